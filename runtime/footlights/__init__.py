@@ -1,0 +1,1 @@
+"""Footlights: streamed turns in front, audited commits behind."""
