@@ -1,1 +1,1 @@
-""""""
+"""The harness that measures Footlights."""

@@ -1,1 +1,140 @@
-"""Footlights: streamed turns in front, audited commits behind."""
+"""Footlights: streamed turns in front, audited commits behind.
+
+async with open_stage(cast) as stage:
+    session = stage.start()
+    async with session.subscribe() as stream:
+        turn_id = session.begin_turn("A room?")
+        async for event in stream.until_commit(turn_id): ...
+"""
+
+from footlights import laws
+from footlights.authority.intents import Intent, IntentType
+from footlights.authority.ledger import Ledger, MemoryLedger
+from footlights.cast import Cast, ModelChoice
+from footlights.commits import CommitHandle
+from footlights.errors import (
+    Busy,
+    CommitUnknown,
+    Detached,
+    FootlightsError,
+    IllegalTransition,
+    InvalidCommand,
+    InvalidEvent,
+    LedgerUnavailable,
+    ModelError,
+    RegistrationError,
+    SessionClosed,
+    TooLarge,
+    ToolError,
+    UnknownSession,
+    UnknownTurn,
+)
+from footlights.events import (
+    CommitFinal,
+    CommitOutcome,
+    DeliveryClass,
+    ErrorInfo,
+    EventType,
+    Ext,
+    Heard,
+    InterruptReason,
+    Issue,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    SeqRange,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+    WarmState,
+)
+from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft
+from footlights.lifecycle import State
+from footlights.limits import Limits
+from footlights.models import Model, Prompt, ToolExchange, ToolRequest
+from footlights.outbox import DetachReason, OutboxStatistics
+from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights.session import InteractionSession, SessionState, SessionStatistics
+from footlights.stage import Stage, StageStatistics, open_stage
+from footlights.subscription import Subscription
+from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
+
+__all__ = [
+    "Busy",
+    "BusyRule",
+    "Cast",
+    "CommitFinal",
+    "CommitHandle",
+    "CommitOutcome",
+    "CommitUnknown",
+    "DeliveryClass",
+    "DetachReason",
+    "Detached",
+    "ErrorInfo",
+    "EventType",
+    "Ext",
+    "ExtensionManager",
+    "FootlightsError",
+    "Heard",
+    "IllegalTransition",
+    "Intent",
+    "IntentType",
+    "InteractionContext",
+    "InteractionSession",
+    "InterruptReason",
+    "InvalidCommand",
+    "InvalidEvent",
+    "Issue",
+    "Ledger",
+    "LedgerUnavailable",
+    "Limits",
+    "MemoryLedger",
+    "Mode",
+    "Model",
+    "ModelChoice",
+    "ModelError",
+    "ModelLoading",
+    "ModelReady",
+    "ModelSelected",
+    "OutboxStatistics",
+    "Payload",
+    "Prompt",
+    "RegistrationError",
+    "SeqRange",
+    "SessionClosed",
+    "SessionParams",
+    "SessionState",
+    "SessionStatistics",
+    "SideEffects",
+    "Stage",
+    "StageStatistics",
+    "State",
+    "StreamEvent",
+    "Subscription",
+    "TokenDelta",
+    "TooLarge",
+    "Tool",
+    "ToolCallResult",
+    "ToolCallStarted",
+    "ToolContext",
+    "ToolError",
+    "ToolExchange",
+    "ToolRequest",
+    "ToolReturn",
+    "TurnAccepted",
+    "TurnFinal",
+    "TurnInterrupted",
+    "TurnParams",
+    "UnknownSession",
+    "UnknownTurn",
+    "WarmState",
+    "Workload",
+    "draft",
+    "laws",
+    "open_stage",
+]

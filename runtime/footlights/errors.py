@@ -68,7 +68,7 @@ class RegistrationError(FootlightsError):
 class Detached(FootlightsError):
     """Raised to a subscriber that was let go.
 
-    `reason` is one of the values of `footlights.DetachReason`. Subscribe again with the stream's `cursor` to resume.
+    `reason` is a value of `footlights.DetachReason`. Subscribe with the stream's `cursor` to resume.
     """
 
     code = "detached"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMA_V = "1.0"
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 class EventType(StrEnum):
@@ -103,7 +103,7 @@ class ErrorInfo:
 
 @frozen
 class Issue:
-    """Why an authority result is what it is: a stable code, a sentence, and the intent or rule it is about."""
+    """Why an authority result is what it is: a stable code, a sentence, and the intent or rule concerned."""
 
     code: str
     message: str
@@ -217,8 +217,8 @@ PAYLOAD_TYPES: Mapping[EventType, type[Payload]] = {
 class StreamEvent:
     """One event, as every subscriber sees it.
 
-    Order is (`session_id`, `turn_id`, `seq`) and nothing else. `mono_ts_ms` is for diagnosis, `wall_ts` (seconds
-    since the epoch) for people and logs.
+    Order is (`session_id`, `turn_id`, `seq`) and nothing else. `mono_ts_ms` is for diagnosis, `wall_ts`
+    (seconds since the epoch) for people and logs.
     """
 
     schema_v: str

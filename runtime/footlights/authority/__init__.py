@@ -1,1 +1,47 @@
+"""The authority plane: what is true, why, and the proof of it.
 
+A turn stages intents; when it ends they are judged once, by rules, against the world; what was decided
+becomes one record in a ledger. Everything here but the ledger is pure: no clock, no randomness, no I/O.
+"""
+
+from footlights.authority import patch
+from footlights.authority.digest import NotCanonical, canonical, digest
+from footlights.authority.intents import Intent, IntentType, check_intent
+from footlights.authority.judge import Judgement, JudgeRequest, judge
+from footlights.authority.ledger import Ledger, MemoryLedger, ToolRecord, ToolState
+from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
+from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
+from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
+from footlights.authority.world import JsonWorld, World
+
+__all__ = [
+    "CommitRecord",
+    "Intent",
+    "IntentEntry",
+    "IntentType",
+    "JsonWorld",
+    "JudgeRequest",
+    "Judgement",
+    "Ledger",
+    "MemoryLedger",
+    "NotCanonical",
+    "PatchFailed",
+    "PatchOp",
+    "Rule",
+    "RuleBook",
+    "Ruling",
+    "ToolRecord",
+    "ToolState",
+    "Verdict",
+    "World",
+    "accept",
+    "apply_patch",
+    "canonical",
+    "check_intent",
+    "digest",
+    "judge",
+    "patch",
+    "recompute_digest",
+    "refuse",
+    "sealed",
+]

@@ -1,0 +1,103 @@
+"""The stage's committer: every ended turn is judged exactly once, in the order of arrival, and then settled.
+
+A batch is whatever queued while the last one was written. It is judged against the last durable world plus the
+earlier turns of the batch, written at once, and announced only when that is durable. When the ledger cannot
+write, the whole batch is told so and the world stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import evolve
+from trio.lowlevel import enable_ki_protection
+
+from footlights.authority import JudgeRequest, judge, sealed
+from footlights.authority.record import commit_final
+from footlights.errors import LedgerUnavailable
+from footlights.events import CommitOutcome, Issue
+
+if TYPE_CHECKING:
+    from footlights.authority import CommitRecord, Ledger, RuleBook, World
+    from footlights.limits import Limits
+    from footlights.turn import Turn
+
+MAX_BATCH = 256
+_JUDGED_BETWEEN_CHECKPOINTS = 16
+
+
+class AuthorityCommitter:
+    def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
+        self.world = world
+        self._ledger = ledger
+        self._rules = rules
+        self._in_hand = 0
+        # Each open turn has its place from the start, so handing one over can never fail.
+        self._send, self._receive = trio.open_memory_channel["Turn"](limits.max_open_turns)
+
+    @property
+    def waiting(self) -> int:
+        return self._in_hand + self._receive.statistics().current_buffer_used
+
+    def submit_nowait(self, turn: Turn) -> None:
+        self._send.send_nowait(turn)
+
+    def close(self) -> None:
+        self._send.close()
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        async with self._receive:
+            async for turn in self._receive:
+                batch = [turn, *self._queued(MAX_BATCH - 1)]
+                self._in_hand = len(batch)
+                await self._commit(batch)
+                self._in_hand = 0
+
+    def _queued(self, limit: int) -> list[Turn]:
+        ready = min(limit, self._receive.statistics().current_buffer_used)
+        return [self._receive.receive_nowait() for _ in range(ready)]
+
+    async def _commit(self, batch: list[Turn]) -> None:
+        records, world = await self._judge(batch)
+        try:
+            await self._ledger.append(records)
+        except LedgerUnavailable:
+            commits = [_not_written(record) for record in records]
+        else:
+            self.world = world
+            commits = records
+        for turn, record in zip(batch, commits, strict=True):
+            turn.settle(commit_final(record))
+
+    async def _judge(self, batch: list[Turn]) -> tuple[list[CommitRecord], World]:
+        world = self.world
+        heads: dict[str, str] = {}
+        records: list[CommitRecord] = []
+        for turn in batch:
+            if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
+                await trio.lowlevel.checkpoint()
+            reason = None if turn.interrupted is None else turn.interrupted[0]
+            request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged))
+            previous = heads.get(turn.session_id) or self._ledger.last_digest(turn.session_id)
+            judgement = judge(request, world, self._rules, previous)
+            world = judgement.world
+            heads[turn.session_id] = judgement.record.commit_digest
+            records.append(judgement.record)
+        return records, world
+
+
+def _not_written(record: CommitRecord) -> CommitRecord:
+    """What is told of a record that the ledger refused: chained to nothing, found nowhere."""
+    issue = Issue("ledger_unavailable", "The ledger could not write. Nothing of the turn was committed.")
+    return sealed(
+        evolve(
+            record,
+            outcome=CommitOutcome.FAIL_CLOSED,
+            issues=(*record.issues, issue),
+            changes=(),
+            world_after=record.world_before,
+            previous=None,
+        )
+    )

@@ -1,0 +1,138 @@
+"""A model that follows a script: deterministic, free, and able to misbehave on cue.
+
+    model = ScriptedModel(lambda prompt: [Say("Good evening."), Pause(0.5), Say(" A room?")], pace=0.03)
+
+A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times, so a
+demo feels alive and a test is exact.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+from attrs import Factory, frozen
+
+from footlights.errors import RegistrationError
+from footlights.events import WarmState
+from footlights.models import ToolRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+    from footlights.events import JsonValue
+    from footlights.models import Prompt
+
+_TOKEN = re.compile(r"\s*\S+|\s+")
+
+
+@frozen
+class Say:
+    """Text, said word by word."""
+
+    text: str
+
+
+@frozen
+class Flood:
+    """The same token, over and over, without a pause whatever the model's pace is."""
+
+    token: str
+    times: int
+
+
+@frozen
+class Pause:
+    seconds: float
+
+
+@frozen
+class Call:
+    """Ask for a tool."""
+
+    tool_name: str
+    arguments: Mapping[str, JsonValue] = Factory(dict[str, "JsonValue"])
+
+
+@frozen
+class Fail:
+    """Raise this error."""
+
+    error: Exception
+
+
+@frozen
+class Stall:
+    """Say nothing more, and do not end."""
+
+
+Line: TypeAlias = Say | Flood | Pause | Call | Fail | Stall
+Script: TypeAlias = "Callable[[Prompt], Iterable[Line]]"
+
+
+class ScriptedModel:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        model_id: str = "scripted",
+        pace: float = 0.0,
+        warm_state: WarmState = WarmState.HOT,
+        load_seconds: float = 0.0,
+        load_steps: int = 10,
+        load_error: Exception | None = None,
+    ) -> None:
+        if pace < 0 or load_seconds < 0 or load_steps < 1:
+            raise RegistrationError("A scripted model's pace and load time must not be negative.")
+        self._script = script
+        self._model_id = model_id
+        self._pace = pace
+        self._warm_state = warm_state
+        self._load_seconds = load_seconds
+        self._load_steps = load_steps
+        self._load_error = load_error
+        self._loading = trio.Lock()
+
+    @property
+    def model_id(self) -> str:
+        return self._model_id
+
+    @property
+    def warm_state(self) -> WarmState:
+        return self._warm_state
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        """Take the time it takes; a second turn that waits for the same load finds it done."""
+        async with self._loading:
+            if self._warm_state is WarmState.HOT:
+                return
+            for step in range(self._load_steps):
+                await trio.sleep(self._load_seconds / self._load_steps)
+                report((step + 1) / self._load_steps)
+            if self._load_error is not None:
+                raise self._load_error
+            self._warm_state = WarmState.HOT
+
+    def unload(self, warm_state: WarmState = WarmState.COLD) -> None:
+        self._warm_state = warm_state
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        for line in self._script(prompt):
+            match line:
+                case Say(text):
+                    for token in _TOKEN.findall(text):
+                        if self._pace:
+                            await trio.sleep(self._pace)
+                        yield token
+                case Flood(token, times):
+                    for _ in range(times):
+                        yield token
+                case Pause(seconds):
+                    await trio.sleep(seconds)
+                case Call(tool_name, arguments):
+                    yield ToolRequest(tool_name, arguments)
+                case Fail(error):
+                    raise error
+                case Stall():
+                    await trio.sleep_forever()

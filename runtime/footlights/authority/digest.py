@@ -1,0 +1,159 @@
+"""One way to write a JSON value down, and one digest for it: RFC 8785, then BLAKE3.
+
+The same value gives the same bytes in any process, under any hash seed, on any machine. A value that two
+readers could understand differently is refused with the place where it was found, never digested on a
+guess. What is written here reads back as a value with the same digest.
+"""
+
+from __future__ import annotations
+
+import sys
+from math import isfinite
+from typing import TYPE_CHECKING, cast
+
+import orjson
+import rfc8785
+from blake3 import blake3
+
+from footlights.authority.values import MAX_DEPTH
+from footlights.errors import FootlightsError, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from footlights.events import JsonValue
+
+MAX_SAFE_INTEGER = 2**53 - 1
+
+
+class NotCanonical(FootlightsError):
+    """A value that has no canonical form. `path` is a JSON Pointer to the part that is to blame."""
+
+    code = "not_canonical"
+
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(f"At {path!r}: {reason}.")
+        self.reason = reason
+        self.path = path
+
+
+def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys.maxsize) -> bytes:
+    """The RFC 8785 form of `value`, which must be made of the plain JSON types, not of their subclasses.
+
+    Raises `NotCanonical`, or `TooLarge` if a limit is passed.
+    """
+    survey = _Survey(max_bytes)
+    try:
+        survey.visit(value, max_depth)
+    except _Refused as refused:
+        raise NotCanonical(refused.reason, _pointer(reversed(refused.trail))) from None
+    # For most values orjson writes the very bytes that RFC 8785 asks for, 60 times faster than the rfc8785
+    # package does. They part ways over some floats and over the order of keys beyond the basic plane. Both
+    # are lax about types, so the survey is needed anyway, and it says which of the two to ask.
+    if survey.plain:
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    else:
+        data = rfc8785.dumps(cast("JsonValue", value))
+    if len(data) > max_bytes:
+        raise _over(max_bytes)
+    return data
+
+
+def digest(value: object) -> str:
+    """64 hex digits that stand for `value`. Raises what `canonical` raises."""
+    return digest_bytes(canonical(value))
+
+
+def digest_bytes(data: bytes) -> str:
+    return blake3(data).hexdigest()
+
+
+class _Survey:
+    """Walks a value once: refuses what is not canonical, and finds out whether orjson will do.
+
+    It counts what it visits because a patch can copy a document into itself: the result takes little
+    memory, but to write it down would take forever.
+    """
+
+    __slots__ = ("max_bytes", "plain", "visits_left")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.plain = True
+        self.max_bytes = max_bytes
+        self.visits_left = max_bytes  # every value is written in at least one byte
+
+    def visit(self, value: object, levels: int) -> None:
+        if type(value) is str:
+            _check_text(value)
+        elif value is None or type(value) is bool:
+            pass
+        elif type(value) is int:
+            if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+                raise _Refused("an integer beyond 2^53 - 1")
+        elif type(value) is float:
+            self._visit_float(value)
+        elif type(value) is dict:
+            members = cast("dict[object, object]", value)
+            self._visit_keys(members)
+            self._visit_children(members.items(), len(members), levels)
+        elif type(value) is list:
+            items = cast("list[object]", value)
+            self._visit_children(enumerate(items), len(items), levels)
+        else:
+            raise _Refused(f"a {type(value).__name__} is not a JSON value")
+
+    def _visit_children(self, children: Iterable[tuple[object, object]], count: int, levels: int) -> None:
+        if levels == 0:
+            raise TooLarge("A value nests deeper than its limit allows.")
+        self.visits_left -= count
+        if self.visits_left < 0:
+            raise _over(self.max_bytes)
+        for token, child in children:
+            try:
+                self.visit(child, levels - 1)
+            except _Refused as refused:
+                refused.trail.append(token)
+                raise
+
+    def _visit_keys(self, members: dict[object, object]) -> None:
+        for key in members:
+            if type(key) is not str:
+                raise _Refused("a key that is not a string")
+            if not key.isascii():
+                _check_text(key)
+                # orjson sorts by code point and RFC 8785 by UTF-16 unit.
+                self.plain = self.plain and max(key) <= "\uffff"
+
+    def _visit_float(self, value: float) -> None:
+        if not isfinite(value):
+            raise _Refused("a number that is not finite")
+        size = abs(value)
+        # RFC 8785 writes these without an exponent, and they would be read back as integers that it refuses.
+        if MAX_SAFE_INTEGER < size < 1e21:
+            raise _Refused("an integer beyond 2^53 - 1")
+        if size < 1e-4 or value.is_integer():
+            self.plain = False
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.trail: list[object] = []
+
+
+def _check_text(text: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Refused("text with a lone surrogate") from None
+
+
+def _pointer(tokens: Iterable[object]) -> str:
+    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def _over(max_bytes: int) -> TooLarge:
+    return TooLarge(f"A value takes more than the {max_bytes} bytes it may.")

@@ -1,0 +1,73 @@
+"""What a turn asks the authority plane to do: intents, staged while it runs and judged once when it ends.
+
+An intent is a request, never a change. It owns a copy of its payload from the moment it is made, so what is
+judged is what was staged.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from footlights.authority.digest import NotCanonical, canonical, digest
+from footlights.authority.values import snapshot
+from footlights.errors import InvalidCommand
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
+
+MAX_REF_CHARS = 256
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class IntentType(StrEnum):
+    TOOL_RESULT = "tool_result"
+    """A tool came back, and what it found should count."""
+    DECISION = "decision"
+    """Somebody who may decide has decided."""
+    TURN_FINALIZE = "turn_finalize"
+    """The turn is over, and this is what should remain of it."""
+
+
+@frozen
+class Intent:
+    """`ref` says which tool call, decision or turn it is about, in the words of whoever staged it.
+
+    `ref` and the digest of `payload` are kept in the ledger: neither may be something that people or models
+    said. An intent without a payload may name the digest of one that is kept elsewhere.
+    """
+
+    type: IntentType = field(converter=IntentType)
+    ref: str
+    payload: JsonValue = field(default=None, converter=snapshot)
+    payload_digest: str | None = None
+
+
+def check_intent(intent: Intent) -> str | None:
+    """The digest that the ledger will keep of the payload: None if the intent has neither payload nor digest.
+
+    Raises `InvalidCommand` for an intent that cannot be judged.
+    """
+    if not 0 < len(intent.ref) <= MAX_REF_CHARS:
+        raise InvalidCommand(f"An intent's ref has 1 to {MAX_REF_CHARS} characters.")
+    try:
+        canonical(intent.ref)
+        found = digest(intent.payload)
+    except NotCanonical as error:
+        # Its path stays out of the message, because the keys on it may be a model's words.
+        raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from error
+    if intent.payload is None:
+        return _elsewhere(intent.payload_digest)
+    if intent.payload_digest not in (None, found):
+        raise InvalidCommand("The intent's payload_digest is not the digest of its payload.")
+    return found
+
+
+def _elsewhere(payload_digest: str | None) -> str | None:
+    if payload_digest is not None and not _DIGEST.fullmatch(payload_digest):
+        raise InvalidCommand("The intent's payload_digest is not a digest.")
+    return payload_digest

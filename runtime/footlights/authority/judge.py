@@ -1,0 +1,123 @@
+"""The judgement of one turn: all of what it asks for becomes true, or nothing does.
+
+`judge` is a pure function: the same request, world, rules and previous digest give the same record, to the
+last byte, wherever and whenever they are judged. It never raises because of an intent, a rule or a change:
+each such failure becomes an issue of a `fail_closed` record, and the world stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from footlights.authority.digest import canonical
+from footlights.authority.intents import check_intent
+from footlights.authority.patch import PatchFailed, to_json
+from footlights.authority.record import CommitRecord, IntentEntry, Verdict, issue_json, sealed
+from footlights.authority.rules import refuse
+from footlights.errors import InvalidCommand, TooLarge
+from footlights.events import CommitOutcome, InterruptReason, Issue
+
+if TYPE_CHECKING:
+    from footlights.authority.intents import Intent
+    from footlights.authority.patch import PatchOp
+    from footlights.authority.rules import Rule, RuleBook, Ruling
+    from footlights.authority.world import World
+
+
+@frozen
+class JudgeRequest:
+    """A turn that has ended: how, and what it staged."""
+
+    session_id: str
+    turn_id: str
+    interrupted: InterruptReason | None
+    intents: tuple[Intent, ...] = ()
+
+
+@frozen
+class Judgement:
+    record: CommitRecord
+    world: World
+    """The world after the turn: the same object as before, unless the turn changed it."""
+
+
+def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest: str | None) -> Judgement:
+    """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first."""
+    reason = request.interrupted
+    finding = _examine(request, world, rules) if reason is None else _discard(reason)
+    after = world if finding.world is None else finding.world
+    record = CommitRecord(
+        session_id=request.session_id,
+        turn_id=request.turn_id,
+        outcome=CommitOutcome.FAIL_CLOSED if finding.issues else CommitOutcome.OK,
+        issues=finding.issues,
+        intents=finding.intents,
+        verdicts=finding.verdicts,
+        changes=finding.changes,
+        world_before=world.digest(),
+        world_after=after.digest(),
+        previous=previous_digest,
+    )
+    return Judgement(sealed(record), after)
+
+
+@frozen
+class _Finding:
+    issues: tuple[Issue, ...] = ()
+    intents: tuple[IntentEntry, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    changes: tuple[PatchOp, ...] = ()
+    world: World | None = None
+
+
+def _discard(reason: InterruptReason) -> _Finding:
+    return _Finding((Issue("turn_interrupted", f"The turn was interrupted: {reason.value}."),))
+
+
+def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
+    try:
+        entries = tuple(IntentEntry(it.type, it.ref, check_intent(it)) for it in request.intents)
+    except (InvalidCommand, TooLarge) as error:
+        return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
+
+    view = world.view()
+    rulings = [(name, _ask(name, rule, view, request.intents)) for name, rule in rules.items()]
+    verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
+    issues = tuple(issue for _, ruling in rulings for issue in ruling.issues)
+    if issues:
+        return _Finding(issues, entries, verdicts)
+
+    steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
+    after = _change(world, steps)
+    if isinstance(after, Issue):
+        return _Finding((after,), entries, verdicts)
+    return _Finding((), entries, verdicts, tuple(op for _, op in steps), after)
+
+
+def _ask(name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
+    try:
+        ruling = rule(view, intents)
+        # Whatever has no canonical form could not be recorded, so it fails here, where it has a name.
+        canonical([[to_json(op) for op in ruling.changes], [issue_json(issue) for issue in ruling.issues]])
+    except Exception as error:  # noqa: BLE001 - a supervision boundary: a rule that breaks refuses the turn
+        # Only the type: the text of the exception may quote what was said.
+        return refuse("rule_error", type(error).__name__, name)
+    return ruling
+
+
+def _change(world: World, steps: list[tuple[str, PatchOp]]) -> World | Issue:
+    if not steps:
+        return world
+    try:
+        after = world.changed(tuple(op for _, op in steps))
+        after.digest()
+    except PatchFailed as error:
+        name, op = steps[error.index]
+        return Issue(error.code, f"Change {error.index} of the turn, {op.op}, does not fit the world.", name)
+    except TooLarge as error:
+        return Issue(error.code, "The world would become larger than it may.")
+    except Exception as error:  # noqa: BLE001 - a supervision boundary: so does a host's world that breaks
+        return Issue("world_error", type(error).__name__)
+    return after

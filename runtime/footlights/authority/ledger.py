@@ -1,0 +1,165 @@
+"""Where commits are kept: the protocol, and a ledger that lives in memory.
+
+A ledger keeps the order of commits, exactly one for each turn, and what became of every tool that was ever
+begun. It judges nothing and knows nothing of worlds.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+import trio
+from attrs import frozen
+
+from footlights.errors import InvalidCommand, LedgerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from footlights.authority.record import CommitRecord
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class ToolState(StrEnum):
+    STARTED = "started"
+    """Begun, and nothing more was heard of it: whether it had its effect is unknown."""
+    OK = "ok"
+    ERROR = "error"
+
+
+@frozen
+class ToolRecord:
+    key: str
+    state: ToolState
+
+
+class Ledger(Protocol):
+    """What a ledger promises. A cancelled call that has not begun to write has no effect."""
+
+    @property
+    def epoch(self) -> int:
+        """Which opening of this ledger it is, counting from 1. Ids carry it, so they never come back."""
+        ...
+
+    def last_digest(self, session_id: str) -> str | None:
+        """The commit_digest to which the session's next commit must be chained; None if it has none yet."""
+        ...
+
+    async def append(self, records: Sequence[CommitRecord]) -> None:
+        """Keep all of `records`, in this order and after all others, or none. Durable when it returns.
+
+        Raises `LedgerUnavailable` when it is certain that none was kept, and `InvalidCommand` if a turn
+        would be committed twice or a record is not chained to its session's last.
+        """
+        ...
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
+
+    async def begin_tool(self, key: str) -> ToolRecord | None:
+        """Claim `key` before the tool has any effect. None: it is yours, durably, so go ahead.
+
+        Otherwise what is known of whoever claimed it before; the tool must not run again. Raises
+        `LedgerUnavailable` if the claim could not be kept.
+        """
+        ...
+
+    async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+        """Say how the tool ended. Saying the same again changes nothing.
+
+        Raises `InvalidCommand` if the key was never begun or has ended otherwise, and `LedgerUnavailable`.
+        """
+        ...
+
+
+class MemoryLedger:
+    """A ledger for tests and for games that may forget. It ends with the process, and its memory is bounded.
+
+    - Of the commits, the latest `max_records` can be found.
+    - Chains outlive them: a chain's end takes little room, so those of the `max_sessions` sessions that
+      committed last are kept. A session that has been silent for longer than that begins a new chain.
+    - Of the tools, `max_records` keys are kept. Those that ended are forgotten first come, first gone,
+      which lets none run twice because keys name their turn and turn ids never come back. One that has not
+      ended is never forgotten; with `max_records` of them open, no other may begin.
+    """
+
+    def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000) -> None:
+        self._max_records = max_records
+        self._max_sessions = max_sessions
+        self._records: OrderedDict[tuple[str, str], CommitRecord] = OrderedDict()
+        self._heads: OrderedDict[str, str] = OrderedDict()
+        self._open_tools: set[str] = set()
+        self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
+
+    @property
+    def epoch(self) -> int:
+        return 1
+
+    def last_digest(self, session_id: str) -> str | None:
+        return self._heads.get(session_id)
+
+    # In each method the checkpoint comes first and is the only one: a call that is cancelled has done
+    # nothing, and one that has done something cannot be cancelled any more.
+
+    async def append(self, records: Sequence[CommitRecord]) -> None:
+        await trio.lowlevel.checkpoint()
+        self._check_batch(records)
+        for record in records:
+            self._records[record.session_id, record.turn_id] = record
+            self._heads[record.session_id] = record.commit_digest
+            self._heads.move_to_end(record.session_id)
+        _forget_oldest(self._records, self._max_records)
+        _forget_oldest(self._heads, self._max_sessions)
+
+    def _check_batch(self, records: Sequence[CommitRecord]) -> None:
+        heads: dict[str, str] = {}
+        turns: set[tuple[str, str]] = set()
+        for record in records:
+            turn = (record.session_id, record.turn_id)
+            if turn in self._records or turn in turns:
+                raise InvalidCommand(
+                    f"The turn {record.turn_id} of {record.session_id} is already committed."
+                )
+            if record.previous != heads.get(record.session_id, self.last_digest(record.session_id)):
+                raise InvalidCommand(f"The commit {record.commit_id} is not chained to its session's last.")
+            turns.add(turn)
+            heads[record.session_id] = record.commit_digest
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.lowlevel.checkpoint()
+        return self._records.get((session_id, turn_id))
+
+    async def begin_tool(self, key: str) -> ToolRecord | None:
+        await trio.lowlevel.checkpoint()
+        known = self._tool(key)
+        if known is not None:
+            return known
+        if len(self._open_tools) >= self._max_records:
+            raise LedgerUnavailable("Too many tools have begun and not ended.")
+        self._open_tools.add(key)
+        _forget_oldest(self._ended_tools, self._max_records - len(self._open_tools))
+        return None
+
+    async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+        await trio.lowlevel.checkpoint()
+        state = ToolState(outcome)
+        known = self._tool(key)
+        if known is None or known.state not in (ToolState.STARTED, state):
+            raise InvalidCommand("That tool was never begun, or it has ended otherwise.")
+        if known.state is ToolState.STARTED:
+            self._open_tools.remove(key)
+            self._ended_tools[key] = state
+
+    def _tool(self, key: str) -> ToolRecord | None:
+        if key in self._open_tools:
+            return ToolRecord(key, ToolState.STARTED)
+        state = self._ended_tools.get(key)
+        return None if state is None else ToolRecord(key, state)
+
+
+def _forget_oldest(entries: OrderedDict[_K, _V], limit: int) -> None:
+    while len(entries) > limit:
+        entries.popitem(last=False)

@@ -1,0 +1,79 @@
+"""How a host says what may become true: rules, small functions over the world and a turn's intents.
+
+A rule is pure and synchronous. It sees the world as it was before the turn, whatever other rules propose,
+and gives a `Ruling`: changes to make, or issues that forbid the whole turn. Changes are made in the order
+of the rule book.
+
+    def open_door(world, intents):
+        if world["door"] == "locked":
+            return refuse("door_locked", "A locked door does not open.")
+        return accept(patch.replace("/door", "open"))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import iscoroutinefunction
+from typing import Any, TypeAlias, cast
+
+from attrs import field, frozen
+
+from footlights.authority.intents import Intent
+from footlights.authority.patch import PatchOp
+from footlights.errors import RegistrationError
+from footlights.events import Issue
+
+
+@frozen
+class Ruling:
+    """With any issue nothing of the turn is committed, and the changes do not matter."""
+
+    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
+    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
+
+
+# The view is Any because only the host knows what its world shows: a rule annotates what it expects.
+Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
+
+
+def accept(*changes: PatchOp) -> Ruling:
+    return Ruling(changes=changes)
+
+
+def refuse(code: str, message: str, ref: str | None = None) -> Ruling:
+    """All three are kept in the ledger and shown to clients; none may quote what people or models said."""
+    return Ruling(issues=(Issue(code, message, ref),))
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_.]*")
+
+
+class RuleBook(Mapping[str, Rule]):
+    """Named rules, in the order of their changes. Raises `RegistrationError` for rules that cannot work."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: Mapping[str, Rule] | Iterable[tuple[str, Rule]] = ()) -> None:
+        self._rules: dict[str, Rule] = {}
+        pairs = cast("Mapping[str, Rule]", rules).items() if isinstance(rules, Mapping) else rules
+        for name, rule in pairs:
+            self._check(name, rule)
+            self._rules[name] = rule
+
+    def _check(self, name: str, rule: object) -> None:
+        if not _NAME.fullmatch(name):
+            raise RegistrationError(f"The rule name {name!r} does not match {_NAME.pattern}.")
+        if name in self._rules:
+            raise RegistrationError(f"There are two rules named {name!r}.")
+        if not callable(rule) or iscoroutinefunction(rule):
+            raise RegistrationError(f"The rule {name!r} is not a plain function.")
+
+    def __getitem__(self, name: str) -> Rule:
+        return self._rules[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)

@@ -1,0 +1,95 @@
+"""What a host chooses: who performs, with which models and tools, in which world and by which rules.
+
+`footlights_actors.standard_cast` makes the usual one. The protocols here are what the stage asks of the actors,
+which live a layer above and are never imported from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from attrs import field, frozen
+
+from footlights.authority.rules import RuleBook
+from footlights.authority.world import JsonWorld, World
+from footlights.errors import RegistrationError
+from footlights.extensions import ExtensionManager
+
+if TYPE_CHECKING:
+    from footlights.authority.ledger import Ledger
+    from footlights.limits import Limits
+    from footlights.models import Model
+    from footlights.params import TurnParams
+    from footlights.tools import Tool
+    from footlights.turn import Turn
+
+
+@frozen
+class ModelChoice:
+    model_id: str
+    reason: str
+
+
+class Committer(Protocol):
+    """Judges every ended turn once, in order, and settles it when that is durable."""
+
+    world: World
+    """The last committed one."""
+
+    @property
+    def waiting(self) -> int:
+        """Turns handed over and not settled."""
+        ...
+
+    def submit_nowait(self, turn: Turn) -> None: ...
+
+    def close(self) -> None:
+        """No more turns will come; `run` returns when all are settled."""
+        ...
+
+    async def run(self) -> None: ...
+
+
+class Services(Protocol):
+    """What the stage does for the actors of a turn."""
+
+    cast: Cast
+    limits: Limits
+    ledger: Ledger
+
+    @property
+    def world(self) -> object:
+        """What rules and tools see of the world as it was committed last."""
+        ...
+
+    @property
+    def running_turns(self) -> int: ...
+
+    def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run a tool as a task of the stage: it may outlive its turn, never the stage."""
+        ...
+
+
+Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
+MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
+ChooseModel: TypeAlias = "Callable[[TurnParams], ModelChoice]"
+
+
+@frozen(kw_only=True)
+class Cast:
+    perform: Perform
+    make_committer: MakeCommitter
+    choose_model: ChooseModel
+    models: Mapping[str, Model] = field(factory=dict[str, "Model"])
+    tools: Mapping[str, Tool] = field(factory=dict[str, "Tool"])
+    world: World = field(factory=lambda: JsonWorld({}))
+    rules: RuleBook = field(factory=RuleBook)
+    workloads: ExtensionManager = field(factory=ExtensionManager)
+
+    def __attrs_post_init__(self) -> None:
+        for kind, members in (("model", self.models), ("tool", self.tools)):
+            for name, member in members.items():
+                known = getattr(member, "model_id" if kind == "model" else "name")
+                if known != name:
+                    raise RegistrationError(f"The {kind} {known} is registered under the name {name}.")

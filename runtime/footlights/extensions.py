@@ -1,0 +1,166 @@
+"""The seam for extension authors: `ExtensionManager`, `Workload`, `InteractionContext`, and nothing behind them.
+
+A workload is a turn of your own making. It streams through its context, asks for commits, and may learn that it
+was cancelled. The runtime alone accepts turns, ends them and commits them: a workload that tries to, or that
+puts its data anywhere but under `payload.ext`, gets an error, and nothing reaches the stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+import trio
+
+from footlights import wire
+from footlights.authority.intents import Intent, check_intent
+from footlights.errors import InvalidEvent, RegistrationError, TooLarge
+from footlights.events import (
+    SCHEMA_V,
+    EventType,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+)
+
+if TYPE_CHECKING:
+    from footlights.limits import Limits
+    from footlights.turn import Turn
+
+_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_THE_RUNTIMES_OWN = frozenset(
+    {EventType.TURN_ACCEPTED, EventType.TURN_INTERRUPTED, EventType.TURN_FINAL, EventType.COMMIT_FINAL}
+)
+
+
+def draft(event_type: EventType | str, payload: Mapping[str, object]) -> StreamEvent:
+    """An event for `emit_event`. The runtime fills the envelope when it emits it; the payload is checked here.
+
+    A `token_delta` needs no `offset`. Raises `InvalidEvent`.
+    """
+    try:
+        known = EventType(event_type)
+    except ValueError:
+        raise InvalidEvent(f"event_type: {str(event_type)[:64]!r} is not an event type of v1.") from None
+    if known is EventType.TOKEN_DELTA:
+        payload = {"offset": 0, **payload}
+    return StreamEvent(SCHEMA_V, "", "", 0, 0, known, wire.payload_from_wire(known, payload))
+
+
+class InteractionContext:
+    """All that a workload sees of its turn."""
+
+    __slots__ = ("_limits", "_turn", "world")
+
+    def __init__(self, turn: Turn, limits: Limits, world: object) -> None:
+        self._turn = turn
+        self._limits = limits
+        self.world = world
+        """The world as it was committed last: to read, not to change."""
+
+    @property
+    def session_id(self) -> str:
+        return self._turn.session_id
+
+    @property
+    def turn_id(self) -> str:
+        return self._turn.turn_id
+
+    @property
+    def input(self) -> str:
+        return self._turn.input
+
+    def emit_event(self, event: StreamEvent) -> None:
+        """Emit an event made by `draft`. What its envelope says is replaced by the truth.
+
+        Raises:
+            InvalidEvent: it is not yours to emit, or its payload is not lawful.
+            TooLarge: it is bigger than `max_event_bytes`, or the turn has said too much.
+            IllegalTransition: the turn is not at a point where this may happen, or has ended.
+        """
+        if event.event_type in _THE_RUNTIMES_OWN:
+            raise InvalidEvent(f"event_type: {event.event_type} is emitted by the runtime alone.")
+        payload = self._checked(event)
+        if isinstance(payload, TokenDelta):
+            self._say(payload)
+        elif isinstance(payload, ModelSelected):
+            self._turn.select_model(payload)
+        elif isinstance(payload, ModelLoading):
+            self._turn.loading_model(payload)
+        elif isinstance(payload, ModelReady):
+            self._turn.model_ready(payload)
+        elif isinstance(payload, ToolCallStarted):
+            self._turn.start_tool(payload)
+        elif isinstance(payload, ToolCallResult):
+            self._turn.end_tool(payload)
+
+    def request_commit(self, intent: Intent) -> None:
+        """Stage an intent; it is judged once, at the end of the turn, if the turn is not interrupted."""
+        check_intent(intent)
+        self._turn.stage_intent(intent)
+
+    def is_canceled(self) -> bool:
+        return self._turn.is_stopping
+
+    async def await_cancel(self) -> None:
+        """Return, normally, when the turn is interrupted. Only the next checkpoint after it is cancelled."""
+        try:
+            await self._turn.wait_stopped()
+        except trio.Cancelled:
+            if not self._turn.is_stopping:
+                raise
+
+    def _say(self, payload: TokenDelta) -> None:
+        if payload.ext is None:
+            self._turn.say(payload.delta)
+        else:
+            self._turn.say_with(attrs.evolve(payload, offset=self._turn.replay.text_length))
+
+    def _checked(self, event: StreamEvent) -> Payload:
+        payload = event.payload
+        if payload.dropped_seq_ranges:
+            raise InvalidEvent("payload.dropped_seq_ranges: is declared by the runtime alone.")
+        # The payload may have been made by hand, or changed since `draft` saw it.
+        raw = payload if isinstance(payload, Mapping) else wire.payload_to_wire(payload)
+        checked = wire.payload_from_wire(event.event_type, raw)
+        if wire.payload_size(checked) > self._limits.max_event_bytes:
+            raise TooLarge("The event is bigger than max_event_bytes.")
+        return checked
+
+
+class Workload(Protocol):
+    async def run(self, context: InteractionContext) -> None:
+        """Perform one turn. Returning ends it with `turn_final`, raising with `turn_interrupted`."""
+        ...
+
+
+class ExtensionManager:
+    """The workloads that turns may name."""
+
+    __slots__ = ("_workloads",)
+
+    def __init__(self, workloads: Mapping[str, Workload] | None = None) -> None:
+        self._workloads: dict[str, Workload] = {}
+        for name, workload in (workloads or {}).items():
+            self.register(name, workload)
+
+    def register(self, name: str, workload: Workload) -> None:
+        if not _NAME.fullmatch(name):
+            raise RegistrationError(f"The workload name {name[:64]!r} must be lower-case, 1 to 64 characters.")
+        if name in self._workloads:
+            raise RegistrationError(f"A workload named {name} is registered already.")
+        self._workloads[name] = workload
+
+    def get(self, name: str) -> Workload | None:
+        return self._workloads.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._workloads)

@@ -1,0 +1,15 @@
+"""The laws of a stream, and a checker for any recording of one.
+
+A recording is what one subscriber got, in the order it got it: many turns of many sessions, mixed. The
+checker is the second opinion about the runtime, so it knows nothing of the lifecycle table or of how streams
+are made. It never raises because of what it is given to judge. What a declared gap may have hidden is excused,
+as long as the gap has room for it.
+"""
+
+from __future__ import annotations
+
+from footlights.laws.checker import check
+from footlights.laws.recording import check_jsonl
+from footlights.laws.statutes import LAWS, Violation
+
+__all__ = ["LAWS", "Violation", "check", "check_jsonl"]

@@ -1,0 +1,135 @@
+"""Brings each event of a recording to its turn, and collects what the laws say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from footlights import wire
+from footlights.errors import InvalidEvent
+from footlights.events import PAYLOAD_TYPES, EventType, StreamEvent
+from footlights.laws.statutes import Violation
+from footlights.laws.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+Recorded: TypeAlias = "StreamEvent | Mapping[str, object]"
+
+_EVENT_TYPES: Mapping[str, EventType] = {each.value: each for each in EventType}
+
+_LAW_OF_FIELD: Mapping[str, str] = {
+    "payload": "payload",
+    "payload.ext": "ext",
+    "payload.dropped_seq_ranges": "range_form",
+    "payload.authoritative": "authority_label",
+    "payload.side_effects_may_have_occurred": "tool_canceled",
+}
+"""Which law a refused field breaks; every other one breaks `payload` or `envelope`."""
+
+
+def check(
+    events: Iterable[Recorded],
+    *,
+    after: Mapping[str, int] | None = None,
+    canceled: Collection[str] = (),
+    complete: bool = True,
+) -> list[Violation]:
+    """Every violation in what one subscriber got, in the order it got it. An empty list is a lawful stream.
+
+    `after` names the turns that the subscriber resumed and the last seq it had of each, `canceled` the turns
+    that `cancel` won. With `complete=False` the recording was cut short: turns may be unfinished at its end.
+    """
+    checker = Checker(after=after, canceled=canceled)
+    for event in events:
+        checker.see(event)
+    if complete:
+        checker.close()
+    return checker.violations
+
+
+class Checker:
+    def __init__(self, *, after: Mapping[str, int] | None, canceled: Collection[str]) -> None:
+        self.violations: list[Violation] = []
+        self._after = after or {}
+        self._canceled = frozenset(canceled)
+        self._turns: dict[tuple[str, str], Turn] = {}
+
+    def see(self, recorded: object) -> None:
+        try:
+            event = _read(recorded)
+        except InvalidEvent as error:
+            self._see_unfit(recorded, str(error))
+        else:
+            turn = self._turn(event.session_id, event.turn_id, event.seq, event.event_type)
+            turn.see(event.seq, event.event_type, event)
+
+    def close(self) -> None:
+        for turn in self._turns.values():
+            turn.close()
+
+    def _see_unfit(self, recorded: object, refusal: str) -> None:
+        """Report it, and let what can be read of it still take its place in its turn."""
+        session_id, turn_id = _string(recorded, "session_id"), _string(recorded, "turn_id")
+        seq, event_type = _seq(recorded), _event_type(recorded)
+        self.violations.append(Violation(_law_of(refusal), session_id, turn_id, seq, refusal))
+        if session_id is not None and turn_id is not None and seq is not None:
+            self._turn(session_id, turn_id, seq, event_type).see(seq, event_type, None)
+
+    def _turn(self, session_id: str, turn_id: str, seq: int, event_type: EventType | None) -> Turn:
+        key = (session_id, turn_id)
+        turn = self._turns.get(key)
+        if turn is not None and not (turn.committed and event_type is EventType.TURN_ACCEPTED):
+            return turn
+        report = partial(self._report, session_id, turn_id)
+        seen = self._after.get(turn_id, -1)
+        if turn is not None:
+            report("turn_unique", seq, "begins a turn under the id of one that was committed")
+            seen = -1
+        self._turns[key] = turn = Turn(report, seen=seen, canceled=turn_id in self._canceled)
+        return turn
+
+    def _report(self, session_id: str, turn_id: str, law: str, seq: int | None, sentence: str) -> None:
+        self.violations.append(Violation(law, session_id, turn_id, seq, sentence))
+
+
+def _read(recorded: object) -> StreamEvent:
+    """The event, once it has passed the edge. One that was made in this process must pass it as well."""
+    if not isinstance(recorded, StreamEvent):
+        return wire.from_wire(cast(Mapping[str, object], recorded))
+    try:
+        if PAYLOAD_TYPES.get(recorded.event_type) is not type(recorded.payload):
+            raise InvalidEvent("payload: must be the payload of its event type")
+        written = wire.to_wire(recorded)
+    except (AttributeError, TypeError):  # whoever made it put in what its types do not allow
+        raise InvalidEvent("event: must hold values of the declared types") from None
+    return wire.from_wire(written)
+
+
+def _law_of(refusal: str) -> str:
+    path = refusal.partition(": ")[0]
+    field = ".".join(path.split(".")[:2]).partition("[")[0]
+    root = "payload" if path.startswith("payload") else "envelope"
+    return _LAW_OF_FIELD.get(field, root)
+
+
+def _field(recorded: object, name: str) -> object:
+    if isinstance(recorded, Mapping):
+        return cast(Mapping[str, object], recorded).get(name)
+    return getattr(recorded, name) if isinstance(recorded, StreamEvent) else None
+
+
+def _string(recorded: object, name: str) -> str | None:
+    value = _field(recorded, name)
+    return value if isinstance(value, str) else None
+
+
+def _seq(recorded: object) -> int | None:
+    value = _field(recorded, "seq")
+    return value if type(value) is int and value >= 0 else None
+
+
+def _event_type(recorded: object) -> EventType | None:
+    value = _field(recorded, "event_type")
+    return _EVENT_TYPES.get(value) if isinstance(value, str) else None

@@ -1,0 +1,31 @@
+"""The laws of commit_final: complete, explained, and never `ok` for a turn that was interrupted."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from footlights.events import CommitOutcome, EventType
+
+if TYPE_CHECKING:
+    from footlights.events import CommitFinal
+    from footlights.laws.statutes import Report
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_INTERRUPTED = frozenset({"turn_interrupted", "runtime_restart"})
+
+
+def judge_commit(report: Report, seq: int, commit: CommitFinal, terminal: EventType | None) -> None:
+    """`terminal` is the turn's terminal event, None if this subscriber was not sent it."""
+    if _DIGEST.fullmatch(commit.commit_digest) is None:
+        report("commit_digest", seq, "has a digest that is not 64 lower-case hexadecimal digits")
+    ok = commit.commit_outcome is CommitOutcome.OK
+    interrupted = terminal is EventType.TURN_INTERRUPTED
+    if ok and interrupted:
+        report("commit_interrupted", seq, "commits a turn that was interrupted")
+    if ok and commit.issues:
+        report("commit_issues", seq, "is ok and has issues")
+    if not ok and not commit.issues:
+        report("commit_issues", seq, "failed closed and does not say why")
+    if not ok and commit.issues and interrupted and _INTERRUPTED.isdisjoint(i.code for i in commit.issues):
+        report("commit_interrupted", seq, "does not say that the turn was interrupted")

@@ -1,0 +1,79 @@
+"""The laws of models: selected, perhaps loading, ready; and until then nothing is said or done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from footlights.events import WarmState
+
+if TYPE_CHECKING:
+    from footlights.events import ModelLoading, ModelReady, ModelSelected
+    from footlights.laws.hidden import Hidden
+    from footlights.laws.statutes import Report
+
+
+@define
+class _Load:
+    model_id: str
+    shown: bool = False
+    progress: float = 0.0
+
+
+class Models:
+    def __init__(self, report: Report, hidden: Hidden) -> None:
+        self._report = report
+        self._hidden = hidden
+        self._load: _Load | None = None
+        """The model that was selected and is not ready yet."""
+        self._since = 0
+        """The last event that says how far things are; what is hidden must have come after it."""
+
+    def selected(self, seq: int, payload: ModelSelected) -> None:
+        self._must_be_ready(seq, "selects a model while another one is not ready")
+        self._load = _Load(payload.model_id)
+        self._since = seq
+
+    def loading(self, seq: int, payload: ModelLoading) -> None:
+        load = self._load_of(seq, payload.model_id)
+        progress = payload.progress
+        if progress is not None:
+            if progress < load.progress and not self._began_anew():
+                self._report("model_progress", seq, "reports less progress than before")
+            load.progress = progress
+        load.shown = True
+        self._since = seq
+
+    def ready(self, seq: int, payload: ModelReady) -> None:
+        load = self._load_of(seq, payload.model_id)
+        if payload.warm_state is WarmState.HOT:
+            if payload.load_ms != 0 or (load.shown and not self._began_anew()):
+                self._report("model_hot", seq, "says that a model was hot which took time to load")
+        elif not load.shown and not self._hidden.take(self._since):
+            self._report("model_shown", seq, "says that a model was loaded which did not show it")
+        self._load = None
+        self._since = seq
+
+    def used(self, seq: int) -> None:
+        """Something was said or done, for which no model may be on its way."""
+        self._must_be_ready(seq, "came before the selected model was ready")
+        self._since = seq
+
+    def _must_be_ready(self, seq: int, sentence: str) -> None:
+        if self._load is not None and not self._hidden.take(self._since):
+            self._report("model_order", seq, sentence)
+        self._load = None
+
+    def _load_of(self, seq: int, model_id: str) -> _Load:
+        if self._load is not None and self._load.model_id == model_id:
+            return self._load
+        excused = self._hidden.take(self._since) if self._load is None else self._began_anew()
+        if not excused:
+            self._report("model_order", seq, "is about a model that was not selected")
+        self._load = _Load(model_id)
+        return self._load
+
+    def _began_anew(self) -> bool:
+        # One model became ready and the next was selected: two events that nobody saw.
+        return self._hidden.take(self._since, places=2)

@@ -1,0 +1,60 @@
+"""Recordings as text: one JSON object a line.
+
+The standard library reads them here, not orjson, because only it can tell when an object names a field twice.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NoReturn
+
+from footlights.laws.checker import Checker
+from footlights.laws.statutes import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+
+def check_jsonl(
+    lines: Iterable[str | bytes],
+    *,
+    after: Mapping[str, int] | None = None,
+    canceled: Collection[str] = (),
+    complete: bool = True,
+) -> list[Violation]:
+    """`check`, for a recording that has one event a line. A line that cannot be read is a violation too."""
+    checker = Checker(after=after, canceled=canceled)
+    for number, line in enumerate(lines, start=1):
+        try:
+            recorded = _parse(line)
+        except (ValueError, RecursionError) as error:
+            checker.violations.append(Violation("json", None, None, None, f"line {number}: {_sentence(error)}"))
+        else:
+            checker.see(recorded)
+    if complete:
+        checker.close()
+    return checker.violations
+
+
+class _Unfit(ValueError):
+    pass
+
+
+def _parse(line: str | bytes) -> object:
+    return json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise _Unfit("an object names a field twice")
+    return fields
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise _Unfit("has a number that JSON does not know")
+
+
+def _sentence(error: ValueError | RecursionError) -> str:
+    # The library's own words quote the line, which may be what somebody said.
+    return str(error) if isinstance(error, _Unfit) else "is not valid JSON"

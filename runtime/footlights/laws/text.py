@@ -1,0 +1,86 @@
+"""The laws of what a turn says: deltas join without a hole, and whoever repeats the text repeats it exactly.
+
+Offsets and lengths are code points, as Python counts them. Sentences name places in the text, never the text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from footlights.events import Heard, TokenDelta
+    from footlights.laws.hidden import Hidden
+    from footlights.laws.statutes import Report
+
+
+@frozen
+class _Piece:
+    seq: int
+    offset: int
+    delta: str
+    may_be_joined: bool
+    """Events were dropped right before it, and it may carry their text."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.delta)
+
+
+class Text:
+    def __init__(self, report: Report, hidden: Hidden) -> None:
+        self._report = report
+        self._hidden = hidden
+        self._pieces: list[_Piece] = []
+        self._end = 0
+        self._last_seq = 0
+        self._lost = False
+        """Offsets made no sense, so what stands where is not known any more."""
+
+    def delta(self, seq: int, payload: TokenDelta) -> None:
+        skipped = payload.offset - self._end
+        if skipped < 0 or (skipped > 0 and not self._hidden.take(self._last_seq)):
+            self._report("token_offset", seq, f"has offset {payload.offset} where the text ends at {self._end}")
+            self._lost = True
+        piece = _Piece(seq, payload.offset, payload.delta, bool(payload.dropped_seq_ranges))
+        self._pieces.append(piece)
+        self._end = piece.end
+        self._last_seq = seq
+
+    def final(self, seq: int, text: str) -> None:
+        if self._lost:
+            return
+        for piece in self._pieces:
+            if not text.startswith(piece.delta, piece.offset):
+                self._report("final_text", seq, f"does not repeat the delta of seq {piece.seq} at its offset")
+                return
+        if len(text) > self._end and not self._hidden.take(self._last_seq):
+            self._report("final_text", seq, f"goes on after {self._end}, where the text that was sent ends")
+
+    def heard(self, seq: int, heard: Heard) -> None:
+        if heard.seq > seq:
+            self._report("heard", seq, f"says that seq {heard.seq} was heard, which had not been sent")
+        elif not self._lost and not self._is_text_up_to(heard):
+            self._report("heard", seq, f"says that something was heard which is not the text up to seq {heard.seq}")
+
+    def _is_text_up_to(self, heard: Heard) -> bool:
+        low, high = self._bounds(heard.seq)
+        length = len(heard.text)
+        if length < low or (high is not None and length > high):
+            return False
+        return all(
+            heard.text.startswith(piece.delta[: length - piece.offset], piece.offset)
+            for piece in self._pieces
+            if piece.offset < length
+        )
+
+    def _bounds(self, seq: int) -> tuple[int, int | None]:
+        """How long the text up to `seq` is, at least and at most, as far as this subscriber can tell."""
+        low = 0
+        for piece in self._pieces:
+            if piece.seq > seq:
+                return low, piece.end - 1 if piece.may_be_joined else piece.offset
+            low = piece.end
+        unseen = self._hidden.between(self._last_seq, seq)
+        return low, None if unseen else low

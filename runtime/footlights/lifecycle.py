@@ -1,0 +1,149 @@
+"""The life of a turn, as one table: what may follow what, and nothing else.
+
+No I/O, no clock, no payloads but the ids of the tools that are open. A step that the table does not have
+raises `IllegalTransition` and changes nothing. The diagram in the docs is drawn from this table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from footlights.errors import IllegalTransition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class State(StrEnum):
+    NEW = "new"
+    ACCEPTED = "accepted"
+    """The input was received; the turn may be waiting for its place."""
+    SELECTED = "selected"
+    """A model was chosen and has to become ready."""
+    LOADING = "loading"
+    PERFORMING = "performing"
+    """Text may flow."""
+    USING_TOOLS = "using_tools"
+    """At least one tool is open; text may flow beside it."""
+    STOPPING = "stopping"
+    """An interruption was decided; open tools still have to report."""
+    STOPPED = "stopped"
+    """An interruption was decided and nothing is open: only the terminal event is missing."""
+    INTERRUPTED = "interrupted"
+    FINAL = "final"
+    COMMITTED = "committed"
+
+
+class Step(StrEnum):
+    """What can happen to a turn: each event type, and the two things that are not events.
+
+    A tool's result is a different step when it closes the last open tool: that is how "a tool is open" is
+    a state here and not a flag beside the table.
+    """
+
+    TURN_ACCEPTED = "turn_accepted"
+    MODEL_SELECTED = "model_selected"
+    MODEL_LOADING = "model_loading"
+    MODEL_READY = "model_ready"
+    TOKEN_DELTA = "token_delta"
+    TOOL_CALL_STARTED = "tool_call_started"
+    TOOL_CALL_RESULT = "tool_call_result"
+    LAST_TOOL_CALL_RESULT = "last_tool_call_result"
+    STOP = "stop"
+    TURN_INTERRUPTED = "turn_interrupted"
+    TURN_FINAL = "turn_final"
+    COMMIT_FINAL = "commit_final"
+
+
+TRANSITIONS: Mapping[State, Mapping[Step, State]] = MappingProxyType(
+    {
+        State.NEW: {Step.TURN_ACCEPTED: State.ACCEPTED},
+        State.ACCEPTED: {
+            Step.MODEL_SELECTED: State.SELECTED,
+            Step.TOKEN_DELTA: State.PERFORMING,
+            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
+            Step.TURN_FINAL: State.FINAL,
+            Step.STOP: State.STOPPED,
+        },
+        State.SELECTED: {
+            Step.MODEL_LOADING: State.LOADING,
+            Step.MODEL_READY: State.PERFORMING,
+            Step.STOP: State.STOPPED,
+        },
+        State.LOADING: {
+            Step.MODEL_LOADING: State.LOADING,
+            Step.MODEL_READY: State.PERFORMING,
+            Step.STOP: State.STOPPED,
+        },
+        State.PERFORMING: {
+            Step.MODEL_SELECTED: State.SELECTED,
+            Step.TOKEN_DELTA: State.PERFORMING,
+            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
+            Step.TURN_FINAL: State.FINAL,
+            Step.STOP: State.STOPPED,
+        },
+        State.USING_TOOLS: {
+            Step.TOKEN_DELTA: State.USING_TOOLS,
+            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
+            Step.TOOL_CALL_RESULT: State.USING_TOOLS,
+            Step.LAST_TOOL_CALL_RESULT: State.PERFORMING,
+            Step.STOP: State.STOPPING,
+        },
+        State.STOPPING: {
+            Step.TOOL_CALL_RESULT: State.STOPPING,
+            Step.LAST_TOOL_CALL_RESULT: State.STOPPED,
+        },
+        State.STOPPED: {Step.TURN_INTERRUPTED: State.INTERRUPTED},
+        State.INTERRUPTED: {Step.COMMIT_FINAL: State.COMMITTED},
+        State.FINAL: {Step.COMMIT_FINAL: State.COMMITTED},
+        State.COMMITTED: {},
+    }
+)
+
+
+class Lifecycle:
+    """Where one turn is. `open_tools` maps the id of each open call to its tool's name."""
+
+    __slots__ = ("_tools_seen", "open_tools", "state")
+
+    def __init__(self) -> None:
+        self.state = State.NEW
+        self.open_tools: dict[str, str] = {}
+        self._tools_seen: set[str] = set()
+
+    def advance(self, step: Step) -> None:
+        following = TRANSITIONS[self.state].get(step)
+        if following is None:
+            raise IllegalTransition(f"A turn that is {self.state} cannot take the step {step}.")
+        self.state = following
+
+    def may(self, step: Step) -> bool:
+        return step in TRANSITIONS[self.state]
+
+    def start_tool(self, tool_call_id: str, tool_name: str) -> None:
+        if tool_call_id in self._tools_seen:
+            raise IllegalTransition(f"The tool call id {tool_call_id!r} was used in this turn before.")
+        self.advance(Step.TOOL_CALL_STARTED)
+        self._tools_seen.add(tool_call_id)
+        self.open_tools[tool_call_id] = tool_name
+
+    def end_tool(self, tool_call_id: str, tool_name: str) -> None:
+        if self.open_tools.get(tool_call_id) != tool_name:
+            raise IllegalTransition(f"No call {tool_call_id!r} of a tool {tool_name!r} is open.")
+        last = len(self.open_tools) == 1
+        self.advance(Step.LAST_TOOL_CALL_RESULT if last else Step.TOOL_CALL_RESULT)
+        del self.open_tools[tool_call_id]
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram, for the docs."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.NEW}"]
+    for state, steps in TRANSITIONS.items():
+        targets: dict[State, list[Step]] = {}
+        for step, target in steps.items():
+            targets.setdefault(target, []).append(step)
+        lines += [f"    {state} --> {target}: {', '.join(names)}" for target, names in targets.items()]
+    lines.append(f"    {State.COMMITTED} --> [*]")
+    return "\n".join(lines) + "\n"

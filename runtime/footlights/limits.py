@@ -1,0 +1,60 @@
+"""Every limit of a stage, in one frozen value. The first three are the requirements' own names."""
+
+from __future__ import annotations
+
+from attrs import asdict, frozen
+
+from footlights.errors import RegistrationError
+
+_MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_turns"})
+
+
+@frozen(kw_only=True)
+class Limits:
+    best_effort_max_events_per_turn: int = 256
+    """Token deltas and load progress that one subscriber may have waiting, for one turn."""
+    bounded_max_events_per_turn: int = 128
+    """Tool and model events that one subscriber may have waiting, for one turn."""
+    max_bytes_per_turn_queue: int = 1_000_000
+    """Bytes of both kinds that one subscriber may have waiting, for one turn."""
+
+    max_turn_text_bytes: int = 500_000
+    """A turn that says more is interrupted. Keep it below the queue's bytes: then all of it fits, joined."""
+    max_turn_events: int = 1_024
+    """Events other than token deltas that one turn may emit."""
+    max_event_bytes: int = 65_536
+    """One event from a workload or one tool result."""
+    max_input_bytes: int = 65_536
+    """What a player may say at once."""
+    max_intents_per_turn: int = 256
+
+    max_queued_turns: int = 16
+    """Turns of one session that wait for the one before."""
+    max_concurrent_turns: int = 16
+    """Turns of one session that run at once, when declared concurrent."""
+    max_open_turns: int = 4_096
+    """Turns of the whole stage that are not committed yet."""
+    max_sessions: int = 100_000
+    max_subscribers: int = 64
+    """Subscribers of one session."""
+    max_turns_per_subscriber: int = 1_024
+    """Turns that one subscriber may have events waiting for; past it, it is detached and may resume."""
+    replay_turns: int = 4
+    """Finished turns of a session kept for returning subscribers."""
+
+    stall_timeout: float = 30.0
+    """A turn whose model or tool was silent for so many seconds is interrupted."""
+    turn_timeout: float = 600.0
+    """A turn that ran for so many seconds is interrupted."""
+    stall_detach: float = 30.0
+    """A subscriber that took nothing for so many seconds, while events waited, is detached."""
+    tool_cancel_grace: float = 0.25
+    """How long an interrupted turn waits for its running tools before it ends without them."""
+    shutdown_deadline: float = 10.0
+    """How long a closing stage waits for its last commits."""
+
+    def __attrs_post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            minimum = 0 if isinstance(value, float) or name in _MAY_BE_ZERO else 1
+            if not value >= minimum:
+                raise RegistrationError(f"{name} is {value}; it must be at least {minimum}.")

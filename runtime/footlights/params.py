@@ -1,0 +1,53 @@
+"""What a host says when it starts a session or begins a turn."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from attrs import frozen
+
+from footlights.errors import InvalidCommand
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+
+
+class BusyRule(StrEnum):
+    """What a new turn does when the session has open turns."""
+
+    QUEUE = "queue"
+    """Accepted now, runs after them."""
+    INTERRUPT = "interrupt"
+    """They are interrupted (`barge_in`); it runs as soon as they are settled."""
+    REJECT = "reject"
+    """Refused with `busy`."""
+    CONCURRENT = "concurrent"
+    """Runs beside them."""
+
+
+class Mode(StrEnum):
+    CHAT = "chat"
+    """Words only: no tools."""
+    EXECUTION = "execution"
+
+
+@frozen(kw_only=True)
+class SessionParams:
+    session_id: str | None = None
+    """The host's own name for the session; without one the stage numbers it."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.session_id is not None and not _SESSION_ID.fullmatch(self.session_id):
+            raise InvalidCommand(
+                "session_id must be 1 to 128 letters, digits or . _ : @ - and begin with a letter or digit."
+            )
+
+
+@frozen(kw_only=True)
+class TurnParams:
+    busy: BusyRule = BusyRule.QUEUE
+    mode: Mode = Mode.EXECUTION
+    model: str | None = None
+    """The id of the model to use; without one the cast chooses."""
+    workload: str | None = None
+    """The name of a registered workload; without one the standard NPC turn runs."""

@@ -1,0 +1,180 @@
+"""One subscriber's stream: an outbox, and the one task that reads it.
+
+    async with session.subscribe() as stream:
+        async for event in stream: ...
+
+Entering attaches it to the session, leaving lets go; neither says anything about the turns. The iteration
+ends when the session is closed and everything was taken. A subscriber that was let go gets `Detached` and
+can come back with `session.subscribe(after=stream.cursor)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
+
+from footlights.errors import Detached, InvalidCommand
+from footlights.events import EventType
+from footlights.outbox import Outbox, OutboxStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from types import TracebackType
+
+    from footlights.events import StreamEvent
+    from footlights.limits import Limits
+
+
+class SubscriptionHost(Protocol):
+    """What a subscription needs of its session."""
+
+    limits: Limits
+
+    def attach(self, subscription: Subscription) -> None: ...
+    def let_go(self, outbox: Outbox) -> None: ...
+
+
+class Subscription:
+    __slots__ = ("_cursor", "_ended", "_finished", "_host", "_reader", "after", "outbox")
+
+    def __init__(self, host: SubscriptionHost, after: Mapping[str, int] | None) -> None:
+        self._host = host
+        self._reader: trio.lowlevel.Task | None = None
+        self._ended = False
+        self._cursor: dict[str, int] = {} if after is None else dict(after)
+        self._finished: list[str] = []
+        self.after = after
+        self.outbox = Outbox(host.limits, self._wake, host.let_go)
+
+    async def __aenter__(self) -> Subscription:
+        await trio.lowlevel.checkpoint()
+        self._host.attach(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._host.let_go(self.outbox)
+        self._ended = True
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    @enable_ki_protection
+    async def __anext__(self) -> StreamEvent:
+        """The next event. It waits, and is a checkpoint, only when there is none.
+
+        Raises:
+            Detached: this subscriber was let go.
+            StopAsyncIteration: the session is closed and nothing is left.
+        """
+        while True:
+            event = self._take()
+            if event is not None:
+                return event
+            if not await self._more():
+                raise StopAsyncIteration
+
+    @enable_ki_protection
+    async def receive_batch(self, limit: int = 256) -> list[StreamEvent]:
+        """At least one event and whatever else waits, up to `limit`; an empty list at the end of the stream.
+
+        Always a checkpoint. This is what transports pump: one wake-up, one frame.
+        """
+        if limit < 1:
+            raise InvalidCommand("A batch needs a limit of at least 1.")
+        await trio.lowlevel.checkpoint_if_cancelled()
+        first = self._take()
+        if first is None:
+            while await self._more():
+                if (first := self._take()) is not None:
+                    break
+            else:
+                return []
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        batch = [first]
+        while len(batch) < limit and (event := self._take()) is not None:
+            batch.append(event)
+        return batch
+
+    def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
+        """Every event of the session up to the commit_final of this turn, other turns' events included."""
+        return _UntilCommit(self, turn_id)
+
+    @property
+    def cursor(self) -> Mapping[str, int]:
+        """What was taken so far, for `subscribe(after=...)`."""
+        return dict(self._cursor)
+
+    def statistics(self) -> OutboxStatistics:
+        return self.outbox.statistics()
+
+    def end(self) -> None:
+        """There will be no more events; called by the session when it is closed."""
+        self._ended = True
+        self._wake()
+
+    # -- inside
+
+    def _take(self) -> StreamEvent | None:
+        event = self.outbox.take()
+        if event is not None:
+            self._cursor[event.turn_id] = event.seq
+            if event.event_type is EventType.COMMIT_FINAL:
+                self._forget_old_turns(event.turn_id)
+        return event
+
+    def _forget_old_turns(self, finished: str) -> None:
+        # A turn must stay in the cursor for as long as the session could replay it.
+        self._finished.append(finished)
+        if len(self._finished) > self._host.limits.replay_turns + 1:
+            self._cursor.pop(self._finished.pop(0), None)
+
+    async def _more(self) -> bool:
+        """Wait until there may be something to take; False at the end of the stream."""
+        if self.outbox.detached is not None:
+            await trio.lowlevel.checkpoint()
+            raise Detached(self.outbox.detached)
+        if self._ended:
+            await trio.lowlevel.checkpoint()
+            return False
+        if self._reader is not None:
+            raise trio.BusyResourceError("Another task is reading this subscription.")
+        self._reader = trio.lowlevel.current_task()
+        await wait_task_rescheduled(self._abort)
+        return True
+
+    def _abort(self, _raise_cancel: object) -> Abort:
+        self._reader = None
+        return Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            self._reader = None
+            reschedule(reader)
+
+
+class _UntilCommit:
+    """A class and not an async generator: leaving the loop early leaves nothing behind to be closed."""
+
+    __slots__ = ("_done", "_stream", "_turn_id")
+
+    def __init__(self, stream: Subscription, turn_id: str) -> None:
+        self._stream = stream
+        self._turn_id = turn_id
+        self._done = False
+
+    def __aiter__(self) -> _UntilCommit:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        if self._done:
+            raise StopAsyncIteration
+        event = await anext(self._stream)
+        self._done = event.event_type is EventType.COMMIT_FINAL and event.turn_id == self._turn_id
+        return event

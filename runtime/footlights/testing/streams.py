@@ -1,0 +1,266 @@
+"""Lawful streams for Hypothesis: what a subscriber may get, for testing whoever reads a stream.
+
+`turns` makes all that a turn emits. `recordings` makes what one subscriber gets of several turns: mixed, with
+deltas joined and events dropped because it is slow, turns it resumed, and turns that a restart ended. All of it
+is made by construction, by nothing that the runtime or the law checker use. Needs Hypothesis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import evolve, field, frozen
+from hypothesis import strategies as st
+
+from footlights.events import (
+    PAYLOAD_TYPES,
+    SCHEMA_V,
+    TERMINAL_TYPES,
+    CommitFinal,
+    CommitOutcome,
+    ErrorInfo,
+    EventType,
+    Ext,
+    Heard,
+    InterruptReason,
+    Issue,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    SeqRange,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+    WarmState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+Events: TypeAlias = tuple[StreamEvent, ...]
+
+_TYPE_OF: Mapping[type[Payload], EventType] = {kind: each for each, kind in PAYLOAD_TYPES.items()}
+_MUST_DELIVER = TERMINAL_TYPES | {EventType.TURN_ACCEPTED, EventType.COMMIT_FINAL}
+_RESTART_SEQ = 1_000_000_000
+
+_ids = st.text("abcdefgh-0123456789", min_size=1, max_size=6)
+_words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_deltas = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=3),
+    max_leaves=4,
+)
+_exts = st.builds(Ext, st.sampled_from(["ext.acme.mood", "ext.a-1.b_2"]), _json)
+_issues = st.builds(Issue, _ids, _words, st.none() | _ids)
+
+
+@frozen
+class Recording:
+    """What one subscriber got, and what it takes to judge it."""
+
+    events: Events
+    after: Mapping[str, int] = field(factory=dict[str, int])
+    """The turns it resumed, and the last seq it had of each."""
+    canceled: frozenset[str] = frozenset()
+    """The turns that a cancel won."""
+
+
+@st.composite
+def turns(draw: DrawFn, session_id: str = "s1", turn_id: str = "t1") -> Events:
+    """All that one finished turn emits, nothing dropped."""
+    payloads = draw(_payloads())
+    mono = draw(st.integers(0, 10**6))
+    events: list[StreamEvent] = []
+    for seq, payload in enumerate(payloads):
+        mono += draw(st.sampled_from([0, 0, 1, 30]))
+        wall_ts = draw(st.none() | st.floats(0, 2e9))
+        payload = evolve(payload, ext=draw(st.none() | st.none() | _exts))
+        event_type = _TYPE_OF[type(payload)]
+        events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, mono, event_type, payload, wall_ts))
+    return tuple(events)
+
+
+@st.composite
+def recordings(draw: DrawFn, *, lossy: bool = True) -> Recording:
+    """What a subscriber gets of up to three turns; all of each, in one piece, unless `lossy`."""
+    views: list[Events] = []
+    after: dict[str, int] = {}
+    canceled: set[str] = set()
+    for number in range(draw(st.integers(1, 3))):
+        turn_id = f"t1-{number:06}"
+        view = emitted = draw(turns(draw(st.sampled_from(["s1", "s2"])), turn_id))
+        if lossy:
+            view, seen = draw(views_of(emitted))
+            if seen is not None:
+                after[turn_id] = seen
+        if emitted[-2].event_type is EventType.TURN_INTERRUPTED and draw(st.booleans()):
+            canceled.add(turn_id)
+        views.append(view)
+    return Recording(draw(_mixed(views)), after, frozenset(canceled))
+
+
+@st.composite
+def views_of(draw: DrawFn, emitted: Events) -> tuple[Events, int | None]:
+    """What a subscriber gets of one turn, and the last seq it had before, None if it had nothing."""
+    if draw(st.integers(0, 4)) == 0:
+        emitted = draw(_restarted(emitted))
+    seen = draw(st.none() | st.none() | st.integers(0, len(emitted) - 1))
+    if seen is not None:
+        emitted = tuple(event for event in emitted if event.seq > seen)
+    return draw(_slowed(emitted, -1 if seen is None else seen)), seen
+
+
+@st.composite
+def _payloads(draw: DrawFn) -> list[Payload]:
+    payloads: list[Payload] = [TurnAccepted(turns_ahead=draw(st.integers(0, 3)))]
+    text = ""
+    waiting: dict[str, str] = {}
+    calls = 0
+    for step in draw(st.lists(st.sampled_from(["say", "say", "say", "load", "call", "answer"]), max_size=8)):
+        if step == "say":
+            payloads.append(TokenDelta(delta=draw(_deltas), offset=len(text)))
+            text = _text_of(payloads)
+        elif step == "load":
+            payloads += draw(_loads())
+        elif step == "call":
+            calls += 1
+            waiting[f"c{calls}"] = draw(_ids)
+            payloads.append(ToolCallStarted(f"c{calls}", waiting[f"c{calls}"]))
+        elif waiting:
+            call = draw(st.sampled_from(sorted(waiting)))
+            payloads.append(draw(_results(call, waiting.pop(call))))
+    interrupted = draw(st.booleans())
+    if interrupted and draw(st.booleans()):
+        payloads += draw(_loads())[: draw(st.integers(1, 2))]
+    for call, tool in waiting.items():
+        payloads.append(draw(_results(call, tool)))
+    payloads += draw(_interrupted_endings(payloads) if interrupted else _final_endings(text))
+    return payloads
+
+
+def _text_of(payloads: list[Payload]) -> str:
+    return "".join(payload.delta for payload in payloads if isinstance(payload, TokenDelta))
+
+
+@st.composite
+def _loads(draw: DrawFn) -> list[Payload]:
+    model, warm_state = draw(_ids), draw(st.sampled_from(WarmState))
+    selected = ModelSelected(model, draw(_words))
+    if warm_state is WarmState.HOT:
+        return [selected, ModelReady(model, warm_state, 0)]
+    progress: list[float | None] = [None, *sorted(draw(st.lists(st.floats(0, 1), max_size=3)))]
+    return [
+        selected,
+        *(ModelLoading(model, warm_state is WarmState.COLD, each) for each in progress),
+        ModelReady(model, warm_state, draw(st.integers(0, 9000))),
+    ]
+
+
+@st.composite
+def _results(draw: DrawFn, call: str, tool: str) -> ToolCallResult:
+    canceled = draw(st.booleans())
+    effects = draw(st.booleans() if canceled else st.none() | st.booleans())
+    error = draw(st.none() | st.builds(ErrorInfo, _ids, _words))
+    return ToolCallResult(call, tool, canceled, effects, draw(st.none() | _words), error)
+
+
+@st.composite
+def _final_endings(draw: DrawFn, text: str) -> list[Payload]:
+    issues = tuple(draw(st.lists(_issues, max_size=2)))
+    return [TurnFinal(text), draw(_commits(issues))]
+
+
+@st.composite
+def _interrupted_endings(draw: DrawFn, before: list[Payload]) -> list[Payload]:
+    heard_seq = draw(st.none() | st.integers(0, len(before)))
+    heard = None if heard_seq is None else Heard(heard_seq, _text_of(before[: heard_seq + 1]))
+    reason = draw(st.sampled_from(InterruptReason))
+    issue = Issue(draw(st.sampled_from(["turn_interrupted", "runtime_restart"])), draw(_words))
+    issues = (*draw(st.lists(_issues, max_size=1)), issue)
+    return [TurnInterrupted(reason, draw(st.none() | _words), heard), draw(_commits(issues))]
+
+
+@st.composite
+def _commits(draw: DrawFn, issues: tuple[Issue, ...]) -> CommitFinal:
+    return CommitFinal(
+        draw(st.text("0123456789abcdef", min_size=64, max_size=64)),
+        CommitOutcome.FAIL_CLOSED if issues else CommitOutcome.OK,
+        issues,
+        tuple(draw(st.lists(_ids, max_size=2))),
+        draw(st.none() | _ids),
+    )
+
+
+@st.composite
+def _restarted(draw: DrawFn, emitted: Events) -> Events:
+    """The runtime died on the way, and the next one says how the turn ended."""
+    told = emitted[: draw(st.integers(1, len(emitted) - 1))]
+    issue = Issue("runtime_restart", draw(_words))
+    endings: list[Payload] = [draw(_commits((issue,)))]
+    if told[-1].event_type not in TERMINAL_TYPES:
+        endings.insert(0, TurnInterrupted(InterruptReason.RUNTIME_RESTART))
+    mono = draw(st.integers(0, 50))
+    return told + tuple(
+        evolve(emitted[0], seq=_RESTART_SEQ + at, mono_ts_ms=mono, event_type=_TYPE_OF[type(each)], payload=each)
+        for at, each in enumerate(endings)
+    )
+
+
+@st.composite
+def _slowed(draw: DrawFn, emitted: Events, seen: int) -> Events:
+    """Some neighbouring deltas joined, some events dropped, and each gap declared by the next event."""
+    got: list[StreamEvent] = []
+    for event in draw(_joined(emitted)):
+        if event.event_type not in _MUST_DELIVER and draw(st.integers(0, 3)) == 0:
+            continue
+        if event.seq > seen + 1:
+            ranges = draw(_ranges(seen + 1, event.seq - 1))
+            event = evolve(event, payload=evolve(event.payload, dropped_seq_ranges=ranges))
+        seen = event.seq
+        got.append(event)
+    return tuple(got)
+
+
+@st.composite
+def _joined(draw: DrawFn, emitted: Events) -> list[StreamEvent]:
+    entries: list[StreamEvent] = []
+    for event in emitted:
+        last = entries[-1] if entries else event
+        if isinstance(last.payload, TokenDelta) and isinstance(event.payload, TokenDelta) and draw(st.booleans()):
+            delta = last.payload.delta + event.payload.delta
+            entries[-1] = evolve(event, payload=evolve(event.payload, delta=delta, offset=last.payload.offset))
+        else:
+            entries.append(event)
+    return entries
+
+
+@st.composite
+def _ranges(draw: DrawFn, start: int, end: int) -> tuple[SeqRange, ...]:
+    """One range, or two that touch: both say the same."""
+    if start < end and draw(st.booleans()):
+        middle = draw(st.integers(start, end - 1))
+        return (SeqRange(start, middle), SeqRange(middle + 1, end))
+    return (SeqRange(start, end),)
+
+
+def _mixed(views: list[Events]) -> SearchStrategy[Events]:
+    """The events of all views, each view in its own order."""
+    labels = [at for at, view in enumerate(views) for _ in view]
+
+    def deal(order: list[int]) -> Events:
+        streams = [iter(view) for view in views]
+        return tuple(next(streams[at]) for at in order)
+
+    return st.permutations(labels).map(deal)

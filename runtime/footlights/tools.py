@@ -1,0 +1,95 @@
+"""Tools: what a model may ask the game to do, and what each of them promises about being cancelled.
+
+A tool may read the world and stage intents; it cannot write the world. A running tool is not cancelled by
+default: when its turn is interrupted it may finish, and what it staged is discarded. A tool that declares
+`cancel_safe` is cancelled instead, and must say what its side effects are.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import frozen
+
+from footlights.authority.intents import Intent, check_intent
+from footlights.errors import Busy, RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from footlights.events import JsonValue
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class SideEffects(StrEnum):
+    NONE = "none"
+    """It changes nothing outside of itself."""
+    MARKED = "marked"
+    """None until it calls `context.begin_side_effects()`."""
+    IMMEDIATE = "immediate"
+    """They may have happened as soon as it started."""
+
+
+@frozen
+class ToolReturn:
+    """A tool's answer: the value for the model, and one sentence that may be shown to people."""
+
+    value: JsonValue
+    summary: str | None = None
+
+
+class ToolContext:
+    """What a running tool may know and do."""
+
+    __slots__ = ("_max_intents", "session_id", "side_effects_begun", "staged", "tool_call_id", "turn_id", "world")
+
+    def __init__(self, session_id: str, turn_id: str, tool_call_id: str, world: object, max_intents: int) -> None:
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.tool_call_id = tool_call_id
+        self.world = world
+        self.staged: list[Intent] = []
+        self.side_effects_begun = False
+        self._max_intents = max_intents
+
+    def request_commit(self, intent: Intent) -> None:
+        """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well."""
+        check_intent(intent)
+        if len(self.staged) >= self._max_intents:
+            raise Busy("The tool staged max_intents_per_turn intents already.")
+        self.staged.append(intent)
+
+    def begin_side_effects(self) -> None:
+        """Say that from now on the outside may have changed."""
+        self.side_effects_begun = True
+
+
+ToolFunction: TypeAlias = "Callable[[Mapping[str, JsonValue], ToolContext], Awaitable[ToolReturn | JsonValue]]"
+
+
+@frozen(kw_only=True)
+class Tool:
+    name: str
+    run: ToolFunction
+    description: str = ""
+    cancel_safe: bool = False
+    side_effects: SideEffects | None = None
+    """What it declares; undeclared counts as immediate."""
+    idempotency_key: Callable[[Mapping[str, JsonValue]], str] | None = None
+    """Calls with the same key run once, ever. Without it each call has a key of its own."""
+
+    def __attrs_post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise RegistrationError(
+                f"The tool name {self.name!r} must be 1 to 64 lower-case letters, digits or _, a letter first."
+            )
+        if self.cancel_safe and self.side_effects is None:
+            raise RegistrationError(f"The tool {self.name} is cancel_safe, so it must declare side_effects.")
+
+    def may_have_had_side_effects(self, context: ToolContext) -> bool:
+        if self.side_effects is SideEffects.NONE:
+            return False
+        return context.side_effects_begun or self.side_effects is not SideEffects.MARKED

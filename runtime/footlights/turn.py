@@ -1,0 +1,333 @@
+"""One turn: its place in the lifecycle, its ordered stream, and what it wants committed.
+
+Every method is a plain call that either happens completely or raises and changes nothing. A turn ends in
+exactly one terminal event, decided by whoever comes first: `finish`, or `stop` (a cancel, a failure, a
+shutdown). At that moment it is handed over to be judged; later `settle` says what was decided, and the
+stream is silent.
+
+The actors of a turn use this class. Extension authors see only `footlights.extensions.InteractionContext`.
+"""
+
+from __future__ import annotations
+
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from footlights import wire
+from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
+from footlights.events import (
+    SCHEMA_V,
+    CommitFinal,
+    DeliveryClass,
+    EventType,
+    Heard,
+    InterruptReason,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights.lifecycle import Lifecycle, State, Step
+from footlights.outbox import Entry
+from footlights.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from footlights.authority.intents import Intent
+    from footlights.limits import Limits
+    from footlights.outbox import Outbox
+    from footlights.params import TurnParams
+
+ENVELOPE_BYTES = 200
+"""What an event costs in a queue besides its payload."""
+
+_BEST_EFFORT = DeliveryClass.BEST_EFFORT
+_BOUNDED = DeliveryClass.BOUNDED
+_MUST_DELIVER = DeliveryClass.MUST_DELIVER
+
+
+class TurnHost(Protocol):
+    """What a turn needs of its session."""
+
+    outboxes: tuple[Outbox, ...]
+    limits: Limits
+
+    @property
+    def wall_clock(self) -> Callable[[], float]: ...
+
+    def turn_ended(self, turn: Turn) -> None: ...
+    def turn_settled(self, turn: Turn) -> None: ...
+
+
+class Turn:
+    __slots__ = (
+        "__weakref__",
+        "_host",
+        "_settled",
+        "_stopped",
+        "_text_bytes",
+        "commit",
+        "commit_unknown",
+        "context",
+        "heard_seq",
+        "input",
+        "interrupted",
+        "last_activity",
+        "lifecycle",
+        "params",
+        "replay",
+        "scope",
+        "session_id",
+        "staged",
+        "turn_id",
+        "waiting",
+    )
+
+    def __init__(self, host: TurnHost, session_id: str, turn_id: str, said: str, params: TurnParams) -> None:
+        self._host = host
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.input = said
+        self.params = params
+        self.lifecycle = Lifecycle()
+        self.replay = Replay(session_id, turn_id)
+        self.staged: list[Intent] = []
+        self.waiting = True
+        self.last_activity = 0.0
+        self.heard_seq = -1
+        self.interrupted: tuple[InterruptReason, str | None] | None = None
+        self.commit: CommitFinal | None = None
+        self.commit_unknown = False
+        self.context: Context | None = copy_context()
+        self.scope = trio.CancelScope()
+        self._text_bytes = 0
+        self._stopped: trio.Event | None = None
+        self._settled: trio.Event | None = None
+
+    @property
+    def state(self) -> State:
+        return self.lifecycle.state
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.interrupted is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.lifecycle.state in (State.INTERRUPTED, State.FINAL, State.COMMITTED)
+
+    # -- what the actors say
+
+    @enable_ki_protection
+    def accept(self, turns_ahead: int) -> None:
+        self._step(Step.TURN_ACCEPTED, EventType.TURN_ACCEPTED, TurnAccepted(turns_ahead), _MUST_DELIVER)
+
+    @enable_ki_protection
+    def select_model(self, payload: ModelSelected) -> None:
+        self._step(Step.MODEL_SELECTED, EventType.MODEL_SELECTED, payload, _BOUNDED)
+
+    @enable_ki_protection
+    def loading_model(self, payload: ModelLoading) -> None:
+        delivery = _BEST_EFFORT if self.state is State.LOADING else _BOUNDED
+        self._step(Step.MODEL_LOADING, EventType.MODEL_LOADING, payload, delivery)
+
+    @enable_ki_protection
+    def model_ready(self, payload: ModelReady) -> None:
+        self._step(Step.MODEL_READY, EventType.MODEL_READY, payload, _BOUNDED)
+
+    @enable_ki_protection
+    def say(self, delta: str) -> None:
+        """Stream the next piece of the turn's text. This is the hot path: nothing here but what must be."""
+        if not delta:
+            return
+        size = len(delta) if delta.isascii() else utf8_size(delta)
+        if self._text_bytes + size > self._host.limits.max_turn_text_bytes:
+            raise TooLarge("The turn said more than max_turn_text_bytes.")
+        now = trio.current_time()
+        mono_ts_ms = int(now * 1000)
+        wall_ts = self._host.wall_clock()
+        self.lifecycle.advance(Step.TOKEN_DELTA)
+        replay = self.replay
+        payload = TokenDelta(delta, replay.text_length)
+        event = StreamEvent(
+            SCHEMA_V,
+            self.session_id,
+            self.turn_id,
+            replay.next_seq,
+            mono_ts_ms,
+            EventType.TOKEN_DELTA,
+            payload,
+            wall_ts,
+        )
+        self._text_bytes += size
+        self.last_activity = now
+        replay.append_delta(delta, mono_ts_ms, wall_ts)
+        outboxes = self._host.outboxes
+        if outboxes:
+            entry = Entry(event, _BEST_EFFORT, ENVELOPE_BYTES + size)
+            for outbox in outboxes:
+                outbox.put(entry, replay, now)
+
+    @enable_ki_protection
+    def start_tool(self, payload: ToolCallStarted) -> None:
+        self._check_room()
+        draft = self._draft(EventType.TOOL_CALL_STARTED, payload, _BOUNDED)
+        self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
+        self._publish(draft)
+
+    @enable_ki_protection
+    def end_tool(self, payload: ToolCallResult, staged: Sequence[Intent] = ()) -> None:
+        """Report a tool. What it staged counts only if neither it nor its turn was cancelled."""
+        draft = self._draft(EventType.TOOL_CALL_RESULT, payload, _BOUNDED)
+        self.lifecycle.end_tool(payload.tool_call_id, payload.tool_name)
+        if not payload.canceled and not self.is_stopping:
+            self.staged.extend(staged)
+        self._publish(draft)
+        if self.state is State.STOPPED:
+            self._interrupt()
+
+    @enable_ki_protection
+    def say_with(self, payload: TokenDelta) -> None:
+        """A delta that carries an extension's data: kept as it is, never joined."""
+        size = utf8_size(payload.delta)
+        if self._text_bytes + size > self._host.limits.max_turn_text_bytes:
+            raise TooLarge("The turn said more than max_turn_text_bytes.")
+        self._step(Step.TOKEN_DELTA, EventType.TOKEN_DELTA, payload, _BEST_EFFORT)
+        self._text_bytes += size
+
+    def stage_intent(self, intent: Intent) -> None:
+        if self.is_stopping or self.has_ended:
+            raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
+        if len(self.staged) >= self._host.limits.max_intents_per_turn:
+            raise Busy("The turn staged max_intents_per_turn intents already.")
+        self.staged.append(intent)
+
+    # -- how it ends
+
+    @enable_ki_protection
+    def stop(self, reason: InterruptReason, detail: str | None = None) -> bool:
+        """Interrupt the turn, unless it is ending already. The terminal is out at once if no tool is open."""
+        if not self.lifecycle.may(Step.STOP):
+            return False
+        self.lifecycle.advance(Step.STOP)
+        self.interrupted = (reason, detail)
+        self.staged.clear()
+        if self.state is State.STOPPED:
+            self._interrupt()
+        self.scope.cancel(reason=reason)
+        if self._stopped is not None:
+            self._stopped.set()
+        return True
+
+    @enable_ki_protection
+    def finish(self) -> bool:
+        """End the turn with what it said, unless it is ending already or has something open."""
+        if not self.lifecycle.may(Step.TURN_FINAL):
+            return False
+        self._step(Step.TURN_FINAL, EventType.TURN_FINAL, TurnFinal(self.replay.text), _MUST_DELIVER)
+        self._host.turn_ended(self)
+        return True
+
+    @enable_ki_protection
+    def abandon_tools(self) -> None:
+        """Report every tool that nobody waits for any more."""
+        for tool_call_id, tool_name in list(self.lifecycle.open_tools.items()):
+            self.end_tool(ToolCallResult(tool_call_id, tool_name, canceled=True, side_effects_may_have_occurred=True))
+
+    @enable_ki_protection
+    def settle(self, commit: CommitFinal) -> None:
+        """What the authority decided: the last event of the turn."""
+        self._step(Step.COMMIT_FINAL, EventType.COMMIT_FINAL, commit, _MUST_DELIVER)
+        self.commit = commit
+        self._set_settled()
+        self._host.turn_settled(self)
+
+    @enable_ki_protection
+    def leave_unknown(self) -> None:
+        """The stage closes without knowing what became of the commit. Only a restart can tell."""
+        self.commit_unknown = True
+        self._set_settled()
+
+    # -- what others ask
+
+    def hear(self, seq: int) -> None:
+        self.heard_seq = max(self.heard_seq, seq)
+
+    async def wait_stopped(self) -> None:
+        if self._stopped is None:
+            self._stopped = trio.Event()
+            if self.is_stopping:
+                self._stopped.set()
+        await self._stopped.wait()
+
+    async def wait_settled(self) -> None:
+        if self._settled is None:
+            self._settled = trio.Event()
+            if self.commit is not None or self.commit_unknown:
+                self._settled.set()
+        await self._settled.wait()
+
+    # -- inside
+
+    def _set_settled(self) -> None:
+        self.context = None
+        if self._settled is not None:
+            self._settled.set()
+
+    def _interrupt(self) -> None:
+        assert self.interrupted is not None
+        reason, detail = self.interrupted
+        heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
+        payload = TurnInterrupted(reason, detail, heard)
+        self._step(Step.TURN_INTERRUPTED, EventType.TURN_INTERRUPTED, payload, _MUST_DELIVER)
+        self._host.turn_ended(self)
+
+    def _step(self, step: Step, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> None:
+        if delivery is not _MUST_DELIVER:
+            self._check_room()
+        draft = self._draft(event_type, payload, delivery)
+        self.lifecycle.advance(step)
+        self._publish(draft)
+
+    def _check_room(self) -> None:
+        if self.replay.kept_events >= self._host.limits.max_turn_events:
+            raise TooLarge("The turn emitted more than max_turn_events events besides its text.")
+
+    def _draft(self, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> Entry:
+        """Everything that could fail, before the lifecycle moves: after that, nothing may."""
+        event = StreamEvent(
+            SCHEMA_V,
+            self.session_id,
+            self.turn_id,
+            self.replay.next_seq,
+            int(trio.current_time() * 1000),
+            event_type,
+            payload,
+            self._host.wall_clock(),
+        )
+        size = 0 if delivery is _MUST_DELIVER else ENVELOPE_BYTES + wire.payload_size(payload)
+        return Entry(event, delivery, size)
+
+    def _publish(self, entry: Entry) -> None:
+        self.last_activity = now = trio.current_time()
+        self.replay.append(entry.event)
+        for outbox in self._host.outboxes:
+            outbox.put(entry, self.replay, now)
+
+
+def utf8_size(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidEvent("The text holds half of a surrogate pair; it is not valid Unicode.") from None

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from attrs import evolve, fields, frozen
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from footlights.authority import (
+    CommitRecord,
+    Intent,
+    IntentEntry,
+    IntentType,
+    JsonWorld,
+    Judgement,
+    JudgeRequest,
+    PatchOp,
+    Rule,
+    RuleBook,
+    Ruling,
+    Verdict,
+    World,
+    accept,
+    digest,
+    judge,
+    patch,
+    recompute_digest,
+    refuse,
+)
+from footlights.events import CommitOutcome, InterruptReason, Issue
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
+
+WORLD = JsonWorld({"gold": 5, "ale": 3, "log": []})
+BUY = Intent(IntentType.TOOL_RESULT, "call-1", {"price": 2})
+
+
+def sell(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+    price = sum(cast("dict[str, int]", intent.payload)["price"] for intent in intents)
+    if price > view["gold"]:
+        return refuse("no_gold", "The purse is too light.", intents[0].ref)
+    return accept(patch.replace("/gold", view["gold"] - price), patch.replace("/ale", view["ale"] - 1))
+
+
+def note(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+    return accept(patch.add("/log/-", len(intents)))
+
+
+def broken(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+    raise LookupError("she whispered: the key is under the mat")
+
+
+TAVERN = RuleBook({"tavern.sell": sell, "tavern.note": note})
+
+
+def decide(
+    *intents: Intent, rules: RuleBook = TAVERN, world: World = WORLD, previous: str | None = None
+) -> Judgement:
+    return judge(JudgeRequest("s1-000001", "t1-000001", None, intents), world, rules, previous)
+
+
+def one_rule(rule: Rule) -> RuleBook:
+    return RuleBook({"tavern.note": note, "tavern.it": rule})
+
+
+def assert_refused(judgement: Judgement, *codes: str) -> None:
+    record = judgement.record
+    assert record.outcome is CommitOutcome.FAIL_CLOSED
+    assert [issue.code for issue in record.issues] == list(codes)
+    assert record.changes == ()
+    assert record.world_after == record.world_before == WORLD.digest()
+    assert judgement.world is WORLD
+    assert WORLD.view() == {"gold": 5, "ale": 3, "log": []}
+
+
+def test_an_accepted_turn_changes_the_world_and_says_how() -> None:
+    judgement = decide(BUY)
+    assert judgement.world.view() == {"gold": 3, "ale": 2, "log": [1]}
+    assert judgement.record == CommitRecord(
+        session_id="s1-000001",
+        turn_id="t1-000001",
+        outcome=CommitOutcome.OK,
+        issues=(),
+        intents=(IntentEntry(IntentType.TOOL_RESULT, "call-1", digest({"price": 2})),),
+        verdicts=(Verdict("tavern.sell", ()), Verdict("tavern.note", ())),
+        changes=(patch.replace("/gold", 3), patch.replace("/ale", 2), patch.add("/log/-", 1)),
+        world_before=WORLD.digest(),
+        world_after=judgement.world.digest(),
+        previous=None,
+        commit_digest=judgement.record.commit_digest,
+        commit_id="c-" + judgement.record.commit_digest[:16],
+    )
+
+
+def test_a_turn_that_changes_nothing_keeps_the_same_world() -> None:
+    judgement = decide(rules=RuleBook())
+    assert judgement.record.outcome is CommitOutcome.OK
+    assert judgement.world is WORLD
+
+
+def test_one_refusal_refuses_the_turn() -> None:
+    judgement = decide(Intent(IntentType.TOOL_RESULT, "call-2", {"price": 9}))
+    assert_refused(judgement, "no_gold")
+    assert judgement.record.issues == (Issue("no_gold", "The purse is too light.", "call-2"),)
+    assert judgement.record.verdicts == (Verdict("tavern.sell", ("no_gold",)), Verdict("tavern.note", ()))
+
+
+def test_every_reason_is_told_in_the_order_of_the_rules() -> None:
+    def closed(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        return Ruling(issues=(Issue("closed", "The tavern is closed."), Issue("late", "It is late.")))
+
+    judgement = decide(BUY, rules=RuleBook([("b", closed), ("a", broken), ("c", note)]))
+    assert_refused(judgement, "closed", "late", "rule_error")
+    assert judgement.record.verdicts == (
+        Verdict("b", ("closed", "late")),
+        Verdict("a", ("rule_error",)),
+        Verdict("c", ()),
+    )
+
+
+def test_a_rule_that_raises_refuses_the_turn_and_its_words_are_not_kept() -> None:
+    judgement = decide(BUY, rules=one_rule(broken))
+    assert_refused(judgement, "rule_error")
+    assert judgement.record.issues == (Issue("rule_error", "LookupError", "tavern.it"),)
+    assert "whispered" not in repr(judgement)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        True,
+        Ruling(changes=(cast("PatchOp", {"op": "remove", "path": "/gold"}),)),
+        Ruling(issues=(cast("Issue", "closed"),)),
+        Ruling(changes=(patch.add("/ale", math.nan),)),
+        Ruling(changes=(patch.add("/ale", cast("JsonValue", {1, 2})),)),
+        Ruling(issues=(Issue("odd", "\ud800"),)),
+    ],
+)
+def test_a_rule_whose_result_cannot_be_recorded_refuses_the_turn(result: object) -> None:
+    judgement = decide(BUY, rules=one_rule(lambda view, intents: cast("Ruling", result)))
+    assert_refused(judgement, "rule_error")
+    assert judgement.record.issues[0].ref == "tavern.it"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_is_meant_for_the_process_is_not_taken_for_a_failed_rule(error: type[BaseException]) -> None:
+    def stopped(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        raise error
+
+    with pytest.raises(error):
+        decide(BUY, rules=one_rule(stopped))
+
+
+def test_a_change_that_does_not_fit_refuses_the_turn_and_names_the_rule() -> None:
+    judgement = decide(BUY, rules=one_rule(lambda view, intents: accept(patch.remove("/whispered"))))
+    assert_refused(judgement, "patch_failed")
+    assert judgement.record.issues[0].ref == "tavern.it"
+    assert "whispered" not in repr(judgement.record)
+
+
+def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:
+    assert_refused(
+        decide(rules=one_rule(lambda view, intents: accept(patch.add("/x", "x" * 10**6)))), "too_large"
+    )
+
+
+def test_rules_see_the_world_as_it_was_before_the_turn() -> None:
+    seen: list[object] = []
+
+    def look(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        seen.append(view["log"])
+        return accept(patch.add("/log/-", "looked"))
+
+    judgement = decide(rules=RuleBook([("a", look), ("b", note), ("c", look)]))
+    assert seen == [[], []]
+    assert cast("dict[str, object]", judgement.world.view())["log"] == ["looked", 0, "looked"]
+
+
+@pytest.mark.parametrize("reason", InterruptReason)
+def test_an_interrupted_turn_is_discarded_before_any_rule_sees_it(reason: InterruptReason) -> None:
+    request = JudgeRequest("s1-000001", "t1-000001", reason, (BUY,))
+    judgement = judge(request, WORLD, RuleBook({"tavern.it": broken}), None)
+    assert_refused(judgement, "turn_interrupted")
+    assert reason.value in judgement.record.issues[0].message
+    assert judgement.record.intents == ()
+    assert judgement.record.verdicts == ()
+
+
+def test_an_intent_that_was_never_checked_refuses_the_turn() -> None:
+    assert_refused(decide(BUY, Intent(IntentType.DECISION, "")), "invalid_intent")
+    assert_refused(decide(Intent(IntentType.DECISION, "d-1", math.nan)), "invalid_intent")
+
+
+@frozen
+class Purse:
+    """A host's own world: a plain object with nothing of JSON in it."""
+
+    coins: int
+
+    def view(self) -> Purse:
+        return self
+
+    def changed(self, changes: tuple[PatchOp, ...]) -> Purse:
+        return Purse(self.coins + sum(cast("int", op.value) for op in changes))
+
+    def digest(self) -> str:
+        if self.coins < 0:
+            raise ValueError("A purse holds no debts.")
+        return digest(self.coins)
+
+
+def pay(view: Purse, intents: tuple[Intent, ...]) -> Ruling:
+    return accept(*(patch.add("/coins", intent.payload) for intent in intents))
+
+
+def test_a_host_may_bring_its_own_world() -> None:
+    purse = Purse(3)
+    judgement = decide(Intent(IntentType.DECISION, "d-1", 4), rules=RuleBook({"pay": pay}), world=purse)
+    assert judgement.world == Purse(7)
+    assert (judgement.record.world_before, judgement.record.world_after) == (digest(3), digest(7))
+
+
+@pytest.mark.parametrize(("payload", "name"), [("four", "TypeError"), (-9, "ValueError")])
+def test_a_host_world_that_breaks_refuses_the_turn(payload: JsonValue, name: str) -> None:
+    purse = Purse(3)
+    judgement = decide(Intent(IntentType.DECISION, "d-1", payload), rules=RuleBook({"pay": pay}), world=purse)
+    assert judgement.record.issues == (Issue("world_error", name),)
+    assert judgement.world is purse
+
+
+def test_commits_of_a_session_are_chained() -> None:
+    first = decide(BUY)
+    second = decide(BUY, world=first.world, previous=first.record.commit_digest)
+    assert second.record.previous == first.record.commit_digest
+    assert second.record.world_before == first.record.world_after
+    assert second.record.commit_digest != decide(BUY, world=first.world).record.commit_digest
+
+
+OTHER_FIELDS: dict[str, Any] = {
+    "session_id": "s1-000002",
+    "turn_id": "t1-000002",
+    "outcome": CommitOutcome.FAIL_CLOSED,
+    "issues": (Issue("forged", "No."),),
+    "intents": (),
+    "verdicts": (Verdict("tavern.sell", ("forged",)), Verdict("tavern.note", ())),
+    "changes": (patch.replace("/gold", 4), patch.replace("/ale", 2), patch.add("/log/-", 1)),
+    "world_before": digest(1),
+    "world_after": digest(2),
+    "previous": digest(3),
+}
+
+
+def test_no_field_can_be_altered_without_the_digest_showing_it() -> None:
+    record = decide(BUY).record
+    assert recompute_digest(record) == record.commit_digest
+    assert {field.name for field in fields(CommitRecord)} == {*OTHER_FIELDS, "commit_id", "commit_digest"}
+    for name, value in OTHER_FIELDS.items():
+        assert recompute_digest(evolve(record, **{name: value})) != record.commit_digest, name
+
+
+def test_nothing_inside_a_field_can_be_altered_without_the_digest_showing_it() -> None:
+    refused = decide(Intent(IntentType.TOOL_RESULT, "call-2", {"price": 9})).record
+    issue, entry, verdict = refused.issues[0], refused.intents[0], refused.verdicts[0]
+    forgeries = [
+        *(evolve(refused, issues=(evolve(issue, **{name: "x"}),)) for name in ("code", "message", "ref")),
+        evolve(refused, issues=(evolve(issue, ref=None),)),
+        evolve(refused, intents=(evolve(entry, type=IntentType.DECISION),)),
+        evolve(refused, intents=(evolve(entry, ref="x"),)),
+        evolve(refused, intents=(evolve(entry, payload_digest=None),)),
+        evolve(refused, verdicts=(evolve(verdict, rule="x"), *refused.verdicts[1:])),
+        evolve(refused, verdicts=refused.verdicts[::-1]),
+    ]
+    digests = {recompute_digest(record) for record in [refused, *forgeries]}
+    assert len(digests) == 1 + len(forgeries)
+
+
+def test_commit_digests_never_change_between_versions() -> None:
+    record = decide(BUY, previous=digest("before")).record
+    assert record.commit_digest == "1a5c1d456c7579e498068f4d6699e184a2bc6880f01550d7627d3b5e39ca5971"
+
+
+SCRIPT = """
+from footlights.authority import *
+names = {"ann", "bob", "cid", "dée"}
+world = JsonWorld({name: {"n": 1.5, "tags": sorted({"x", "y", name})} for name in names})
+rules = RuleBook({"age": lambda view, intents: accept(*(patch.replace(f"/{k}/n", 2) for k in sorted(view)))})
+intents = tuple(Intent(IntentType.DECISION, ref, {k: ref for k in {"p", "q", "r"}}) for ref in ("1", "2"))
+record = judge(JudgeRequest("s", "t", None, intents), world, rules, None).record
+print(record.commit_id, record.commit_digest, record.world_before, record.world_after, sep="\\n")
+"""
+
+
+def test_the_same_turn_has_the_same_digest_in_any_process() -> None:
+    def run(seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+        command = [sys.executable, "-c", SCRIPT]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+    outputs = {run(seed) for seed in ("0", "1", "4242")}
+    assert len(outputs) == 1
+    assert len(outputs.pop().split()) == 4
+
+
+payloads: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3) | st.just(math.nan),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+paths = st.sampled_from(["", "/gold", "/log/-", "/log/0", "/nowhere/at/all", "bad"])
+rulings = st.one_of(
+    st.builds(accept, st.builds(patch.add, paths, payloads)),
+    st.builds(accept, st.builds(patch.remove, paths), st.builds(patch.test, paths, payloads)),
+    st.just(accept()),
+    st.just(refuse("no", "No.")),
+    st.none(),
+)
+requests = st.builds(
+    JudgeRequest,
+    st.just("s"),
+    st.just("t"),
+    st.none() | st.sampled_from(InterruptReason),
+    st.lists(st.builds(Intent, st.sampled_from(IntentType), st.text(max_size=3), payloads), max_size=3).map(
+        tuple
+    ),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(requests, st.lists(rulings, max_size=3))
+def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(
+    request: JudgeRequest, results: list[Ruling | None]
+) -> None:
+    rules = RuleBook((f"r{n}", cast("Rule", lambda view, intents, r=r: r)) for n, r in enumerate(results))
+    judgement = judge(request, WORLD, rules, None)
+    record = judgement.record
+    assert judge(request, WORLD, rules, None).record == record
+    assert recompute_digest(record) == record.commit_digest
+    assert WORLD.digest() == digest(WORLD.view())
+    if record.outcome is CommitOutcome.OK:
+        assert record.issues == ()
+        assert WORLD.changed(record.changes).digest() == record.world_after == judgement.world.digest()
+    else:
+        assert_refused(judgement, *(issue.code for issue in record.issues))
+        assert record.issues

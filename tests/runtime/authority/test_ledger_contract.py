@@ -1,0 +1,199 @@
+"""What every ledger must do. A new kind of ledger joins by its line in `LEDGERS`."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+import trio
+from attrs import evolve
+from trio.testing import assert_checkpoints, assert_no_checkpoints
+
+from footlights.authority import (
+    CommitRecord,
+    JsonWorld,
+    JudgeRequest,
+    Ledger,
+    MemoryLedger,
+    RuleBook,
+    ToolRecord,
+    ToolState,
+    judge,
+)
+from footlights.errors import InvalidCommand
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+
+@asynccontextmanager
+async def open_memory(directory: Path) -> AsyncIterator[Ledger]:
+    yield MemoryLedger()
+
+
+LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {"memory": open_memory}
+
+
+@pytest.fixture(params=LEDGERS)
+async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with LEDGERS[request.param](tmp_path) as opened:
+        yield opened
+
+
+def commit(session_id: str, turn_id: str, previous: CommitRecord | None = None) -> CommitRecord:
+    digest = None if previous is None else previous.commit_digest
+    return judge(JudgeRequest(session_id, turn_id, None), JsonWorld({}), RuleBook(), digest).record
+
+
+async def test_a_new_ledger_is_in_its_first_epoch(ledger: Ledger) -> None:
+    assert ledger.epoch == 1
+
+
+async def test_what_was_appended_is_found(ledger: Ledger) -> None:
+    record = commit("s1", "t1")
+    await ledger.append([record])
+    assert await ledger.find("s1", "t1") == record
+
+
+async def test_what_was_not_appended_is_not_found(ledger: Ledger) -> None:
+    await ledger.append([commit("s1", "t1")])
+    assert await ledger.find("s1", "t2") is None
+    assert await ledger.find("s2", "t1") is None
+
+
+async def test_a_batch_may_be_empty(ledger: Ledger) -> None:
+    await ledger.append([])
+
+
+async def test_each_session_has_a_chain_of_its_own(ledger: Ledger) -> None:
+    one, other = commit("s1", "t1"), commit("s2", "t1")
+    await ledger.append([one, other])
+    assert (ledger.last_digest("s1"), ledger.last_digest("s2")) == (one.commit_digest, other.commit_digest)
+    assert ledger.last_digest("s3") is None
+    following = commit("s1", "t2", one)
+    await ledger.append([following])
+    assert (ledger.last_digest("s1"), ledger.last_digest("s2")) == (
+        following.commit_digest,
+        other.commit_digest,
+    )
+
+
+async def test_a_batch_may_go_on_with_its_own_chain(ledger: Ledger) -> None:
+    first = commit("s1", "t1")
+    second = commit("s1", "t2", first)
+    await ledger.append([first, commit("s2", "t1"), second])
+    assert ledger.last_digest("s1") == second.commit_digest
+
+
+async def test_a_turn_is_committed_once(ledger: Ledger) -> None:
+    first = commit("s1", "t1")
+    await ledger.append([first])
+    with pytest.raises(InvalidCommand):
+        await ledger.append([commit("s1", "t1", first)])
+    assert await ledger.find("s1", "t1") == first
+    assert ledger.last_digest("s1") == first.commit_digest
+
+
+async def test_a_turn_is_committed_once_even_within_a_batch(ledger: Ledger) -> None:
+    first = commit("s1", "t1")
+    with pytest.raises(InvalidCommand):
+        await ledger.append([first, commit("s1", "t1", first)])
+    assert await ledger.find("s1", "t1") is None
+
+
+@pytest.mark.parametrize("previous", [None, "0" * 64])
+async def test_a_commit_that_is_not_chained_is_refused(ledger: Ledger, previous: str | None) -> None:
+    first = commit("s1", "t1")
+    await ledger.append([first])
+    with pytest.raises(InvalidCommand):
+        await ledger.append([evolve(commit("s1", "t2"), previous=previous)])
+    assert ledger.last_digest("s1") == first.commit_digest
+
+
+async def test_of_a_refused_batch_nothing_is_kept(ledger: Ledger) -> None:
+    good, unchained = commit("s1", "t1"), evolve(commit("s2", "t1"), previous="0" * 64)
+    with pytest.raises(InvalidCommand):
+        await ledger.append([good, unchained])
+    assert await ledger.find("s1", "t1") is None
+    assert ledger.last_digest("s1") is None
+    await ledger.append([good])
+    assert await ledger.find("s1", "t1") == good
+
+
+async def test_a_tool_is_begun_once(ledger: Ledger) -> None:
+    assert await ledger.begin_tool("k") is None
+    assert await ledger.begin_tool("k") == ToolRecord("k", ToolState.STARTED)
+    assert await ledger.begin_tool("other") is None
+
+
+@pytest.mark.parametrize("outcome", ["ok", "error"])
+async def test_a_tool_that_has_ended_never_begins_again(
+    ledger: Ledger, outcome: Literal["ok", "error"]
+) -> None:
+    await ledger.begin_tool("k")
+    await ledger.complete_tool("k", outcome)
+    assert await ledger.begin_tool("k") == ToolRecord("k", ToolState(outcome))
+
+
+async def test_of_many_who_begin_the_same_tool_one_may_go_ahead(ledger: Ledger) -> None:
+    answers: list[ToolRecord | None] = []
+
+    async def begin() -> None:
+        answers.append(await ledger.begin_tool("k"))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(begin)
+    assert answers.count(None) == 1
+    assert answers.count(ToolRecord("k", ToolState.STARTED)) == 7
+
+
+async def test_a_tool_ends_one_way(ledger: Ledger) -> None:
+    await ledger.begin_tool("k")
+    await ledger.complete_tool("k", "ok")
+    await ledger.complete_tool("k", "ok")
+    with pytest.raises(InvalidCommand):
+        await ledger.complete_tool("k", "error")
+    assert await ledger.begin_tool("k") == ToolRecord("k", ToolState.OK)
+
+
+async def test_a_tool_that_was_never_begun_cannot_end(ledger: Ledger) -> None:
+    with pytest.raises(InvalidCommand):
+        await ledger.complete_tool("k", "ok")
+    assert await ledger.begin_tool("k") is None
+
+
+async def test_async_methods_are_checkpoints_and_plain_ones_are_not(ledger: Ledger) -> None:
+    with assert_checkpoints():
+        await ledger.append([commit("s1", "t1")])
+    with assert_checkpoints():
+        await ledger.find("s1", "t1")
+    with assert_checkpoints():
+        await ledger.begin_tool("k")
+    with assert_checkpoints():
+        await ledger.begin_tool("k")
+    with assert_checkpoints():
+        await ledger.complete_tool("k", "ok")
+    with assert_no_checkpoints():
+        ledger.last_digest("s1")
+
+
+async def test_a_call_that_is_cancelled_before_it_writes_has_no_effect(ledger: Ledger) -> None:
+    await ledger.begin_tool("open")
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: ledger.append([commit("s1", "t1")]),
+        lambda: ledger.begin_tool("k"),
+        lambda: ledger.complete_tool("open", "ok"),
+    ]
+    for call in calls:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await call()
+        assert scope.cancelled_caught
+    assert ledger.last_digest("s1") is None
+    assert await ledger.find("s1", "t1") is None
+    assert await ledger.begin_tool("k") is None
+    assert await ledger.begin_tool("open") == ToolRecord("open", ToolState.STARTED)

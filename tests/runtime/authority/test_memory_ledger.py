@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from footlights.authority import (
+    CommitRecord,
+    JsonWorld,
+    JudgeRequest,
+    MemoryLedger,
+    RuleBook,
+    ToolRecord,
+    ToolState,
+    judge,
+)
+from footlights.errors import LedgerUnavailable
+
+
+def commit(session_id: str, turn_id: str, previous: str | None = None) -> CommitRecord:
+    return judge(JudgeRequest(session_id, turn_id, None), JsonWorld({}), RuleBook(), previous).record
+
+
+async def test_the_oldest_commits_are_forgotten_and_their_chains_are_not() -> None:
+    ledger = MemoryLedger(max_records=2)
+    records = [commit(f"s{n}", "t1") for n in range(4)]
+    await ledger.append(records[:1])
+    await ledger.append(records[1:])
+    assert [await ledger.find(f"s{n}", "t1") for n in range(4)] == [None, None, records[2], records[3]]
+    assert [ledger.last_digest(f"s{n}") for n in range(4)] == [record.commit_digest for record in records]
+
+
+async def test_a_chain_is_forgotten_when_enough_others_have_committed_since() -> None:
+    ledger = MemoryLedger(max_sessions=2)
+    a, b = commit("a", "t1"), commit("b", "t1")
+    await ledger.append([a, b])
+    await ledger.append([commit("a", "t2", a.commit_digest)])
+    await ledger.append([commit("c", "t1")])
+    assert ledger.last_digest("b") is None
+    assert ledger.last_digest("a") is not None
+    await ledger.append([commit("b", "t2")])
+    assert ledger.last_digest("b") is not None
+
+
+async def test_a_batch_larger_than_the_limits_is_kept_in_order() -> None:
+    ledger = MemoryLedger(max_records=1, max_sessions=1)
+    first = commit("a", "t1")
+    last = commit("a", "t2", first.commit_digest)
+    await ledger.append([first, commit("b", "t1"), commit("c", "t1"), last])
+    assert await ledger.find("a", "t2") == last
+    assert ledger.last_digest("a") == last.commit_digest
+
+
+async def test_of_the_tools_only_those_that_ended_are_forgotten() -> None:
+    ledger = MemoryLedger(max_records=3)
+    await ledger.begin_tool("open")
+    for key in ("first", "second", "third"):
+        await ledger.begin_tool(key)
+        await ledger.complete_tool(key, "ok")
+    assert await ledger.begin_tool("open") == ToolRecord("open", ToolState.STARTED)
+    assert await ledger.begin_tool("third") == ToolRecord("third", ToolState.OK)
+    assert await ledger.begin_tool("first") is None
+
+
+async def test_when_too_many_tools_are_open_none_may_begin_until_one_ends() -> None:
+    ledger = MemoryLedger(max_records=2)
+    await ledger.begin_tool("a")
+    await ledger.begin_tool("b")
+    with pytest.raises(LedgerUnavailable):
+        await ledger.begin_tool("c")
+    await ledger.complete_tool("a", "ok")
+    assert await ledger.begin_tool("c") is None
