@@ -161,6 +161,10 @@ class Outbox:
                 del self._lanes[event.turn_id]
         return event
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._ready
+
     def statistics(self) -> OutboxStatistics:
         lanes = self._lanes.values()
         limits = self._limits

@@ -10,6 +10,7 @@ from attrs import frozen
 from footlights.errors import InvalidCommand
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+_NUMBERED = re.compile(r"s\d+-\d+")
 
 
 class BusyRule(StrEnum):
@@ -37,7 +38,11 @@ class SessionParams:
     """The host's own name for the session; without one the stage numbers it."""
 
     def __attrs_post_init__(self) -> None:
-        if self.session_id is not None and not _SESSION_ID.fullmatch(self.session_id):
+        if self.session_id is None:
+            return
+        if _NUMBERED.fullmatch(self.session_id):
+            raise InvalidCommand("A session_id like s1-000001 is one that the stage gives out itself.")
+        if not _SESSION_ID.fullmatch(self.session_id):
             raise InvalidCommand(
                 "session_id must be 1 to 128 letters, digits or . _ : @ - and begin with a letter or digit."
             )

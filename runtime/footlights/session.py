@@ -23,12 +23,13 @@ from footlights.subscription import Subscription
 from footlights.turn import Turn, utf8_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from footlights.events import CommitFinal
     from footlights.lifecycle import State
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
+    from footlights.turn import WallClock
 
 
 class SessionHost(Protocol):
@@ -36,9 +37,7 @@ class SessionHost(Protocol):
 
     limits: Limits
     epoch: int
-
-    @property
-    def wall_clock(self) -> Callable[[], float]: ...
+    wall_clock: WallClock
 
     def check_turn(self, params: TurnParams) -> None: ...
     def turn_begun(self, number: int) -> None: ...

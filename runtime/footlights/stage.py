@@ -13,7 +13,6 @@ import logging
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from footlights.events import CommitFinal
     from footlights.lifecycle import State
     from footlights.params import SessionParams, TurnParams
-    from footlights.turn import Turn
+    from footlights.turn import Turn, WallClock
 
 log = logging.getLogger("footlights")
 
@@ -61,7 +60,7 @@ class StageStatistics:
 class Stage:
     """Made by `open_stage`. Satisfies `footlights.cast.Services` and `footlights.session.SessionHost`."""
 
-    def __init__(self, cast: Cast, ledger: Ledger, limits: Limits, wall_clock: Callable[[], float]) -> None:
+    def __init__(self, cast: Cast, ledger: Ledger, limits: Limits, wall_clock: WallClock) -> None:
         self.cast = cast
         self.ledger = ledger
         self.limits = limits
@@ -159,8 +158,8 @@ class Stage:
     def run_turn(self, turn: Turn) -> None:
         assert self._turns is not None
         assert turn.context is not None
-        start = partial(self._turns.start_soon, self._perform, turn, name=f"turn {turn.turn_id}")
-        turn.context.run(start)
+        start_soon = self._turns.start_soon
+        turn.context.run(lambda: start_soon(self._perform, turn, name=f"turn {turn.turn_id}"))
 
     def judge_turn(self, turn: Turn) -> None:
         self._committer.submit_nowait(turn)
@@ -215,7 +214,7 @@ class Stage:
     def _fail(self, turn: Turn, errors: ExceptionGroup[Exception]) -> None:
         if turn.is_stopping:
             # An interruption overtakes what an actor was about to emit; the table refuses that, rightly.
-            left = errors.subgroup(lambda error: not isinstance(error, IllegalTransition))
+            left = errors.split(IllegalTransition)[1]
         else:
             left = errors
             turn.stop(*explain(errors))
@@ -270,7 +269,7 @@ async def open_stage(
     *,
     ledger: Ledger | None = None,
     limits: Limits | None = None,
-    wall_clock: Callable[[], float] = time.time,
+    wall_clock: WallClock = time.time,
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast. Without a `ledger`, commits are kept in memory only."""
     stage = Stage(cast, ledger or MemoryLedger(), limits or Limits(), wall_clock)

@@ -37,10 +37,10 @@ class SubscriptionHost(Protocol):
 
 
 class Subscription:
-    __slots__ = ("_cursor", "_ended", "_finished", "_host", "_reader", "after", "outbox")
+    __slots__ = ("_cursor", "_ended", "_finished", "_reader", "after", "host", "outbox")
 
     def __init__(self, host: SubscriptionHost, after: Mapping[str, int] | None) -> None:
-        self._host = host
+        self.host = host
         self._reader: trio.lowlevel.Task | None = None
         self._ended = False
         self._cursor: dict[str, int] = {} if after is None else dict(after)
@@ -50,13 +50,13 @@ class Subscription:
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
-        self._host.attach(self)
+        self.host.attach(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._host.let_go(self.outbox)
+        self.host.let_go(self.outbox)
         self._ended = True
         await trio.lowlevel.cancel_shielded_checkpoint()
 
@@ -110,6 +110,11 @@ class Subscription:
         """What was taken so far, for `subscribe(after=...)`."""
         return dict(self._cursor)
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the session is closed and everything was taken."""
+        return self._ended and self.outbox.detached is None and self.outbox.is_empty
+
     def statistics(self) -> OutboxStatistics:
         return self.outbox.statistics()
 
@@ -131,7 +136,7 @@ class Subscription:
     def _forget_old_turns(self, finished: str) -> None:
         # A turn must stay in the cursor for as long as the session could replay it.
         self._finished.append(finished)
-        if len(self._finished) > self._host.limits.replay_turns + 1:
+        if len(self._finished) > self.host.limits.replay_turns + 1:
             self._cursor.pop(self._finished.pop(0), None)
 
     async def _more(self) -> bool:

@@ -42,7 +42,7 @@ from footlights.outbox import Entry
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from footlights.authority.intents import Intent
     from footlights.limits import Limits
@@ -57,14 +57,18 @@ _BOUNDED = DeliveryClass.BOUNDED
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 
 
+class WallClock(Protocol):
+    """Seconds since the epoch, for people. It orders nothing and enters no digest."""
+
+    def __call__(self) -> float: ...
+
+
 class TurnHost(Protocol):
     """What a turn needs of its session."""
 
     outboxes: tuple[Outbox, ...]
     limits: Limits
-
-    @property
-    def wall_clock(self) -> Callable[[], float]: ...
+    wall_clock: WallClock
 
     def turn_ended(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...

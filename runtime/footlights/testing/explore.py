@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 from sys import intern
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import frozen
@@ -21,10 +21,12 @@ from attrs import frozen
 from footlights.testing.determinism import collected_between_runs
 from footlights.testing.selfcheck import check_hooks
 from footlights.testing.trial import Case, Run, Scenario, perform, takes_trial
-from footlights.testing.verdicts import Diverged, ExplorationFailed
+from footlights.testing.verdicts import Diverged, ExplorationFailed, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from footlights.testing.points import Point
 
 
 @frozen
@@ -119,7 +121,7 @@ class _Explorer:
         if difference := _difference(expected, run.trace):
             raise Diverged(_message(self._scenario, case, difference), str(case)) from run.error
         if run.error is not None:
-            raise ExplorationFailed(_verdict(self._scenario, case, run), str(case)) from run.error
+            raise ExplorationFailed(_verdict(self._scenario, case, run.struck, run.error), str(case)) from run.error
         if len(run.struck) < len(case.points):
             missed = f"the run has only {len(run.trace)} points"
             raise Diverged(_message(self._scenario, case, missed), str(case))
@@ -148,19 +150,11 @@ def _difference(expected: Sequence[str], trace: Sequence[str]) -> str | None:
     )
 
 
-def _verdict(scenario: Scenario, case: Case, run: Run) -> str:
-    where = " and ".join(str(point) for point in run.struck)
+def _verdict(scenario: Scenario, case: Case, struck: Sequence[Point], error: BaseException) -> str:
+    where = " and ".join(str(point) for point in struck)
     when = f"canceled at {where}" if where else "without a cancel"
-    wrong = "; ".join(f"{type(error).__name__}: {error}" for error in _leaves(run.error))
+    wrong = "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves(error))
     return _message(scenario, case, f"{when}: {wrong}")
-
-
-def _leaves(error: BaseException | None) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in cast("tuple[BaseException, ...]", error.exceptions):
-            yield from _leaves(inner)
-    elif error is not None:
-        yield error
 
 
 def _message(scenario: Scenario, case: Case, what: str) -> str:

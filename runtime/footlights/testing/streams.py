@@ -51,8 +51,10 @@ _MUST_DELIVER = TERMINAL_TYPES | {EventType.TURN_ACCEPTED, EventType.COMMIT_FINA
 _RESTART_SEQ = 1_000_000_000
 
 _ids = st.text("abcdefgh-0123456789", min_size=1, max_size=6)
-_words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_deltas = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+_LETTERS = 'aZ 0\n\0"\\é日\u0301\u2028\U0001f3ad'
+"""What makes offsets and escapes go wrong: a combining accent, a line separator, one beyond 16 bits."""
+_words = st.text(_LETTERS, max_size=8)
+_deltas = st.text(_LETTERS, min_size=1, max_size=6)
 _json = st.recursive(
     st.none()
     | st.booleans()
@@ -81,15 +83,23 @@ class Recording:
 def turns(draw: DrawFn, session_id: str = "s1", turn_id: str = "t1") -> Events:
     """All that one finished turn emits, nothing dropped."""
     payloads = draw(_payloads())
-    mono = draw(st.integers(0, 10**6))
-    events: list[StreamEvent] = []
-    for seq, payload in enumerate(payloads):
-        mono += draw(st.sampled_from([0, 0, 1, 30]))
-        wall_ts = draw(st.none() | st.floats(0, 2e9))
-        payload = evolve(payload, ext=draw(st.none() | st.none() | _exts))
-        event_type = _TYPE_OF[type(payload)]
-        events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, mono, event_type, payload, wall_ts))
-    return tuple(events)
+    extended = draw(st.integers(0, len(payloads) - 1))
+    payloads[extended] = evolve(payloads[extended], ext=draw(st.none() | _exts))
+    mono_ts_ms, pace = draw(st.integers(0, 10**6)), draw(st.sampled_from([0, 1, 30]))
+    wall_ts = draw(st.none() | st.floats(0, 2e9))
+    return tuple(
+        StreamEvent(
+            SCHEMA_V,
+            session_id,
+            turn_id,
+            seq,
+            mono_ts_ms + seq * pace,
+            _TYPE_OF[type(payload)],
+            payload,
+            wall_ts,
+        )
+        for seq, payload in enumerate(payloads)
+    )
 
 
 @st.composite
@@ -237,10 +247,11 @@ def _slowed(draw: DrawFn, emitted: Events, seen: int) -> Events:
 def _joined(draw: DrawFn, emitted: Events) -> list[StreamEvent]:
     entries: list[StreamEvent] = []
     for event in emitted:
-        last = entries[-1] if entries else event
-        if isinstance(last.payload, TokenDelta) and isinstance(event.payload, TokenDelta) and draw(st.booleans()):
-            delta = last.payload.delta + event.payload.delta
-            entries[-1] = evolve(event, payload=evolve(event.payload, delta=delta, offset=last.payload.offset))
+        last = entries[-1].payload if entries else None
+        payload = event.payload
+        if isinstance(last, TokenDelta) and isinstance(payload, TokenDelta) and draw(st.booleans()):
+            joined = evolve(payload, delta=last.delta + payload.delta, offset=last.offset)
+            entries[-1] = evolve(event, payload=joined)
         else:
             entries.append(event)
     return entries

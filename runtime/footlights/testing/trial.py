@@ -15,9 +15,10 @@ import trio.testing
 from attrs import frozen
 
 from footlights.testing.determinism import scheduled_by
+from footlights.testing.endings import Endings
 from footlights.testing.points import Point, Points
 from footlights.testing.quiesce import quiesced_threads
-from footlights.testing.verdicts import TasksLeaked
+from footlights.testing.verdicts import TasksLeaked, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -92,7 +93,9 @@ def takes_trial(scenario: Scenario) -> bool:
 
 
 def perform(scenario: Scenario, case: Case, *, max_points: int, thread_timeout: float) -> Run:
-    points = Points(case.points, limit=max_points, patience=thread_timeout)
+    """Run `scenario` once, as `case` says."""
+    points = Points(case.points)
+    endings = Endings(points, max_steps=max_points, patience=thread_timeout)
     error: BaseException | None = None
     with scheduled_by(case.order), quiesced_threads(timeout=thread_timeout) as stuck:
         try:
@@ -101,13 +104,14 @@ def perform(scenario: Scenario, case: Case, *, max_points: int, thread_timeout: 
                 _with_trial(scenario),
                 points,
                 clock=trio.testing.MockClock(autojump_threshold=0),
-                instruments=[points],
+                instruments=[points, endings],
             )
         except BaseException as raised:  # boundary: whatever a scenario raises is its verdict
-            if _must_pass(raised):
+            if any(isinstance(leaf, KeyboardInterrupt | SystemExit) for leaf in leaves(raised)):
                 raise
             error = raised
-    return Run(points.trace, tuple(points.struck), points.failure or next(iter(stuck), None) or error)
+    first_failure = points.failure or next(iter(stuck), None)
+    return Run(points.trace, tuple(points.struck), _and_besides(first_failure, error) if first_failure else error)
 
 
 async def _whole_run(scenario: Callable[[Trial], Awaitable[object]], points: Points) -> None:
@@ -136,7 +140,9 @@ def _with_trial(scenario: Scenario) -> Callable[[Trial], Awaitable[object]]:
     return canceled_as_a_whole
 
 
-def _must_pass(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(_must_pass(inner) for inner in cast("tuple[BaseException, ...]", error.exceptions))
-    return isinstance(error, KeyboardInterrupt | SystemExit)
+def _and_besides(failure: BaseException, error: BaseException | None) -> BaseException:
+    """The failure, with a note of what else the run raised while it was taken down."""
+    for leaf in leaves(error) if error is not None else ():
+        if leaf is not failure and not isinstance(leaf, trio.TrioInternalError):
+            failure.add_note(f"besides: {leaf!r}")
+    return failure

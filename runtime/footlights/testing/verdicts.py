@@ -15,6 +15,11 @@ HooksMoved is about trio, not about a scenario: a private part that this kit sta
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class ExplorationFailed(AssertionError):
     """One case failed. `replay` is what to pass to `cancel_everywhere` to see only that case again."""
@@ -46,3 +51,12 @@ class ThreadStuck(AssertionError):
 
 class HooksMoved(RuntimeError):
     """The installed trio has no such private part, or it no longer does what this kit needs."""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors that a group is made of, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,31 @@
+"""The test kit as a pytest plugin. Put `pytest_plugins = ["footlights.testing.plugin"]` into your conftest.
+
+- Every test runs under a witness: each stream it makes is held to the laws (`footlights_witness`).
+- `quiet_clock` is a virtual clock for pytest-trio that jumps when nothing is runnable, but waits for worker
+  threads first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio.testing
+
+from footlights.testing.quiesce import quiesced_threads
+from footlights.testing.witness import Witness, witness
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+@pytest.fixture(autouse=True)
+def footlights_witness() -> Generator[Witness]:
+    with witness() as watching:
+        yield watching
+
+
+@pytest.fixture
+def quiet_clock() -> Generator[trio.testing.MockClock]:
+    with quiesced_threads():
+        yield trio.testing.MockClock(autojump_threshold=0)
