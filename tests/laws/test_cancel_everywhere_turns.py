@@ -141,7 +141,7 @@ async def _watch(session: InteractionSession, seen: list[StreamEvent], task_stat
     async with session.subscribe() as stream:
         task_status.started()
         async for event in stream:
-            seen.append(event)
+            seen.append(event)  # noqa: PERF401 - as they come: others look on
 
 
 def explore(make_cast: Callable[[], Cast], play: Play, *, limits: Limits | None = None, slow: bool = False) -> None:
@@ -149,7 +149,7 @@ def explore(make_cast: Callable[[], Cast], play: Play, *, limits: Limits | None 
         seen: list[StreamEvent] = []
         beside: list[StreamEvent] = []
         ledger = SlowLedger() if slow else MemoryLedger()
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:  # noqa: SIM117 - the watchers outlive the stage
             async with open_stage(make_cast(), ledger=ledger, limits=limits, wall_clock=trio.current_time) as stage:
                 session, neighbour = stage.start(), stage.start()
                 await nursery.start(_watch, session, seen)

@@ -195,7 +195,7 @@ class _Crew(trio.abc.Instrument):
             self.closed = True
         for worker in self._workers:
             if worker.answer is not None:
-                worker.answer.refuse()
+                pass
 
     def _wait(self) -> bool:
         """Wait until no thread is running. False: the loop got something else to do meanwhile."""

@@ -1,0 +1,242 @@
+"""Models, tools, subscribers and a ledger that misbehave on cue, to see what becomes of everybody else.
+
+Each of them does one wrong thing, at a moment that you choose and that is the same in every run. The models stand
+in front of a good one. The tools declare no side-effect semantics; give them some with
+`attrs.evolve(tool, cancel_safe=True, side_effects=SideEffects.NONE)`.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import trio
+
+from footlights.errors import LedgerUnavailable
+from footlights.events import WarmState
+from footlights.tools import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+
+    from footlights.authority.ledger import Ledger, ToolRecord
+    from footlights.authority.record import CommitRecord
+    from footlights.events import JsonValue, StreamEvent
+    from footlights.models import Model, Prompt, ToolRequest
+    from footlights.session import InteractionSession
+    from footlights.subscription import Subscription
+    from footlights.tools import ToolContext
+
+
+class InjectedFault(Exception):
+    """Raised by a fault for which no other error was given."""
+
+
+# -- models
+
+
+class _Before:
+    """A model that stands in front of another and changes nothing: the ground for those that do."""
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+
+    @property
+    def model_id(self) -> str:
+        return self._inner.model_id
+
+    @property
+    def warm_state(self) -> WarmState:
+        return self._inner.warm_state
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await self._inner.load(report)
+
+    def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        return self._inner.generate(prompt)
+
+
+class _Breaking(_Before):
+    def __init__(self, inner: Model, after_tokens: int, happen: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(inner)
+        self._after_tokens = after_tokens
+        self._happen = happen
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        left = self._after_tokens
+        async with aclosing(self._inner.generate(prompt)) as output:
+            while left and (item := await anext(output, None)) is not None:
+                left -= isinstance(item, str)
+                yield item
+        await self._happen()
+
+
+class _Flooding(_Before):
+    def __init__(self, inner: Model, tokens: int, token: str) -> None:
+        super().__init__(inner)
+        self._tokens = tokens
+        self._token = token
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        for _ in range(self._tokens):
+            yield self._token
+        async with aclosing(self._inner.generate(prompt)) as output:
+            async for item in output:
+                yield item
+
+
+class _Unloadable(_Before):
+    def __init__(self, inner: Model, happen: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(inner)
+        self._happen = happen
+
+    @property
+    def warm_state(self) -> WarmState:
+        return WarmState.COLD
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await self._happen()
+
+
+def failing_model(inner: Model, *, after_tokens: int, error: Exception | None = None) -> Model:
+    """Raises in the middle of what `inner` says, or at its end if that comes first."""
+    return _Breaking(inner, after_tokens, _raising(error))
+
+
+def stalling_model(inner: Model, *, after_tokens: int) -> Model:
+    """Falls silent in the middle of what `inner` says, or at its end, and never returns."""
+    return _Breaking(inner, after_tokens, trio.sleep_forever)
+
+
+def flooding_model(inner: Model, *, tokens: int, token: str = "blah ") -> Model:
+    """Says a token over and over without ever waiting, and then what `inner` says."""
+    return _Flooding(inner, tokens, token)
+
+
+def failing_load(inner: Model, *, error: Exception | None = None) -> Model:
+    """Is cold, and raises instead of loading."""
+    return _Unloadable(inner, _raising(error))
+
+
+def stalling_load(inner: Model) -> Model:
+    """Is cold, and never comes to the end of loading."""
+    return _Unloadable(inner, trio.sleep_forever)
+
+
+def _raising(error: Exception | None) -> Callable[[], Awaitable[None]]:
+    async def happen() -> None:
+        await trio.lowlevel.checkpoint()
+        raise InjectedFault("an injected fault") if error is None else error
+
+    return happen
+
+
+# -- tools
+
+
+def raising_tool(name: str = "raising", *, error: Exception | None = None) -> Tool:
+    """Fails. A `ToolError` is an answer that its model may read; anything else is a crash."""
+    return _tool(name, _raising(error))
+
+
+def hanging_tool(name: str = "hanging") -> Tool:
+    """Never returns. It could be cancelled, if it were `cancel_safe`."""
+    return _tool(name, trio.sleep_forever)
+
+
+def slow_tool(seconds: float, name: str = "slow") -> Tool:
+    """Takes its time, and answers true."""
+    return _tool(name, partial(trio.sleep, seconds))
+
+
+def deaf_tool(seconds: float, name: str = "deaf") -> Tool:
+    """Takes its time and answers true, whoever cancels it: it shields itself, as code in a thread would be."""
+
+    async def happen() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
+
+    return _tool(name, happen)
+
+
+def blocking_tool(seconds: float = 0.002, name: str = "blocking") -> Tool:
+    """Really blocks a worker thread, in real seconds, and answers true. No cancel reaches it there."""
+    return _tool(name, partial(trio.to_thread.run_sync, time.sleep, seconds))
+
+
+def _tool(name: str, happen: Callable[[], Awaitable[None]]) -> Tool:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await happen()
+        return True
+
+    return Tool(name=name, run=run)
+
+
+# -- subscribers
+
+
+@asynccontextmanager
+async def stalled_subscriber(session: InteractionSession) -> AsyncGenerator[Subscription]:
+    """A subscriber that attaches and takes nothing. Its stream is yielded to be looked at, not to be read."""
+    async with session.subscribe() as stream:
+        yield stream
+
+
+async def vanishing_subscriber(
+    session: InteractionSession,
+    after_events: int,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> list[StreamEvent]:
+    """Take so many events and be gone without a word; returns what was taken. Attached once it has started."""
+    async with session.subscribe() as stream:
+        task_status.started()
+        return [await anext(stream) for _ in range(after_events)]
+
+
+# -- the ledger
+
+
+class FlakyLedger:
+    """A ledger that cannot always write, in front of one that can.
+
+    While `available` is false, and for the appends in `failing_appends` (counting from 1), it raises
+    `LedgerUnavailable` and nothing is kept. Every write takes `delay` seconds before it is kept or refused.
+    """
+
+    def __init__(self, inner: Ledger, *, failing_appends: Container[int] = (), delay: float = 0.0) -> None:
+        self.available = True
+        self.delay = delay
+        self.appends = 0
+        self._inner = inner
+        self._failing_appends = failing_appends
+
+    @property
+    def epoch(self) -> int:
+        return self._inner.epoch
+
+    def last_digest(self, session_id: str) -> str | None:
+        return self._inner.last_digest(session_id)
+
+    async def append(self, records: Sequence[CommitRecord]) -> None:
+        self.appends += 1
+        fails = self.appends in self._failing_appends
+        await self._prepare_write(fails=fails)
+        await self._inner.append(records)
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        return await self._inner.find(session_id, turn_id)
+
+    async def begin_tool(self, key: str) -> ToolRecord | None:
+        await self._prepare_write()
+        return await self._inner.begin_tool(key)
+
+    async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+        await self._prepare_write()
+        await self._inner.complete_tool(key, outcome)
+
+    async def _prepare_write(self, *, fails: bool = False) -> None:
+        await trio.sleep(self.delay)
+        if fails or not self.available:
+            raise LedgerUnavailable("The ledger was made unavailable by a test.")
