@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import field, frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Unit: TypeAlias = Literal["µs", "events/s", "x", "bytes"]
 
@@ -25,13 +24,14 @@ class Aim:
 
 @frozen
 class Figure:
+    subject: str
+    """What it is about; figures of one subject stand together."""
     name: str
     value: float
     unit: Unit
     aim: Aim | None = None
     spread: Mapping[str, float] = field(factory=dict[str, float])
     """Other numbers of the same measurement, in the same unit."""
-    note: str = ""
 
     @property
     def met(self) -> bool | None:

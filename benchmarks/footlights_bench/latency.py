@@ -8,6 +8,8 @@ is in every outbox. Until seen: from just before the call until the subscriber's
 from __future__ import annotations
 
 from itertools import cycle, islice
+from math import ceil
+from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from attrs import Factory, define, frozen
 
 from footlights import EventType, open_stage
 from footlights_bench.figures import Aim, Figure, percentile
-from footlights_bench.scripts import SECONDS_PER_TOKEN, cast_of, flooding, paced
+from footlights_bench.scripts import cast_of, flooding, paced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from footlights_bench.scale import Scale
 
 INSIDE_THE_CALL = Aim("below", 1_000)
+_moments = Random(0)
 _MAX_PROBES = 16  # at a time; one would leave most of a long flood unused, many would measure each other
 
 
@@ -72,9 +75,11 @@ class _Seat:
         returned = perf_counter()
         await self._note(timings, called, returned)
 
-    async def cancel(self, timings: Timings) -> None:
+    async def wait_for_text(self) -> None:
         self._expect(EventType.TOKEN_DELTA)
         await self._seen.wait()
+
+    async def cancel(self, timings: Timings) -> None:
         self._expect(EventType.TURN_INTERRUPTED)
         called = perf_counter()
         self._session.cancel(self._turn_id)
@@ -99,14 +104,14 @@ async def measure_latency(scale: Scale) -> list[Figure]:
     at_pace = await time_calls(paced, turns=scale.crowd, samples=scale.samples)
     flooded = await time_calls(flooding, turns=scale.crowd, samples=scale.samples // 2)
     return [
-        *_figures(alone, "1 turn", aim=None),
-        *_figures(at_pace, f"{scale.crowd:,} turns at {1 / SECONDS_PER_TOKEN:g} tokens/s", aim=INSIDE_THE_CALL),
-        *_figures(flooded, f"{scale.crowd:,} turns flooding", aim=INSIDE_THE_CALL),
+        *_figures("calls, 1 turn flooding", alone, None),
+        *_figures(f"calls, {scale.crowd:,} turns paced", at_pace, INSIDE_THE_CALL),
+        *_figures(f"calls, {scale.crowd:,} turns flooding", flooded, INSIDE_THE_CALL),
     ]
 
 
 async def time_calls(script: Script, *, turns: int, samples: int) -> CallTimings:
-    """`samples` calls of each kind, while `turns` turns run."""
+    """At least `samples` calls of each kind, while `turns` turns run."""
     timings = CallTimings()
     async with open_stage(cast_of(script)) as stage, trio.open_nursery() as nursery:
         seats = [_Seat(stage.start()) for _ in range(turns)]
@@ -117,28 +122,36 @@ async def time_calls(script: Script, *, turns: int, samples: int) -> CallTimings
         probes = min(_MAX_PROBES, turns)
         async with trio.open_nursery() as probing:
             for first in range(probes):
-                probing.start_soon(_probe, seats[first::probes], samples // probes, timings)
+                probing.start_soon(_probe, seats[first::probes], ceil(samples / probes), timings)
         nursery.cancel_scope.cancel(reason="everything was measured")
     return timings
 
 
 async def _probe(seats: Sequence[_Seat], samples: int, timings: CallTimings) -> None:
     for seat in islice(cycle(seats), samples):
+        await seat.wait_for_text()
+        await _some_time()
         await seat.cancel(timings.cancel)
         await seat.settle()
+        await _some_time()
         await seat.begin_turn(timings.begin_turn)
 
 
-def _figures(timings: CallTimings, load: str, aim: Aim | None) -> list[Figure]:
+async def _some_time() -> None:
+    """Commands come when they come. Without this, the commits of many turns at once would set the beat for probes."""
+    await trio.sleep(_moments.uniform(0, 0.002))
+
+
+def _figures(subject: str, timings: CallTimings, aim: Aim | None) -> list[Figure]:
     return [
-        _figure(f"inside begin_turn, {load}", timings.begin_turn.inside, aim),
-        _figure(f"inside cancel, {load}", timings.cancel.inside, aim),
-        _figure(f"turn_accepted seen, {load}", timings.begin_turn.until_seen),
-        _figure(f"turn_interrupted seen, {load}", timings.cancel.until_seen),
+        _figure(subject, "inside begin_turn", timings.begin_turn.inside, aim),
+        _figure(subject, "inside cancel", timings.cancel.inside, aim),
+        _figure(subject, "turn_accepted seen", timings.begin_turn.until_seen),
+        _figure(subject, "turn_interrupted seen", timings.cancel.until_seen),
     ]
 
 
-def _figure(name: str, seconds: Sequence[float], aim: Aim | None = None) -> Figure:
+def _figure(subject: str, name: str, seconds: Sequence[float], aim: Aim | None = None) -> Figure:
     micros = [second * 1e6 for second in seconds]
     spread = {"p50": percentile(micros, 50), "max": max(micros)}
-    return Figure(name, percentile(micros, 99), "µs", aim, spread, note="p99")
+    return Figure(subject, f"{name}, p99", percentile(micros, 99), "µs", aim, spread)

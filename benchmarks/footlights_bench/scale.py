@@ -18,4 +18,4 @@ class Scale:
 
 
 FULL = Scale(crowd=1_000, samples=1_000, laps=5, turns_per_lap=100)
-QUICK = Scale(crowd=20, samples=20, laps=3, turns_per_lap=5)
+QUICK = Scale(crowd=20, samples=20, laps=2, turns_per_lap=2)

@@ -34,8 +34,8 @@ def whole_turn(_prompt: Prompt) -> Iterator[Line]:
     yield Flood(TOKEN, TOKENS_PER_TURN)
 
 
-def whole_turn_unjoined(_prompt: Prompt) -> Iterator[Line]:
-    """200 tokens from a model that lets everybody run after each: the subscriber gets every single one."""
+def whole_turn_yielding(_prompt: Prompt) -> Iterator[Line]:
+    """200 tokens from a model that lets others run after each, as a channel does: little is left to join."""
     for _ in range(TOKENS_PER_TURN):
         yield Flood(TOKEN, 1)
         yield Pause(0)

@@ -175,7 +175,6 @@ def look(value: Any, path: Path) -> Any:
 
 
 FREE_TEXT = {
-    "turn_accepted": set[str](),
     "model_selected": {"reason"},
     "tool_call_result": {"summary"},
     "turn_interrupted": {"detail"},

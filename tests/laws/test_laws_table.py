@@ -284,7 +284,7 @@ LAWFUL = [
     Case("model_shown", "loading was dropped", [
         *turn(ACCEPTED, SELECTED), at(3, COLD, (2, 2)), at(4, FINAL), at(5, OK)]),
     Case("model_progress", "another load began meanwhile", [
-        *turn(ACCEPTED, SELECTED, *loading(0.9)), at(5, *loading(0.1), (3, 4)),
+        *turn(ACCEPTED, SELECTED, *loading(0.9)), at(5, loading(0.1)[0], (3, 4)),
         at(6, INTERRUPTED), at(7, DISCARDED)]),
     Case("seq_first", "resumed before the commit", [at(9, OK)], after={"t1": 8}),
     Case("turn_unique", "one turn id in two sessions", [

@@ -129,12 +129,12 @@ def test_only_the_last_tool_to_end_lets_the_turn_go_on() -> None:
 
 def test_a_stopping_turn_waits_for_every_open_tool() -> None:
     lifecycle = using("c1", "c2")
+    seen: list[State] = []
     lifecycle.advance(Step.STOP)
-    assert lifecycle.state is State.STOPPING
-    lifecycle.end_tool("c2", "rent_room")
-    assert lifecycle.state is State.STOPPING
-    lifecycle.end_tool("c1", "rent_room")
-    assert lifecycle.state is State.STOPPED
+    for tool_call_id in ("c2", "c1"):
+        seen.append(lifecycle.state)
+        lifecycle.end_tool(tool_call_id, "rent_room")
+    assert [*seen, lifecycle.state] == [State.STOPPING, State.STOPPING, State.STOPPED]
 
 
 @pytest.mark.parametrize("ended_before", [False, True])

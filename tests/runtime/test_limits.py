@@ -48,16 +48,14 @@ def test_a_time_is_never_negative_nor_unknown(name: str, value: float) -> None:
 
 
 @pytest.mark.xfail(reason="the least value is chosen by the type of the value, not of the limit")
-@pytest.mark.parametrize("name", SECONDS)
-def test_a_time_of_zero_may_be_written_without_a_point(name: str) -> None:
-    assert getattr(Limits(**{name: 0}), name) == 0
+def test_a_time_of_zero_may_be_written_without_a_point() -> None:
+    assert Limits(tool_cancel_grace=0).tool_cancel_grace == 0
 
 
 @pytest.mark.xfail(reason="the least value is chosen by the type of the value, not of the limit")
-@pytest.mark.parametrize("name", [name for name in COUNTS if name not in MAY_BE_ZERO])
-def test_a_count_below_one_is_refused_however_it_is_written(name: str) -> None:
+def test_a_count_below_one_is_refused_however_it_is_written() -> None:
     with pytest.raises(RegistrationError):
-        Limits(**{name: 0.5})  # type: ignore[arg-type]  # what an untyped host may do
+        Limits(max_sessions=0.5)  # type: ignore[arg-type]  # what an untyped host may do
 
 
 def test_limits_cannot_change() -> None:

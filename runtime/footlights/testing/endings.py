@@ -17,7 +17,7 @@ import trio
 import trio.testing
 
 from footlights.testing.determinism import break_clock
-from footlights.testing.quiesce import is_idle, threads_pending
+from footlights.testing.quiesce import is_idle
 from footlights.testing.verdicts import Deadlocked, Runaway
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class Endings(trio.abc.Instrument):
             self._break()
 
     def before_io_wait(self, timeout: float) -> None:
-        if self._broken or not is_idle() or threads_pending():
+        if self._broken or not is_idle():
             return
-        # The first rest may be ended by a jump of the clock, a ready socket or wait_all_tasks_blocked, which
-        # cannot all be asked for beforehand. At the second in a row, nothing of the kind has happened.
+        # The first rest may be ended by a jump of the clock, a thread, a ready socket or wait_all_tasks_blocked,
+        # which cannot all be asked for beforehand. At the second in a row, nothing of the kind has happened.
         self._rests += 1
         statistics = trio.lowlevel.current_statistics()
         if self._rests > 1 and statistics.seconds_to_next_deadline == math.inf:

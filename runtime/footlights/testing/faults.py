@@ -163,7 +163,11 @@ def deaf_tool(seconds: float, name: str = "deaf") -> Tool:
 
 def blocking_tool(seconds: float = 0.002, name: str = "blocking") -> Tool:
     """Really blocks a worker thread, in real seconds, and answers true. No cancel reaches it there."""
-    return _tool(name, partial(trio.to_thread.run_sync, time.sleep, seconds))
+
+    async def happen() -> None:
+        await trio.to_thread.run_sync(time.sleep, seconds)
+
+    return _tool(name, happen)
 
 
 def _tool(name: str, happen: Callable[[], Awaitable[None]]) -> Tool:

@@ -59,12 +59,6 @@ def is_idle() -> bool:
     return not now.tasks_runnable and not now.run_sync_soon_queue_size and now.seconds_to_next_deadline > 0
 
 
-def threads_pending() -> bool:
-    """Whether a thread of the current run will bring something without the loop doing anything first."""
-    crew = _crew.get(None)
-    return crew is not None and crew.pending
-
-
 class Gate:
     """A place where a worker thread may wait while virtual time goes on.
 
@@ -181,11 +175,6 @@ class _Crew(trio.abc.Instrument):
         self._workers.append(worker)
         start_thread(work, worker.end, name)
 
-    @property
-    def pending(self) -> bool:
-        with self.changed:
-            return any(worker.held or worker.state is _State.RUNNING for worker in self._workers)
-
     def before_io_wait(self, timeout: float) -> None:
         if self._workers and is_idle() and self._wait():
             self._hand_over()
@@ -195,7 +184,7 @@ class _Crew(trio.abc.Instrument):
             self.closed = True
         for worker in self._workers:
             if worker.answer is not None:
-                pass
+                worker.answer.refuse()
 
     def _wait(self) -> bool:
         """Wait until no thread is running. False: the loop got something else to do meanwhile."""

@@ -67,9 +67,7 @@ def _writer(kind: type[Any]) -> Callable[[Any], dict[str, Any]]:
     """What a class itself says comes first, what any payload may carry last; what is not said is left out."""
     attributes: list[attrs.Attribute[Any]] = list(attrs.fields(attrs.resolve_types(kind)))
     unsaid: dict[str, Any] = {
-        each.name: override(omit_if_default=True)
-        for each in attributes
-        if each.default is None or each.name in _COMMON
+        each.name: override(omit_if_default=True) for each in attributes if each.default is None or each.name in _COMMON
     }
     return make_dict_unstructure_fn_from_attrs(
         [each for each in attributes if each.name not in _COMMON]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +12,7 @@ import trio
 import trio.testing
 
 from footlights.testing.explore import Exploration, cancel_everywhere, spread_pairs
+from footlights.testing.trial import Case, perform
 from footlights.testing.verdicts import Diverged, ExplorationFailed
 
 if TYPE_CHECKING:
@@ -260,6 +263,22 @@ def test_every_idle_moment_is_a_point() -> None:
 
     cancel_everywhere(scenario, orders=1, pairs=0)
     assert labels == ["idle at t=0", "main step 2 at t=0.25", "idle at t=0.25", "main step 3 at t=0.75"]
+
+
+def test_a_long_rest_is_one_point() -> None:
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            # A thread that trio does not know: until it writes, the loop looks at its sockets again and again.
+            writer = threading.Timer(0.01, theirs.send, [b"x"])
+            writer.start()
+            await trio.lowlevel.wait_readable(ours)
+            writer.join()
+
+    run = perform(scenario, Case(0), max_points=100, thread_timeout=10)
+    assert run.error is None
+    assert run.trace == ["main step 2 at t=0", "idle at t=0", "main step 3 at t=0"]
 
 
 def test_points_are_counted_only_between_aim_and_disarm() -> None:

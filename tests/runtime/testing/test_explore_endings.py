@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ import trio.testing
 
 from footlights.testing.explore import cancel_everywhere
 from footlights.testing.quiesce import Gate
+from footlights.testing.trial import Case, perform
 from footlights.testing.verdicts import Deadlocked, ExplorationFailed, Runaway, TasksLeaked, ThreadStuck
 
 if TYPE_CHECKING:
@@ -73,6 +75,28 @@ def test_a_deadlock_behind_shields_is_taken_down() -> None:
     cause = cause_of(scenario)
     assert isinstance(cause, Deadlocked)
     assert "shielded#1" in str(cause)
+    assert not hasattr(cause, "__notes__")
+
+
+def test_a_deadlock_is_taken_down_from_the_leaves_so_that_no_parent_leaves_its_children() -> None:
+    ended: list[str] = []
+
+    async def scenario() -> None:
+        async def shielded(name: str) -> None:
+            try:
+                with trio.CancelScope(shield=True):
+                    await trio.Event().wait()
+            finally:
+                ended.append(name)
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(shielded, "child")
+        finally:
+            ended.append("parent")
+
+    assert isinstance(cause_of(scenario), Deadlocked)
+    assert ended == ["child", "parent"]
 
 
 def test_a_deadlock_that_swallows_every_error_is_broken_off() -> None:
@@ -249,6 +273,38 @@ def test_threads_do_not_disturb_the_trace() -> None:
                 nursery.start_soon(trio.to_thread.run_sync, there_and_back)
 
     assert cancel_everywhere(scenario).points > 0  # or it would have diverged
+
+
+def test_every_wait_for_a_thread_is_a_point() -> None:
+    async def scenario() -> None:
+        await trio.to_thread.run_sync(int)
+        await trio.to_thread.run_sync(int)
+
+    run = perform(scenario, Case(0), max_points=100, thread_timeout=10)
+    assert run.trace.count("idle at t=0") == 2
+
+
+class Knot:
+    """Garbage that only the collector can find."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_the_garbage_of_a_run_is_collected_after_it_and_never_during_it() -> None:
+    alive: weakref.WeakSet[Knot] = weakref.WeakSet()
+    seen: list[tuple[int, int]] = []
+
+    async def scenario() -> None:
+        before = len(alive)
+        for _ in range(2000):  # more than it takes to set off a collection
+            alive.add(Knot())
+        seen.append((before, len(alive)))
+        await trio.lowlevel.checkpoint()
+
+    explored = cancel_everywhere(scenario)
+    assert seen == [(0, 2000)] * len(seen)
+    assert len(seen) == explored.runs
 
 
 def tampered_with() -> tuple[object, ...]:

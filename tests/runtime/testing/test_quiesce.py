@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.testing.quiesce import Gate, quiesced_threads, threads_pending
+from footlights.testing.quiesce import Gate, quiesced_threads
 from footlights.testing.verdicts import ThreadStuck
 
 if TYPE_CHECKING:
@@ -67,10 +68,23 @@ async def test_an_inner_use_takes_over_from_an_outer_one(
 
 
 async def test_another_clock_is_left_alone(quiet: list[ThreadStuck]) -> None:
-    def pending() -> bool:
-        return trio.from_thread.run_sync(threads_pending)
+    ours, theirs = trio.socket.socketpair()
+    release = threading.Event()
 
-    assert await trio.to_thread.run_sync(pending) is False
+    def call_and_wait() -> bool:
+        os.write(theirs.fileno(), b"x")
+        return release.wait(LONG)
+
+    async def answer() -> None:
+        await ours.recv(1)
+        release.set()
+
+    with ours, theirs:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            await trio.testing.wait_all_tasks_blocked()
+            assert await trio.to_thread.run_sync(call_and_wait)
+    assert quiet == []
 
 
 def test_a_thread_may_call_the_loop_while_it_is_awaited(quiet: list[ThreadStuck]) -> None:
@@ -185,6 +199,29 @@ def test_a_stuck_thread_that_comes_back_after_all_is_ignored() -> None:
         run(scenario)
 
 
+def test_a_stuck_thread_that_calls_the_loop_after_all_is_told() -> None:
+    release, done = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    def work() -> None:
+        release.wait(LONG)
+        try:
+            trio.from_thread.run_sync(told.append, "answered")
+        except trio.RunFinishedError:
+            told.append("refused")
+        done.set()
+
+    async def scenario() -> None:
+        with pytest.raises(ThreadStuck):
+            await trio.to_thread.run_sync(work)
+        release.set()
+        done.wait(LONG)
+
+    with quiesced_threads(timeout=0.02):
+        run(scenario)
+    assert told == ["refused"]
+
+
 def test_time_passes_for_a_thread_at_a_gate_and_stops_when_it_opens(quiet: list[ThreadStuck]) -> None:
     async def scenario() -> None:
         gate = Gate()
@@ -197,6 +234,7 @@ def test_time_passes_for_a_thread_at_a_gate_and_stops_when_it_opens(quiet: list[
         async def open_later() -> None:
             await trio.sleep(10)
             gate.open()
+            await trio.sleep(0.001)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(open_later)
@@ -227,12 +265,12 @@ async def test_a_gate_is_a_plain_event_elsewhere() -> None:
 @pytest.mark.parametrize("asks", ["while the run ends", "after the run ended"])
 def test_an_abandoned_thread_that_calls_too_late_is_told(quiet: list[ThreadStuck], asks: str) -> None:
     told: list[str] = []
-    done, about_to_ask, ended = threading.Event(), threading.Event(), threading.Event()
+    started, ended, done = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
+        started.set()
         if asks == "after the run ended":
             ended.wait(LONG)
-        about_to_ask.set()
         try:
             trio.from_thread.run_sync(told.append, "answered")
         except trio.RunFinishedError:
@@ -242,10 +280,11 @@ def test_an_abandoned_thread_that_calls_too_late_is_told(quiet: list[ThreadStuck
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: trio.to_thread.run_sync(work, abandon_on_cancel=True))
-            await trio.lowlevel.checkpoint()
-            await trio.lowlevel.checkpoint()
-            if asks == "while the run ends":
-                about_to_ask.wait(LONG)  # in the loop: it must not get idle before the end
+            # The loop must not get idle before the end, or it would answer.
+            while not started.is_set():
+                await trio.lowlevel.checkpoint()
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
 
     run(scenario)

@@ -1,0 +1,45 @@
+"""The tavern as it stands when the doors open: rooms, a menu, two purses, and how many rumours were told.
+
+It is a plain JSON document; `Tavern` names its parts for rules and tools. Nothing here changes it: that is what
+commits are for.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+GUEST = "the traveller"
+"""What the innkeeper's book calls the player."""
+
+
+class Room(TypedDict):
+    name: str
+    price: int
+    guest: str | None
+
+
+class Tavern(TypedDict):
+    rooms: dict[str, Room]
+    menu: dict[str, int]
+    purse: int
+    till: int
+    rumours_told: int
+
+
+def opening_hour() -> Tavern:
+    return {
+        "rooms": {
+            "attic": {"name": "the attic", "price": 2, "guest": None},
+            "gable": {"name": "the gable room", "price": 3, "guest": "Mirel the tinker"},
+            "garden": {"name": "the garden room", "price": 5, "guest": None},
+            "chamber": {"name": "the great chamber", "price": 12, "guest": None},
+        },
+        "menu": {"ale": 1, "bread": 1, "stew": 2, "wine": 3},
+        "purse": 20,
+        "till": 31,
+        "rumours_told": 0,
+    }
+
+
+def coins(number: int) -> str:
+    return "1 coin" if number == 1 else f"{number} coins"

@@ -1,0 +1,322 @@
+"""What the committer promises: every turn is judged once, in order, and told only what is durable."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import (
+    BusyRule,
+    CommitFinal,
+    CommitOutcome,
+    CommitUnknown,
+    Detached,
+    DetachReason,
+    EventType,
+    Intent,
+    IntentType,
+    InterruptReason,
+    Limits,
+    MemoryLedger,
+    Stage,
+    StreamEvent,
+    TurnParams,
+    open_stage,
+)
+from footlights.authority import CommitRecord, Ruling, accept, patch, recompute_digest, refuse
+from footlights.testing.faults import FlakyLedger
+from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_actors.committer import MAX_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trio.testing import MockClock
+
+    from footlights import Cast, InteractionContext, InteractionSession
+
+NOTE = TurnParams(workload="note", busy=BusyRule.CONCURRENT)
+
+
+class KeepingLedger(MemoryLedger):
+    """Remembers each batch as it was appended; the first one takes so many seconds."""
+
+    def __init__(self, first_takes: float = 0.0) -> None:
+        super().__init__()
+        self.batches: list[list[CommitRecord]] = []
+        self._takes = first_takes
+
+    async def append(self, records: Sequence[CommitRecord]) -> None:
+        takes, self._takes = self._takes, 0.0
+        await trio.sleep(takes)
+        await super().append(records)
+        self.batches.append(list(records))
+
+    @property
+    def records(self) -> list[CommitRecord]:
+        return [record for batch in self.batches for record in batch]
+
+
+class Note:
+    """Stages what was said; "stall" stages it and never ends."""
+
+    async def run(self, context: InteractionContext) -> None:
+        context.request_commit(Intent(IntentType.TURN_FINALIZE, context.input))
+        if context.input == "stall":
+            await trio.sleep_forever()
+        await trio.lowlevel.checkpoint()
+
+
+def write_down(world: list[str], intents: tuple[Intent, ...]) -> Ruling:
+    if any(intent.ref == "forbidden" for intent in intents):
+        return refuse("forbidden", "That is not written down.")
+    return accept(*(patch.add("/-", intent.ref) for intent in intents))
+
+
+def note_cast() -> Cast:
+    return standard_cast(world=[], rules={"write_down": write_down}, workloads={"note": Note()})
+
+
+async def commits(session: InteractionSession, *said: str) -> list[CommitFinal]:
+    handles = [session.finalize(session.begin_turn(each, TurnParams(workload="note"))) for each in said]
+    return [await handle.wait() for handle in handles]
+
+
+def outcomes(decided: list[CommitFinal]) -> list[CommitOutcome]:
+    return [commit.commit_outcome for commit in decided]
+
+
+def begin_many(stage: Stage, count: int) -> list[InteractionSession]:
+    sessions = [stage.start() for _ in range(count)]
+    for number, session in enumerate(sessions):
+        session.begin_turn(f"note {number}", NOTE)
+    return sessions
+
+
+# -- order and batches
+
+
+async def test_turns_of_a_session_are_committed_in_their_order() -> None:
+    ledger = KeepingLedger()
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        assert outcomes(await commits(stage.start(), "a", "b", "c")) == [CommitOutcome.OK] * 3
+        assert stage.world == ["a", "b", "c"]
+    assert [record.intents[0].ref for record in ledger.records] == ["a", "b", "c"]
+
+
+async def test_a_batch_is_what_queued_while_the_last_one_was_written(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger(first_takes=5)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        stage.start().begin_turn("first", NOTE)
+        await trio.sleep(1)
+        begin_many(stage, 40)
+        await trio.sleep(1)
+        assert stage.statistics().commits_waiting == 41
+        await trio.sleep(10)
+        assert stage.statistics().commits_waiting == 0
+    assert [len(batch) for batch in ledger.batches] == [1, 40]
+
+
+async def test_no_batch_is_larger_than_its_limit(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger(first_takes=5)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        stage.start().begin_turn("first", NOTE)
+        await trio.sleep(1)
+        begin_many(stage, MAX_BATCH + 10)
+        await trio.sleep(10)
+    assert [len(batch) for batch in ledger.batches] == [1, MAX_BATCH, 10]
+
+
+async def test_turns_of_a_batch_see_what_the_earlier_ones_changed(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger(first_takes=5)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        stage.start().begin_turn("first", NOTE)
+        await trio.sleep(1)
+        begin_many(stage, 20)
+        await trio.sleep(10)
+    records = ledger.records
+    assert len(records) == 21
+    for earlier, later in pairwise(records):
+        assert later.world_before == earlier.world_after
+
+
+async def test_every_turn_is_settled_exactly_once(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger(first_takes=5)
+    seen: list[StreamEvent] = []
+
+    async def watch(session: InteractionSession) -> None:
+        async with session.subscribe(after={}) as stream:
+            seen.extend([event async for event in stream])
+
+    async with trio.open_nursery() as nursery, open_stage(note_cast(), ledger=ledger) as stage:
+        for session in begin_many(stage, 30):
+            nursery.start_soon(watch, session)
+        await trio.sleep(10)
+    settled = [event.session_id for event in seen if event.event_type is EventType.COMMIT_FINAL]
+    assert len(settled) == len(set(settled)) == 30
+
+
+async def test_nothing_is_announced_before_it_is_durable(quiet_clock: MockClock) -> None:
+    ledger = FlakyLedger(MemoryLedger(), delay=3)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        session = stage.start()
+        commit = session.finalize(session.begin_turn("slow", NOTE))
+        await trio.sleep(2.9)
+        assert commit.commit is None
+        assert stage.world == []
+        await commit.wait()
+        assert trio.current_time() == pytest.approx(3)
+        assert stage.world == ["slow"]
+
+
+# -- the chain
+
+
+async def test_each_session_has_a_chain_of_its_own(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger(first_takes=5)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        sessions = [stage.start() for _ in range(3)]
+        for said in ("a", "b", "c"):
+            for session in sessions:
+                session.begin_turn(said, NOTE)
+        await trio.sleep(10)
+    for session in sessions:
+        own = [record for record in ledger.records if record.session_id == session.session_id]
+        assert [record.previous for record in own] == [None, *(record.commit_digest for record in own[:-1])]
+        assert all(record.commit_digest == recompute_digest(record) for record in own)
+
+
+async def test_what_is_told_is_what_the_ledger_holds() -> None:
+    ledger = KeepingLedger()
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        (commit,) = await commits(stage.start(), "a")
+    (record,) = ledger.records
+    assert (commit.commit_digest, commit.commit_id) == (record.commit_digest, record.commit_id)
+
+
+async def test_the_same_turns_give_the_same_digests() -> None:
+    async def digests() -> list[str]:
+        async with open_stage(note_cast()) as stage:
+            return [commit.commit_digest for commit in await commits(stage.start(), "a", "forbidden", "b")]
+
+    assert await digests() == await digests()
+
+
+# -- turns that change nothing
+
+
+async def test_a_refused_turn_leaves_the_world_alone_and_the_next_one_commits() -> None:
+    async with open_stage(note_cast()) as stage:
+        decided = await commits(stage.start(), "a", "forbidden", "b")
+        assert outcomes(decided) == [CommitOutcome.OK, CommitOutcome.FAIL_CLOSED, CommitOutcome.OK]
+        assert [issue.code for issue in decided[1].issues] == ["forbidden"]
+        assert stage.world == ["a", "b"]
+
+
+async def test_an_interrupted_turn_fails_closed_and_never_changes_the_world(quiet_clock: MockClock) -> None:
+    ledger = KeepingLedger()
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("stall", NOTE)
+        await trio.sleep(1)
+        session.cancel(turn_id)
+        commit = await session.finalize(turn_id).wait()
+        assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
+        assert [issue.code for issue in commit.issues] == ["turn_interrupted"]
+        assert stage.world == []
+    assert ledger.records[0].intents == ()
+    assert ledger.records[0].world_before == ledger.records[0].world_after
+
+
+async def test_turns_without_intents_commit_too() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))) as stage:
+        session = stage.start()
+        commit = await session.finalize(session.begin_turn("Hello")).wait()
+    assert commit == CommitFinal(commit.commit_digest, CommitOutcome.OK, commit_id=commit.commit_id)
+
+
+# -- a ledger that cannot write
+
+
+async def test_a_batch_that_cannot_be_written_fails_closed_as_a_whole(quiet_clock: MockClock) -> None:
+    ledger = FlakyLedger(MemoryLedger(), failing_appends={2}, delay=1)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        stage.start().begin_turn("first", NOTE)
+        await trio.sleep(0.5)
+        sessions = begin_many(stage, 3)
+        decided = [await session.finalize("t1-000001").wait() for session in sessions]
+        assert outcomes(decided) == [CommitOutcome.FAIL_CLOSED] * 3
+        assert {issue.code for commit in decided for issue in commit.issues} == {"ledger_unavailable"}
+        assert stage.world == ["first"]
+    for session in sessions:
+        assert await ledger.find(session.session_id, "t1-000001") is None
+
+
+async def test_when_the_ledger_is_back_the_chain_goes_on_from_the_last_durable_commit() -> None:
+    inner = KeepingLedger()
+    ledger = FlakyLedger(inner, failing_appends={2, 3})
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        decided = await commits(stage.start(), "a", "lost", "lost too", "b")
+        assert [commit.commit_outcome.value for commit in decided] == ["ok", "fail_closed", "fail_closed", "ok"]
+        assert stage.world == ["a", "b"]
+    assert [record.previous for record in inner.records] == [None, decided[0].commit_digest]
+    assert inner.records[1].world_before == inner.records[0].world_after
+
+
+async def test_a_turn_that_was_not_written_says_so_beside_its_own_issues() -> None:
+    async with open_stage(note_cast(), ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
+        (commit,) = await commits(stage.start(), "forbidden")
+    assert [issue.code for issue in commit.issues] == ["forbidden", "ledger_unavailable"]
+
+
+# -- shutdown
+
+
+async def test_the_stage_waits_for_its_last_commits(quiet_clock: MockClock) -> None:
+    ledger = FlakyLedger(MemoryLedger(), delay=5)
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        session = stage.start()
+        commit = session.finalize(session.begin_turn("last", NOTE))
+        await trio.sleep(1)
+    assert trio.current_time() == pytest.approx(5)
+    assert (await commit.wait()).commit_outcome is CommitOutcome.OK
+
+
+async def test_turns_that_shutdown_interrupts_fail_closed(quiet_clock: MockClock) -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Stall()]))) as stage:
+        session = stage.start()
+        commit = session.finalize(session.begin_turn("Hello"))
+        await trio.sleep(1)
+    decided = await commit.wait()
+    assert decided.commit_outcome is CommitOutcome.FAIL_CLOSED
+    assert InterruptReason.SHUTDOWN.value in decided.issues[0].message
+
+
+async def test_past_the_shutdown_deadline_the_commit_is_unknown(quiet_clock: MockClock) -> None:
+    ledger = FlakyLedger(MemoryLedger(), delay=60)
+    events: list[StreamEvent] = []
+    reasons: list[str] = []
+
+    async def watch(session: InteractionSession, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as stream:
+            task_status.started()
+            try:
+                while True:
+                    events.append(await anext(stream))
+            except Detached as detached:
+                reasons.append(detached.reason)
+
+    async with trio.open_nursery() as nursery:
+        async with open_stage(note_cast(), ledger=ledger, limits=Limits(shutdown_deadline=4)) as stage:
+            session = stage.start()
+            await nursery.start(watch, session)
+            commit = session.finalize(session.begin_turn("doubtful", NOTE))
+            await trio.sleep(1)
+        assert trio.current_time() == pytest.approx(5)
+        with pytest.raises(CommitUnknown):
+            await commit.wait()
+    assert reasons == [DetachReason.COMMIT_UNKNOWN]
+    assert [event.event_type for event in events] == [EventType.TURN_ACCEPTED, EventType.TURN_FINAL]

@@ -1,0 +1,257 @@
+"""What a performance promises: whatever becomes of its actors, one turn ends once, and no other turn notices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+import trio
+from attrs import evolve
+
+from footlights import (
+    BusyRule,
+    CommitFinal,
+    CommitOutcome,
+    EventType,
+    Intent,
+    IntentType,
+    InterruptReason,
+    InvalidEvent,
+    MemoryLedger,
+    ModelChoice,
+    Payload,
+    SessionParams,
+    Stage,
+    StreamEvent,
+    ToolCallResult,
+    TurnFinal,
+    TurnInterrupted,
+    TurnParams,
+    draft,
+    open_stage,
+)
+from footlights.testing.faults import failing_model, raising_tool
+from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from trio.testing import MockClock
+
+    from footlights import Cast, InteractionContext
+
+P = TypeVar("P", bound=Payload)
+
+
+class Works:
+    """A workload made of one function."""
+
+    def __init__(self, run: Callable[[InteractionContext], Awaitable[None]]) -> None:
+        self._run = run
+
+    async def run(self, context: InteractionContext) -> None:
+        await self._run(context)
+
+
+def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
+    return [event.payload for event in events if isinstance(event.payload, kind)]
+
+
+def the(kind: type[P], events: list[StreamEvent]) -> P:
+    (payload,) = all_of(kind, events)
+    return payload
+
+
+async def events_of(stage: Stage, params: TurnParams | None = None) -> list[StreamEvent]:
+    async with (session := stage.start()).subscribe() as stream:
+        turn_id = session.begin_turn("Hello?", params)
+        return [event async for event in stream.until_commit(turn_id)]
+
+
+async def worked(run: Callable[[InteractionContext], Awaitable[None]]) -> list[StreamEvent]:
+    async with open_stage(standard_cast(workloads={"own": Works(run)})) as stage:
+        return await events_of(stage, TurnParams(workload="own"))
+
+
+# -- an actor that dies
+
+
+def loader_dies(cast: Cast) -> Cast:
+    """The loader is asked for a model that is not there."""
+    return evolve(cast, choose_model=lambda params: ModelChoice("nobody", "a mistake"))
+
+
+def generator_dies(cast: Cast) -> Cast:
+    (model,) = cast.models.values()
+    return evolve(cast, models={model.model_id: failing_model(model, after_tokens=1)})
+
+
+def tool_dies(cast: Cast) -> Cast:
+    model = ScriptedModel(lambda _: [Call("raising")])
+    return evolve(cast, models={model.model_id: model}, tools={"raising": raising_tool()})
+
+
+@pytest.mark.parametrize("dies", [loader_dies, generator_dies, tool_dies])
+async def test_an_actor_that_dies_takes_its_turn_to_one_terminal_and_one_commit(
+    dies: Callable[[Cast], Cast],
+) -> None:
+    async with open_stage(dies(standard_cast(ScriptedModel(lambda _: [Say("Hello.")])))) as stage:
+        events = await events_of(stage)
+    assert [event.event_type for event in events[-2:]] == [EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
+    assert the(CommitFinal, events).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+async def test_a_turn_that_dies_takes_no_neighbour_with_it(quiet_clock: MockClock) -> None:
+    good = ScriptedModel(lambda _: [Say("one"), Pause(5), Say(" two")])
+    bad = failing_model(ScriptedModel(lambda _: [Say("Oh"), Pause(1), Say(" no")], model_id="bad"), after_tokens=2)
+    async with open_stage(standard_cast(good, bad)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            neighbour = session.begin_turn("Hello?")
+            dying = session.begin_turn("Hello?", TurnParams(model="bad", busy=BusyRule.CONCURRENT))
+            events = [event async for event in stream.until_commit(neighbour)]
+    own = [event for event in events if event.turn_id == neighbour]
+    assert the(TurnFinal, own).text == "one two"
+    assert the(TurnInterrupted, [event for event in events if event.turn_id == dying]).reason == "model_error"
+
+
+# -- workloads
+
+
+async def test_a_workload_runs_in_the_place_of_the_model(quiet_clock: MockClock) -> None:
+    async def run(context: InteractionContext) -> None:
+        context.emit_event(draft("token_delta", {"delta": f"You said: {context.input}"}))
+        await trio.sleep(1)
+
+    events = await worked(run)
+    assert [event.event_type for event in events] == [
+        EventType.TURN_ACCEPTED,
+        EventType.TOKEN_DELTA,
+        EventType.TURN_FINAL,
+        EventType.COMMIT_FINAL,
+    ]
+    assert the(TurnFinal, events).text == "You said: Hello?"
+
+
+async def test_a_workload_that_raises_ends_its_turn_and_is_quoted_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    async def run(context: InteractionContext) -> None:
+        await trio.lowlevel.checkpoint()
+        raise LookupError(context.input)
+
+    events = await worked(run)
+    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert "LookupError" in caplog.text
+    assert "Hello?" not in caplog.text
+
+
+async def test_a_tool_that_a_workload_leaves_open_is_reported_before_the_turn_ends() -> None:
+    async def run(context: InteractionContext) -> None:
+        context.emit_event(draft("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
+        await trio.lowlevel.checkpoint()
+
+    events = await worked(run)
+    assert the(ToolCallResult, events) == ToolCallResult(
+        "mine", "hammer", canceled=True, side_effects_may_have_occurred=True
+    )
+    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
+
+
+async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
+    async def run(context: InteractionContext) -> None:
+        context.emit_event(draft("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
+        await trio.lowlevel.checkpoint()
+        raise LookupError
+
+    events = await worked(run)
+    assert the(ToolCallResult, events).canceled
+    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+
+
+@pytest.mark.parametrize("loading", [False, True])
+async def test_a_workload_that_never_readies_the_model_it_selected_has_failed(loading: bool) -> None:
+    async def run(context: InteractionContext) -> None:
+        context.emit_event(draft("model_selected", {"model_id": "mine", "reason": "because"}))
+        if loading:
+            context.emit_event(draft("model_loading", {"model_id": "mine", "cold_start": True}))
+        await trio.lowlevel.checkpoint()
+
+    events = await worked(run)
+    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
+
+
+async def test_a_workload_that_learns_of_its_cancel_may_return_normally(quiet_clock: MockClock) -> None:
+    learned: list[bool] = []
+
+    async def run(context: InteractionContext) -> None:
+        await context.await_cancel()
+        learned.append(context.is_canceled())
+
+    async with open_stage(standard_cast(workloads={"own": Works(run)})) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Hello?", TurnParams(workload="own"))
+        await trio.sleep(1)
+        session.cancel()
+        assert (await session.finalize(turn_id).wait()).commit_outcome is CommitOutcome.FAIL_CLOSED
+    assert learned == [True]
+
+
+async def test_a_forged_event_reaches_nobody() -> None:
+    async def run(context: InteractionContext) -> None:
+        await trio.lowlevel.checkpoint()
+        with pytest.raises(InvalidEvent):
+            context.emit_event(draft("turn_final", {"text": "The end.", "authoritative": False}))
+
+    events = await worked(run)
+    assert the(TurnFinal, events).text == ""
+
+
+# -- before it begins, and worse than an exception
+
+
+@pytest.mark.xfail(reason="the task is scheduled already, and runs its workload up to the first checkpoint")
+async def test_a_turn_that_was_cancelled_before_it_ran_never_runs() -> None:
+    began: list[str] = []
+
+    async def run(context: InteractionContext) -> None:
+        began.append(context.turn_id)
+        await trio.lowlevel.checkpoint()
+
+    async with open_stage(standard_cast(workloads={"own": Works(run)})) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Hello?", TurnParams(workload="own"))
+        session.cancel(turn_id)
+        await session.finalize(turn_id).wait()
+    assert began == []
+
+
+class Catastrophe(BaseException):
+    """Stands for KeyboardInterrupt and SystemExit, which pytest would take for itself."""
+
+
+@pytest.mark.xfail(
+    reason="_end finishes whatever has not ended: a turn torn in its middle is committed as if it were whole"
+)
+async def test_no_turn_is_committed_when_the_program_is_torn_down(quiet_clock: MockClock) -> None:
+    async def run(context: InteractionContext) -> None:
+        context.request_commit(Intent(IntentType.DECISION, "half of what I want"))
+        await trio.sleep(1)
+        if context.input == "die":
+            raise Catastrophe
+        await trio.sleep(1)
+        context.request_commit(Intent(IntentType.DECISION, "the other half"))
+
+    ledger = MemoryLedger()
+    params = TurnParams(workload="own", busy=BusyRule.CONCURRENT)
+    turn_ids: list[str] = []
+
+    async def host() -> None:
+        async with open_stage(standard_cast(workloads={"own": Works(run)}), ledger=ledger) as stage:
+            session = stage.start(SessionParams(session_id="torn"))
+            turn_ids.extend(session.begin_turn(said, params) for said in ("die", "live"))
+            await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await host()
+    assert caught.group_contains(Catastrophe)
+    records = [await ledger.find("torn", turn_id) for turn_id in turn_ids]
+    assert all(record is None or record.outcome is CommitOutcome.FAIL_CLOSED for record in records)

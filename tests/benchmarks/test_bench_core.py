@@ -1,0 +1,112 @@
+"""The harness works and its numbers add up. How large they are is a benchmark's matter, never a test's."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights_bench.channel import play_through_channel
+from footlights_bench.core import run_core
+from footlights_bench.figures import Aim, Figure, percentile
+from footlights_bench.latency import time_calls
+from footlights_bench.machine import this_machine
+from footlights_bench.report import Report, print_table
+from footlights_bench.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
+from footlights_bench.throughput import race
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights_actors import Script
+
+
+AIMS = {
+    ("calls, 20 turns paced", "inside begin_turn, p99"),
+    ("calls, 20 turns paced", "inside cancel, p99"),
+    ("calls, 20 turns flooding", "inside begin_turn, p99"),
+    ("calls, 20 turns flooding", "inside cancel, p99"),
+    ("events, 1 turn at a time", "accounted for / channel"),
+    ("events, 20 turns at once", "accounted for / channel"),
+    ("memory, each of 20 idle sessions", "fresh"),
+    ("memory, each of 20 active turns", "200 tokens taken"),
+}
+
+
+def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "core.json"
+    assert run_core(quick=True, json_path=path) == 0
+    printed = capsys.readouterr()
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["bench"] == "core"
+    assert written["quick"] is True
+    assert written["machine"]["trio"] == trio.__version__
+    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
+    assert aims == AIMS
+    for figure in written["figures"]:
+        assert figure["value"] > 0
+        assert figure["name"] in printed.out
+        assert figure["subject"] in printed.out
+    assert "measuring memory" in printed.err
+
+
+@pytest.mark.parametrize("script", [whole_turn, whole_turn_yielding])
+async def test_every_event_of_a_lap_is_given_or_declared(script: Script) -> None:
+    result = await race(script, players=3, turns=2, laps=1)
+    [lap] = result.ours
+    assert lap.accounted == 3 * 2 * EVENTS_PER_TURN
+    assert lap.given <= lap.accounted
+
+
+async def test_the_channel_carries_as_many_items_as_a_turn_has_events() -> None:
+    assert await play_through_channel(buffer=0, turns=2) == 2 * EVENTS_PER_TURN
+
+
+async def test_both_buffers_race_and_the_faster_is_the_rival() -> None:
+    result = await race(whole_turn, players=1, turns=1, laps=3)
+    assert set(result.channels) == {0, 1}
+    assert all(len(laps) == 3 for laps in result.channels.values())
+    assert result.channel is result.channels[result.best_buffer]
+
+
+async def test_each_call_is_timed_inside_and_until_it_is_seen() -> None:
+    timings = await time_calls(flooding, turns=2, samples=6)
+    for calls in (timings.begin_turn, timings.cancel):
+        assert len(calls.inside) == len(calls.until_seen) == 6
+        # The subscriber's task cannot run before the call has returned.
+        assert all(inside < seen for inside, seen in zip(calls.inside, calls.until_seen, strict=True))
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    samples = [5.0, 1.0, 4.0, 2.0, 3.0]
+    assert percentile(samples, 50) == 3.0
+    assert percentile(samples, 99) == 5.0
+    assert percentile(samples, 0) == 1.0
+    assert percentile([float(value) for value in range(1, 101)], 99) == 99.0
+
+
+def test_an_aim_has_a_side() -> None:
+    below, at_least = Aim("below", 10), Aim("at least", 10)
+    assert [below.is_met_by(value) for value in (9, 10)] == [True, False]
+    assert [at_least.is_met_by(value) for value in (9, 10)] == [False, True]
+
+
+def test_a_missed_aim_is_named_and_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    missed = Figure("tea", "ratio", 1.5, "x", Aim("at least", 2.0), {"min": 1.0})
+    met = Figure("tea", "weight", 1234, "bytes", Aim("below", 2000))
+    report = Report("core", True, this_machine(), [missed, met])
+    assert report.missed == [missed]
+    assert report.exit_code(strict=True) == 1
+    assert report.exit_code(strict=False) == 0
+    print_table(report)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["what", "value", "also", "aim", "met"],
+        ["tea"],
+        ["ratio", "1.50", "x", "min", "1.00", "≥", "2.00", "NO"],
+        ["weight", "1,234", "bytes", "<", "2,000", "yes"],
+    ]

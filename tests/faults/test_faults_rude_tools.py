@@ -1,0 +1,182 @@
+"""Tools that break the rules: each hurts its own turn, and nobody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+import trio
+from attrs import evolve
+
+from footlights import (
+    CommitOutcome,
+    Intent,
+    IntentType,
+    InterruptReason,
+    Limits,
+    MemoryLedger,
+    Payload,
+    SideEffects,
+    StreamEvent,
+    Tool,
+    ToolCallResult,
+    ToolContext,
+    ToolError,
+    ToolReturn,
+    TurnInterrupted,
+    open_stage,
+)
+from footlights.testing.faults import FlakyLedger, raising_tool
+from footlights_actors import Call, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio.testing import MockClock
+
+    from footlights.events import JsonValue
+
+P = TypeVar("P", bound=Payload)
+
+
+def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
+    return [event.payload for event in events if isinstance(event.payload, kind)]
+
+
+def the(kind: type[P], events: list[StreamEvent]) -> P:
+    (payload,) = all_of(kind, events)
+    return payload
+
+
+def model_asking_for(tool: Tool, arguments: Mapping[str, JsonValue] | None = None) -> ScriptedModel:
+    """Asks for the tool once, unless it is asked how the neighbours are."""
+    call = Call(tool.name, arguments or {})
+    return ScriptedModel(lambda prompt: [Say("Fine.")] if prompt.exchanges or prompt.user == "And you?" else [call])
+
+
+async def survived(
+    tool: Tool, arguments: Mapping[str, JsonValue] | None = None, *, cancel_after: float | None = None
+) -> list[StreamEvent]:
+    """What such a turn looks like, on a stage where the next turn must still be possible."""
+    async with (
+        open_stage(standard_cast(model_asking_for(tool, arguments), tools=[tool])) as stage,
+        (session := stage.start()).subscribe() as stream,
+    ):
+        turn_id = session.begin_turn("Do it.")
+        if cancel_after is not None:
+            await trio.sleep(cancel_after)
+            session.cancel(turn_id)
+        events = [event async for event in stream.until_commit(turn_id)]
+        neighbour = session.begin_turn("And you?")
+        assert (await session.finalize(neighbour).wait()).commit_outcome is CommitOutcome.OK
+    return events
+
+
+async def test_a_crashing_tool_hurts_only_its_turn() -> None:
+    events = await survived(raising_tool())
+    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+
+
+@pytest.mark.xfail(reason="the key is made outside of the tool's supervision: its error leaves open_stage")
+async def test_a_key_that_cannot_be_made_hurts_only_its_turn() -> None:
+    tool = evolve(raising_tool("rent"), idempotency_key=lambda arguments: str(arguments["room"]))
+    events = await survived(tool, arguments={"no": "room"})
+    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+
+
+@pytest.mark.xfail(
+    reason="the key is made again after the run, and is another one then: InvalidCommand leaves open_stage"
+)
+async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await trio.lowlevel.checkpoint()
+        assert isinstance(arguments, dict)
+        arguments["room"] = 4
+        return None
+
+    tool = Tool(name="rent", run=run, idempotency_key=lambda arguments: str(arguments["room"]))
+    events = await survived(tool, arguments={"room": 3})
+    assert the(ToolCallResult, events).error is None
+
+
+async def test_a_tool_whose_tasks_all_fail_hurts_only_its_turn() -> None:
+    async def fail() -> None:
+        await trio.lowlevel.checkpoint()
+        raise ValueError
+
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            nursery.start_soon(fail)
+        return None
+
+    events = await survived(Tool(name="group", run=run))
+    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+
+
+async def sleep_and_fail_to_clean_up(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError
+
+
+@pytest.mark.xfail(reason="a group of Cancelled and an error is no Exception: it passes _attempt and leaves open_stage")
+async def test_a_cancelled_tool_that_fails_while_it_cleans_up_hurts_nobody(quiet_clock: MockClock) -> None:
+    tool = Tool(name="messy", run=sleep_and_fail_to_clean_up, cancel_safe=True, side_effects=SideEffects.IMMEDIATE)
+
+    events = await survived(tool, cancel_after=1)
+    assert the(ToolCallResult, events).canceled
+
+
+@pytest.mark.xfail(reason="as above, at the stage's end: the commits that wait are lost with it")
+async def test_a_tool_that_fails_while_the_stage_closes_does_not_stop_the_commits(quiet_clock: MockClock) -> None:
+    tool = Tool(name="messy", run=sleep_and_fail_to_clean_up)
+    ledger = FlakyLedger(MemoryLedger(), delay=0)
+    async with open_stage(standard_cast(model_asking_for(tool), tools=[tool]), ledger=ledger) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Do it.")
+        commit = session.finalize(turn_id)
+        await trio.sleep(1)
+        ledger.delay = 1
+    assert (await commit.wait()).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+@pytest.mark.xfail(reason="the result is refused by the stream, and the turn ends as if its workload had failed")
+@pytest.mark.parametrize(
+    "answer", [ToolReturn(1, "half a pair: \ud800"), ToolError("half a pair: \ud800")], ids=["summary", "error"]
+)
+async def test_words_that_are_not_unicode_are_an_error_of_the_tool(answer: ToolReturn | ToolError) -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
+        await trio.lowlevel.checkpoint()
+        if isinstance(answer, ToolError):
+            raise answer
+        return answer
+
+    events = await survived(Tool(name="odd", run=run))
+    assert not the(ToolCallResult, events).canceled
+    assert {each.reason for each in all_of(TurnInterrupted, events)} <= {InterruptReason.TOOL_ERROR}
+
+
+@pytest.mark.xfail(reason="orjson writes them as null, so the check lets them pass")
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}], ids=["nan", "inf"])
+async def test_numbers_that_json_does_not_have_are_an_error_of_the_tool(value: JsonValue) -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await trio.lowlevel.checkpoint()
+        return value
+
+    events = await survived(Tool(name="odd", run=run))
+    assert the(ToolCallResult, events).error is not None
+
+
+async def test_a_tool_that_stages_too_much_hurts_only_its_turn() -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await trio.lowlevel.checkpoint()
+        for number in range(Limits().max_intents_per_turn + 1):
+            context.request_commit(Intent(IntentType.TOOL_RESULT, f"intent-{number}"))
+        return None
+
+    events = await survived(Tool(name="greedy", run=run))
+    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.TOOL_ERROR, "busy")

@@ -1,0 +1,42 @@
+"""The public names are these, and every one of them is there. Changing the list is a decision, not an accident."""
+
+from __future__ import annotations
+
+import footlights
+import footlights.errors
+import footlights_actors
+
+FOOTLIGHTS = """
+    Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome CommitUnknown DeliveryClass DetachReason Detached
+    ErrorInfo EventType Ext ExtensionManager FootlightsError Heard IllegalTransition Intent IntentType
+    InteractionContext InteractionSession InterruptReason InvalidCommand InvalidEvent Issue Ledger
+    LedgerUnavailable Limits MemoryLedger Mode Model ModelChoice ModelError ModelLoading ModelReady ModelSelected
+    OutboxStatistics Payload Prompt RegistrationError SeqRange SessionClosed SessionParams SessionState
+    SessionStatistics SideEffects Stage StageStatistics State StreamEvent Subscription TokenDelta TooLarge Tool
+    ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolRequest ToolReturn TurnAccepted TurnFinal
+    TurnInterrupted TurnParams UnknownSession UnknownTurn WarmState Workload draft laws open_stage
+"""
+
+FOOTLIGHTS_ACTORS = "Call Fail Flood Line Pause Say Script ScriptedModel Stall standard_cast"
+
+CODES = """
+    internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
+    too_large invalid_registration detached commit_unknown ledger_unavailable model_error tool_error
+"""
+
+
+def test_the_runtime_exports_exactly_these_names() -> None:
+    assert sorted(footlights.__all__) == sorted(FOOTLIGHTS.split())
+    assert [name for name in footlights.__all__ if not hasattr(footlights, name)] == []
+
+
+def test_the_actors_export_exactly_these_names() -> None:
+    assert sorted(footlights_actors.__all__) == sorted(FOOTLIGHTS_ACTORS.split())
+    assert [name for name in footlights_actors.__all__ if not hasattr(footlights_actors, name)] == []
+
+
+def test_every_error_is_public_and_has_a_stable_code_of_its_own() -> None:
+    members: list[object] = list(vars(footlights.errors).values())
+    errors = [each for each in members if isinstance(each, type) and issubclass(each, footlights.FootlightsError)]
+    assert sorted(error.code for error in errors) == sorted(CODES.split())
+    assert [error for error in errors if error.__name__ not in footlights.__all__] == []

@@ -1,0 +1,191 @@
+"""The command line: what each command prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import open_stage, wire
+from footlights_actors.tavern import tavern_cast
+from footlights_transports.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def _record() -> list[bytes]:
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            session.begin_turn("Hello")
+            last = session.begin_turn("rent the attic")
+            return [wire.encode(event) + b"\n" async for event in stream.until_commit(last)]
+
+
+@pytest.fixture
+def recording() -> list[bytes]:
+    return trio.run(_record)
+
+
+def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run the command in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_without_arguments_it_shows_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert footlights(monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Usage: footlights ")
+    for command in ("play", "laws", "bench"):
+        assert f"\n  {command} " in shown
+
+
+def test_it_knows_its_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert footlights(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"footlights {version('footlights')}\n"
+
+
+def test_python_dash_m_is_the_same_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["footlights", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("footlights_transports", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"footlights {version('footlights')}\n"
+
+
+# -- play
+
+
+def test_play_reads_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.txt"
+    script.write_text("Hello\n")
+    with script.open() as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        assert footlights(monkeypatch, "play") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "> Hello"
+    assert shown[-1].startswith("  ✓ committed c-")
+
+
+def test_play_at_a_terminal_welcomes_and_sees_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = os.openpty()
+    os.write(master, b"\x04")
+    with os.fdopen(slave, "r", closefd=False) as keyboard, os.fdopen(slave, "w") as screen:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        monkeypatch.setattr(sys, "stdout", screen)
+        assert footlights(monkeypatch, "play") == 0
+        shown = os.read(master, 65_536).decode()
+    os.close(master)
+    assert "You enter the Mended Lantern." in shown
+    assert "Ctrl-C interrupts the innkeeper" in shown
+    assert "The door closes behind you." in shown
+
+
+# -- laws
+
+
+def test_a_lawful_recording_is_summed_up(
+    recording: list[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "recording.jsonl"
+    file.write_bytes(b"".join(recording))
+    assert footlights(monkeypatch, "laws", str(file)) == 0
+    assert capsys.readouterr().out == f"{len(recording)} events, 2 turns: lawful\n"
+
+
+def test_each_violation_has_a_line_with_its_law_turn_and_seq(
+    recording: list[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "recording.jsonl"
+    file.write_bytes(b"".join([*recording[:-1], b"no json\n", b"[]\n"]))
+    assert footlights(monkeypatch, "laws", str(file)) == 1
+    *violations, summary = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("json: ") for line in violations)
+    assert any(line.startswith("one_commit: s1-000001 t1-000002") for line in violations)
+    assert summary == f"{len(recording) + 1} events, 2 turns: broken {len(violations)} times"
+
+
+def test_a_recording_that_was_cut_short_is_lawful_if_that_is_said(
+    recording: list[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "recording.jsonl"
+    file.write_bytes(recording[0])
+    assert footlights(monkeypatch, "laws", str(file)) == 1
+    assert footlights(monkeypatch, "laws", "--incomplete", str(file)) == 0
+    assert capsys.readouterr().out.endswith("\n1 event, 1 turn: lawful\n")
+
+
+def test_a_file_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert footlights(monkeypatch, "laws", str(tmp_path / "nothing.jsonl")) == 2
+    shown = capsys.readouterr().err
+    assert "nothing.jsonl" in shown
+    assert "No such file" in shown
+
+
+@pytest.mark.parametrize(("kept", "code"), [(None, 0), (-1, 1)])
+def test_a_recording_may_come_from_standard_input(recording: list[bytes], kept: int | None, code: int) -> None:
+    command = [sys.executable, "-m", "footlights_transports", "laws", "-"]
+    done = subprocess.run(command, input=b"".join(recording[:kept]), capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, b"")
+    assert done.stdout.endswith(b": lawful\n") is (code == 0)
+
+
+# -- bench
+
+
+def test_an_unknown_suite_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert footlights(monkeypatch, "bench", "everything") == 2
+    assert "core" in capsys.readouterr().err
+
+
+def test_the_core_is_measured_and_the_figures_are_kept(tmp_path: Path) -> None:
+    # In a process of its own, where no witness slows down what is measured.
+    figures = tmp_path / "core.json"
+    command = [sys.executable, "-m", "footlights_transports", "bench", "core", "--quick", "--json", str(figures)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert "inside begin_turn" in done.stdout
+    assert json.loads(figures.read_text(encoding="utf-8"))
+
+
+# -- the extra
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delitem(sys.modules, "footlights_transports.cli", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert footlights(monkeypatch, "play") == 2
+    assert (
+        capsys.readouterr().err == "The command line needs typer. Install it with: pip install 'footlights[server]'\n"
+    )
+
+
+def test_half_an_extra_is_named_too() -> None:
+    # In a process of its own, where nothing of it was imported yet.
+    program = "import sys; sys.modules['rich'] = None; from footlights_transports.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("The command line needs rich.")
+    assert done.stderr.count("\n") == 1
+
+
+def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "footlights_transports.cli", raising=False)
+    monkeypatch.setitem(sys.modules, "footlights_transports.play", None)
+    with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.play"):
+        main()

@@ -1,0 +1,3 @@
+from footlights_transports.main import main
+
+main()

@@ -1,0 +1,19 @@
+"""The entry point of the `footlights` command. It says what to install when the command line is not."""
+
+from __future__ import annotations
+
+import sys
+
+_EXTRA = ("typer", "rich")
+
+
+def main() -> None:
+    try:
+        from footlights_transports.cli import app
+    except ModuleNotFoundError as error:
+        missing, _, _ = (error.name or "").partition(".")
+        if missing not in _EXTRA:
+            raise
+        sys.stderr.write(f"The command line needs {missing}. Install it with: pip install 'footlights[server]'\n")
+        sys.exit(2)
+    app(prog_name="footlights")

@@ -1,0 +1,138 @@
+"""`footlights play`: one player, one innkeeper, one turn at a time.
+
+An interrupt while the innkeeper speaks interrupts the innkeeper; at the prompt it leaves, as the end of the input
+does. Somebody who is not at a terminal gets plain text without delays, and an interrupt ends the program as usual.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from rich.console import Console
+
+from footlights import CommitFinal, FootlightsError, open_stage
+from footlights_actors.tavern import tavern_cast
+from footlights_transports.play_lines import FdLines
+from footlights_transports.play_narration import Asked, Narration, Note, Tone, tell_changes
+from footlights_transports.play_plain import PlainScreen
+from footlights_transports.play_rich import RichScreen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+    from footlights import Cast, Stage, StreamEvent, Subscription
+    from footlights_transports.play_narration import Piece
+
+SPEAKER = "Innkeeper"
+WELCOME = "You enter the Mended Lantern. Ask for a room, an ale or a rumour."
+KEYS = "Ctrl-C interrupts the innkeeper, Ctrl-D leaves."
+FAREWELL = "The door closes behind you."
+
+
+class Lines(Protocol):
+    async def receive(self) -> str | None:
+        """What the player says next; None if nothing more will come."""
+        ...
+
+
+class Screen(Protocol):
+    def ask(self) -> None:
+        """It is the player's turn to speak."""
+        ...
+
+    def show(self, piece: Piece) -> None: ...
+
+    def leave(self) -> None:
+        """The play is over, however it ended."""
+        ...
+
+
+def play_here() -> None:
+    """Play on standard input and output."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        trio.run(_play_in_terminal)
+    else:
+        trio.run(_play_on_paper)
+
+
+async def _play_in_terminal() -> None:
+    screen = RichScreen(Console(highlight=False))
+    screen.show(Note(Tone.ASIDE, WELCOME))
+    screen.show(Note(Tone.ASIDE, KEYS))
+    with trio.open_signal_receiver(signal.SIGINT) as interrupts:
+        await play(tavern_cast(), FdLines(sys.stdin.fileno()), screen, interrupts)
+    screen.show(Note(Tone.ASIDE, FAREWELL))
+
+
+async def _play_on_paper() -> None:
+    tavern = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    await play(tavern, FdLines(sys.stdin.fileno()), PlainScreen(sys.stdout))
+
+
+async def play(cast: Cast, lines: Lines, screen: Screen, interrupts: AsyncIterable[object] | None = None) -> None:
+    """Talk until there are no more lines, or an interrupt comes while the player is asked."""
+    try:
+        async with open_stage(cast) as stage:
+            conversation = _Conversation(stage, lines, screen)
+            if interrupts is None:
+                await conversation.hold()
+                return
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(conversation.obey, interrupts)
+                await conversation.hold()
+                nursery.cancel_scope.cancel(reason="the player has left")
+    finally:
+        screen.leave()
+
+
+class _Conversation:
+    def __init__(self, stage: Stage, lines: Lines, screen: Screen) -> None:
+        self._stage = stage
+        self._session = stage.start()
+        self._lines = lines
+        self._screen = screen
+        self._asking: trio.CancelScope | None = None
+
+    async def hold(self) -> None:
+        async with self._session.subscribe() as stream:
+            while (line := await self._ask()) is not None:
+                if line.strip():
+                    self._screen.show(Asked(line))
+                    await self._take_turn(line, stream)
+
+    async def obey(self, interrupts: AsyncIterable[object]) -> None:
+        async for _ in interrupts:
+            if self._asking is None:
+                self._session.cancel()
+            else:
+                self._asking.cancel(reason="the player interrupted the prompt")
+
+    async def _ask(self) -> str | None:
+        line = None
+        with trio.CancelScope() as self._asking:
+            self._screen.ask()
+            line = await self._lines.receive()
+        self._asking = None
+        return line
+
+    async def _take_turn(self, line: str, stream: Subscription) -> None:
+        try:
+            turn_id = self._session.begin_turn(line)
+        except FootlightsError as error:
+            self._screen.show(Note(Tone.BAD, f"{error.code}: {error}"))
+            return
+        narration = Narration(SPEAKER)
+        async for event in stream.until_commit(turn_id):
+            for piece in narration.tell(event):
+                self._screen.show(piece)
+            if isinstance(event.payload, CommitFinal):
+                await self._show_changes(event)
+
+    async def _show_changes(self, event: StreamEvent) -> None:
+        record = await self._stage.ledger.find(event.session_id, event.turn_id)
+        if record is not None:
+            for piece in tell_changes(record.changes):
+                self._screen.show(piece)
