@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from footlights.authority import JsonWorld, RuleBook
+from footlights.authority import JsonWorld, NotCanonical, RuleBook
 from footlights.cast import Cast, ModelChoice
 from footlights.errors import ModelError, RegistrationError
 from footlights.extensions import ExtensionManager
@@ -70,5 +70,10 @@ def _by_name(kind: str, members: Iterable[tuple[str, _T]]) -> dict[str, _T]:
 
 def _as_world(world: World | JsonValue) -> World:
     if world is None or isinstance(world, bool | int | float | str | list | dict):
-        return JsonWorld({} if world is None else world)
+        try:
+            return JsonWorld({} if world is None else world)
+        except NotCanonical as error:
+            raise RegistrationError(f"The world is not plain JSON: {error}") from error
+    if not all(callable(getattr(world, name, None)) for name in ("view", "changed", "digest")):
+        raise RegistrationError("A world of your own needs the methods view, changed and digest.")
     return world

@@ -7,6 +7,7 @@ write, the whole batch is told so and the world stays what it was.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -41,7 +42,9 @@ class AuthorityCommitter:
         return self._in_hand + self._receive.statistics().current_buffer_used
 
     def submit_nowait(self, turn: Turn) -> None:
-        self._send.send_nowait(turn)
+        # A committer that died leaves its turns in doubt, and the stage says so when it comes down.
+        with suppress(trio.BrokenResourceError):
+            self._send.send_nowait(turn)
 
     def close(self) -> None:
         self._send.close()

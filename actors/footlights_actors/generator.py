@@ -7,16 +7,19 @@ model to load, which tools to run, what came back.
 from __future__ import annotations
 
 from contextlib import aclosing
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 from attrs import evolve
 
-from footlights.errors import ModelError, TooLarge
+from footlights.errors import InvalidEvent, ModelError, TooLarge
 from footlights.models import Prompt, ToolExchange, ToolRequest
 from footlights.params import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from footlights.cast import ModelChoice, Services
     from footlights.models import Model
     from footlights.turn import Turn
@@ -44,45 +47,59 @@ async def generate(
     model = await ready.receive()
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt = Prompt(turn.input, tool_names=tuple(services.cast.tools) if may_use_tools else ())
-    for _ in range(MAX_TOOL_ROUNDS):
+    for tool_round in count(1):
         requests = await _speak(turn, services, model, prompt)
         if not requests:
             return
+        if tool_round > MAX_TOOL_ROUNDS:
+            raise ModelError("The model asked for tools in too many rounds.")
         if may_use_tools:
             exchanges = await tools.run(requests)
         else:
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in requests)
         prompt = evolve(prompt, exchanges=prompt.exchanges + exchanges)
-    raise ModelError("The model asked for tools in too many rounds.")
 
 
 async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -> tuple[ToolRequest, ...]:
     """One round of the model: stream its text, return the tools it asks for."""
     requests: list[ToolRequest] = []
     said_since_yielding = 0
-    async with aclosing(model.generate(prompt)) as output:
-        while True:
-            try:
-                item = await anext(output)
-            except StopAsyncIteration:
-                return tuple(requests)
-            except ModelError:
-                raise
-            except Exception as error:
-                raise ModelError("The model failed while it was generating.") from error
-            if isinstance(item, ToolRequest):
+    async with aclosing(_start(model, prompt)) as output:
+        while (item := await _next(output)) is not None:
+            if isinstance(item, str):
+                try:
+                    turn.say(item)
+                except (TooLarge, InvalidEvent) as error:
+                    raise ModelError("The model said what a turn cannot hold.") from error
+                said_since_yielding += 1
+                if said_since_yielding >= _burst(services.running_turns):
+                    said_since_yielding = 0
+                    await trio.lowlevel.checkpoint()
+            elif isinstance(item, ToolRequest):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
                 requests.append(item)
                 if len(requests) > MAX_CALLS_PER_ROUND:
                     raise ModelError("The model asked for too many tools at once.")
-                continue
-            try:
-                turn.say(item)
-            except TooLarge as error:
-                raise ModelError("The model said more than a turn may hold.") from error
-            said_since_yielding += 1
-            if said_since_yielding >= _burst(services.running_turns):
-                said_since_yielding = 0
-                await trio.lowlevel.checkpoint()
+            else:
+                raise ModelError("The model gave something that is neither text nor a tool request.")
+    return tuple(requests)
+
+
+def _start(model: Model, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    try:
+        return model.generate(prompt)
+    except Exception as error:
+        raise ModelError("The model failed before it generated anything.") from error
+
+
+async def _next(output: AsyncGenerator[str | ToolRequest, None]) -> str | ToolRequest | None:
+    try:
+        return await anext(output)
+    except StopAsyncIteration:
+        return None
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError("The model failed while it was generating.") from error
 
 
 def _burst(running_turns: int) -> int:

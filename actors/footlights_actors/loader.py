@@ -14,6 +14,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import ModelError
 from footlights.events import ModelLoading, ModelReady, ModelSelected, WarmState
+from footlights.lifecycle import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from footlights.cast import ModelChoice
     from footlights.models import Model
     from footlights.turn import Turn
+
+_ROUNDING = 1e-9
+"""0.29 * 100 is a little less than 29."""
 
 
 @enable_ki_protection
@@ -54,7 +58,7 @@ async def _make_ready(turn: Turn, model: Model) -> None:
 
 
 class _Progress:
-    """Says at once that loading began, then passes on progress: forward only, and no more than 100 times."""
+    """Says at once that loading began, then passes on progress, no more than 100 times."""
 
     def __init__(self, turn: Turn, model_id: str, *, cold_start: bool) -> None:
         self._turn = turn
@@ -64,7 +68,8 @@ class _Progress:
         turn.loading_model(ModelLoading(model_id, cold_start))
 
     def report(self, progress: float) -> None:
-        percent = 0 if isnan(progress) else int(min(1.0, progress) * 100)
-        if percent > self._percent and not self._turn.is_stopping:
+        """Forward only, and only while it loads: a model may report whatever and whenever it likes."""
+        percent = 0 if isnan(progress) else int(max(0.0, min(1.0, progress)) * 100 + _ROUNDING)
+        if percent > self._percent and self._turn.state is State.LOADING:
             self._percent = percent
             self._turn.loading_model(ModelLoading(self._model_id, self._cold_start, percent / 100))

@@ -93,6 +93,7 @@ class ScriptedModel:
         self._load_steps = load_steps
         self._load_error = load_error
         self._loading = trio.Lock()
+        self._listeners: list[Callable[[float], None]] = []
 
     @property
     def model_id(self) -> str:
@@ -103,16 +104,26 @@ class ScriptedModel:
         return self._warm_state
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Take the time it takes; a second turn that waits for the same load finds it done."""
-        async with self._loading:
-            if self._warm_state is WarmState.HOT:
-                return
-            for step in range(self._load_steps):
-                await trio.sleep(self._load_seconds / self._load_steps)
-                report((step + 1) / self._load_steps)
-            if self._load_error is not None:
-                raise self._load_error
-            self._warm_state = WarmState.HOT
+        """Take the time it takes. Turns that wait for the same load all hear of its progress.
+
+        If the turn that began it is interrupted, the next one begins again.
+        """
+        self._listeners.append(report)
+        try:
+            async with self._loading:
+                if self._warm_state is not WarmState.HOT:
+                    await self._load()
+        finally:
+            self._listeners.remove(report)
+
+    async def _load(self) -> None:
+        for step in range(self._load_steps):
+            await trio.sleep(self._load_seconds / self._load_steps)
+            for listener in list(self._listeners):
+                listener((step + 1) / self._load_steps)
+        if self._load_error is not None:
+            raise self._load_error
+        self._warm_state = WarmState.HOT
 
     def unload(self, warm_state: WarmState = WarmState.COLD) -> None:
         self._warm_state = warm_state

@@ -1,7 +1,8 @@
 """One call of one tool, as a task of the stage: it may outlive its turn, never the stage.
 
-It is never run twice. A tool with side effects is entered into the ledger before it begins and again when it has
-ended; one that was begun and of which nothing more is known may have had its effect, so it is not run again.
+It is never run twice. A tool with side effects claims its key in the ledger before it begins, and its end is
+recorded there. One that was begun and of which nothing more is known may have had its effect, so it is not
+run again; one that was stopped before it had any gives its key back.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import trio
 
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
-from footlights.failures import describe
+from footlights.failures import describe, leaves
 from footlights.models import ToolExchange
 from footlights.tools import SideEffects, ToolContext, ToolReturn
+from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
+    from footlights.authority import Intent
     from footlights.cast import Services
     from footlights.models import ToolRequest
     from footlights.tools import Tool
@@ -30,46 +33,53 @@ log = logging.getLogger("footlights.tools")
 
 
 class ToolCall:
-    def __init__(self, turn: Turn, services: Services, tool_call_id: str, tool: Tool, request: ToolRequest) -> None:
-        self.context = ToolContext(
-            turn.session_id,
-            turn.turn_id,
-            tool_call_id,
-            services.world,
-            services.limits.max_intents_per_turn,
-        )
+    def __init__(
+        self, turn: Turn, services: Services, tool_call_id: str, tool: Tool | None, request: ToolRequest
+    ) -> None:
+        self.tool_call_id = tool_call_id
+        self.tool_name = "unknown" if tool is None else tool.name
         self.done = trio.Event()
-        self.crash: Exception | None = None
+        self.crash: BaseException | None = None
         self._tool = tool
         self._request = request
+        self._context = ToolContext(turn.session_id, turn.turn_id, tool_call_id, services.world, turn.reserve_intent)
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
+        self._discarded = False
+        self._claimed: str | None = None
+        self._began = False
         self._answer = ToolReturn(None)
         self._error: ErrorInfo | None = None
 
     # -- for the turn
 
+    def refuse(self, code: str, message: str) -> None:
+        """It will not be run at all."""
+        self._fail(code, message)
+        self.done.set()
+
     def discard(self) -> None:
-        """The turn was interrupted. Only a tool that declared itself safe is cancelled for that."""
-        if self._tool.cancel_safe:
+        """The turn was interrupted: do not begin. Once begun, only a tool that is safe to cancel is cancelled."""
+        self._discarded = True
+        if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
+
+    @property
+    def staged(self) -> list[Intent]:
+        return self._context.staged if self._error is None else []
 
     def result(self) -> ToolCallResult:
         return ToolCallResult(
-            self.context.tool_call_id,
-            self._tool.name,
-            canceled=False,
-            summary=self._answer.summary,
-            error=self._error,
+            self.tool_call_id, self.tool_name, canceled=False, summary=self._answer.summary, error=self._error
         )
 
     def canceled_result(self) -> ToolCallResult:
         return ToolCallResult(
-            self.context.tool_call_id,
-            self._tool.name,
+            self.tool_call_id,
+            self.tool_name,
             canceled=True,
-            side_effects_may_have_occurred=self._tool.may_have_had_side_effects(self.context),
+            side_effects_may_have_occurred=self._may_have_side_effects(),
         )
 
     def exchange(self) -> ToolExchange:
@@ -78,71 +88,79 @@ class ToolCall:
     # -- as a task
 
     async def run(self) -> None:
+        assert self._tool is not None, "a call of an unknown tool is refused"
         try:
-            began = await self._claim()
-            if began:
-                with self._scope:
-                    await self._attempt()
+            with self._scope:
+                await self._supervise(self._tool)
         finally:
             self.done.set()
-        if began:
-            await self._record()
+        if self._claimed is not None:
+            await self._record(self._tool, self._claimed)
 
-    async def _attempt(self) -> None:
+    async def _supervise(self, tool: Tool) -> None:
         """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
         try:
-            answer = await self._tool.run(self._request.arguments, self.context)
-            self._answer = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
-        except ToolError as error:
-            self._fail(error.code, str(error))
-        except Exception as error:  # noqa: BLE001 - see above
-            self.crash = error
+            if await self._claim(tool) and not self._discarded:
+                self._began = True
+                answer = await tool.run(self._request.arguments, self._context)
+                self._answer = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
+        except* ToolError as refusals:
+            self._fail(ToolError.code, str(next(leaves(refusals))))
+        except* Exception as errors:  # noqa: BLE001 - see above
+            self.crash = next(leaves(errors))
             self._fail("tool_error", "The tool failed.")
-            # Not log.exception: the text of the exception may quote what was said.
-            log.error("%s in %s: %s", self._tool.name, self.context.turn_id, describe(error))
+            log.error("%s in %s: %s", tool.name, self._context.turn_id, describe(errors))
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
-            size = len(orjson.dumps(answer.value))
-        except TypeError:
+            value = json_value(answer.value)
+        except Unfit:
             raise ToolError("The tool's result is not JSON.") from None
-        if size > self._max_bytes:
+        if len(orjson.dumps(value)) > self._max_bytes:
             raise ToolError("The tool's result is too large.")
-        summary = answer.summary
-        return answer if summary is None else ToolReturn(answer.value, summary[:MAX_SUMMARY_CHARS])
+        return ToolReturn(value, None if answer.summary is None else _printable(answer.summary))
 
     def _fail(self, code: str, message: str) -> None:
-        self.context.staged.clear()
-        self._error = ErrorInfo(code, message[:MAX_SUMMARY_CHARS])
+        self._error = ErrorInfo(code, _printable(message))
+
+    def _may_have_side_effects(self) -> bool:
+        if self._tool is None or not self._began or self._tool.side_effects is SideEffects.NONE:
+            return False
+        still_runs = not self.done.is_set()
+        return still_runs or self._context.side_effects_begun or self._tool.side_effects is not SideEffects.MARKED
 
     # -- the tool ledger
 
-    @property
-    def _key(self) -> str:
-        if self._tool.idempotency_key is not None:
-            return f"{self._tool.name}:{self._tool.idempotency_key(self._request.arguments)}"
-        return f"{self.context.session_id}/{self.context.turn_id}/{self.context.tool_call_id}"
-
-    async def _claim(self) -> bool:
-        """Whether the tool may begin. The claim is durable before it does."""
-        if self._tool.side_effects is SideEffects.NONE:
+    async def _claim(self, tool: Tool) -> bool:
+        """Whether the tool may begin. If it has side effects, the claim is durable before it does."""
+        if tool.side_effects is SideEffects.NONE:
             return True
+        key = self._key(tool)
         try:
-            earlier = await self._ledger.begin_tool(self._key)
+            earlier = await self._ledger.begin_tool(key)
         except LedgerUnavailable:
             self._fail(LedgerUnavailable.code, "The tool was not run: the ledger cannot record it.")
             return False
         if earlier is not None:
             self._fail("already_run", f"The tool was run before with this key; it is {earlier.state}.")
-        return earlier is None
+            return False
+        self._claimed = key
+        return True
 
-    async def _record(self) -> None:
-        if self._tool.side_effects is SideEffects.NONE:
-            return
-        if self._scope.cancelled_caught and self._tool.may_have_had_side_effects(self.context):
-            return  # unknown it stays
-        failed = self._error is not None or self._scope.cancelled_caught
+    def _key(self, tool: Tool) -> str:
+        if tool.idempotency_key is not None:
+            return f"{tool.name}:{tool.idempotency_key(self._request.arguments)}"
+        return f"{self._context.session_id}/{self._context.turn_id}/{self.tool_call_id}"
+
+    async def _record(self, tool: Tool, key: str) -> None:
         try:
-            await self._ledger.complete_tool(self._key, "error" if failed else "ok")
+            if not self._scope.cancelled_caught and self._began:
+                await self._ledger.complete_tool(key, "ok" if self._error is None else "error")
+            elif not self._may_have_side_effects():
+                await self._ledger.release_tool(key)
         except LedgerUnavailable:
-            log.error("%s in %s ended, and the ledger could not record it", self._tool.name, self.context.turn_id)
+            log.error("%s in %s ended, and the ledger could not record it", tool.name, self._context.turn_id)
+
+
+def _printable(text: str) -> str:
+    return text[:MAX_SUMMARY_CHARS].encode(errors="replace").decode()

@@ -2,7 +2,8 @@
 
 Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool may finish: it
 has `tool_cancel_grace` to do so, then it is reported as canceled and left to run on, its result discarded.
-A `cancel_safe` tool is cancelled instead.
+A `cancel_safe` tool is cancelled instead. What tools staged is taken over in the order of the calls, so that
+it does not depend on which of them was faster.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.errors import ToolError
-from footlights.events import ErrorInfo, ToolCallResult, ToolCallStarted
-from footlights.models import ToolExchange, ToolRequest
+from footlights.errors import Busy, ModelError, TooLarge, ToolError
+from footlights.events import ToolCallStarted
 from footlights_actors.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from footlights.cast import Services
-    from footlights.tools import Tool
+    from footlights.models import ToolExchange, ToolRequest
     from footlights.turn import Turn
 
 
@@ -30,53 +30,49 @@ async def run_tools(
     rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
     results: trio.MemorySendChannel[tuple[ToolExchange, ...]],
 ) -> None:
-    calls = 0
+    calls_made = 0
     async for requests in rounds:
-        exchanges: dict[int, ToolExchange] = {}
+        calls = [_begin(turn, services, calls_made + n, request) for n, request in enumerate(requests, start=1)]
+        calls_made += len(calls)
         async with trio.open_nursery() as nursery:
-            for number, request in enumerate(requests, start=calls + 1):
-                nursery.start_soon(_run_one, turn, services, number, request, exchanges)
-        calls += len(requests)
-        await results.send(tuple(exchanges[number] for number in sorted(exchanges)))
+            for call in calls:
+                nursery.start_soon(_settle, turn, services, call)
+        for call in calls:
+            turn.staged.extend(call.staged)
+        await results.send(tuple(call.exchange() for call in calls))
+
+
+def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) -> ToolCall:
+    tool = services.cast.tools.get(request.tool_name)
+    call = ToolCall(turn, services, f"call-{number}", tool, request)
+    try:
+        turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.canceled_result)
+    except TooLarge as error:
+        raise ModelError("The model asked for more tools than a turn may hold.") from error
+    if tool is None:
+        call.refuse("unknown_tool", "There is no such tool.")
+    else:
+        try:
+            services.start_tool(call.run, f"tool {tool.name} of {turn.turn_id}")
+        except Busy:
+            call.refuse(Busy.code, "Too many tools are running.")
+    return call
 
 
 @enable_ki_protection
-async def _run_one(
-    turn: Turn, services: Services, number: int, request: ToolRequest, exchanges: dict[int, ToolExchange]
-) -> None:
-    tool_call_id = f"call-{number}"
-    tool = services.cast.tools.get(request.tool_name)
-    if tool is None:
-        exchanges[number] = _refuse(turn, tool_call_id, request)
-    else:
-        exchanges[number] = await _run_tool(turn, services, tool_call_id, tool, request)
-
-
-def _refuse(turn: Turn, tool_call_id: str, request: ToolRequest) -> ToolExchange:
-    error = ErrorInfo("unknown_tool", "There is no such tool.")
-    turn.start_tool(ToolCallStarted(tool_call_id, "unknown"))
-    turn.end_tool(ToolCallResult(tool_call_id, "unknown", canceled=False, error=error))
-    return ToolExchange(request, None, error.message)
-
-
-async def _run_tool(
-    turn: Turn, services: Services, tool_call_id: str, tool: Tool, request: ToolRequest
-) -> ToolExchange:
-    call = ToolCall(turn, services, tool_call_id, tool, request)
-    turn.start_tool(ToolCallStarted(tool_call_id, tool.name))
-    services.start_tool(call.run, f"tool {tool.name} of {turn.turn_id}")
+async def _settle(turn: Turn, services: Services, call: ToolCall) -> None:
     try:
         await call.done.wait()
     except trio.Cancelled:
         call.discard()
         with trio.move_on_after(services.limits.tool_cancel_grace, shield=True):
             await call.done.wait()
-        turn.end_tool(call.canceled_result())
+        if not turn.has_ended:
+            turn.end_tool(call.canceled_result())
         raise
     if turn.is_stopping:  # the interruption overtook a result that was on its way
         turn.end_tool(call.canceled_result())
-    else:
-        turn.end_tool(call.result(), call.context.staged)
+        return
+    turn.end_tool(call.result())
     if call.crash is not None:
         raise ToolError("The tool failed.") from call.crash
-    return call.exchange()

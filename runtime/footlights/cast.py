@@ -6,6 +6,7 @@ which live a layer above and are never imported from here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from footlights.params import TurnParams
     from footlights.tools import Tool
     from footlights.turn import Turn
+
+
+_MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 
 @frozen
@@ -67,7 +71,7 @@ class Services(Protocol):
     def running_turns(self) -> int: ...
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run a tool as a task of the stage: it may outlive its turn, never the stage."""
+        """Run a tool as a task of the stage: it may outlive its turn, never the stage. Raises `Busy`."""
         ...
 
 
@@ -88,6 +92,9 @@ class Cast:
     workloads: ExtensionManager = field(factory=ExtensionManager)
 
     def __attrs_post_init__(self) -> None:
+        for model_id in self.models:
+            if not _MODEL_ID.fullmatch(model_id):
+                raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 printable characters.")
         for kind, members in (("model", self.models), ("tool", self.tools)):
             for name, member in members.items():
                 known = getattr(member, "model_id" if kind == "model" else "name")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 import trio
 
 from footlights import wire
 from footlights.authority.intents import Intent, check_intent
+from footlights.authority.values import WorldCopy
 from footlights.errors import InvalidEvent, RegistrationError, TooLarge
 from footlights.events import (
     SCHEMA_V,
@@ -45,25 +46,32 @@ def draft(event_type: EventType | str, payload: Mapping[str, object]) -> StreamE
 
     A `token_delta` needs no `offset`. Raises `InvalidEvent`.
     """
+    known = _known(event_type)
+    return StreamEvent(SCHEMA_V, "", "", 0, 0, known, wire.payload_from_wire(known, _with_offset(known, payload)))
+
+
+def _with_offset(event_type: EventType, payload: object) -> Any:
+    if event_type is EventType.TOKEN_DELTA and isinstance(payload, Mapping):
+        return {"offset": 0, **cast("Mapping[str, object]", payload)}
+    return payload
+
+
+def _known(event_type: str) -> EventType:
     try:
-        known = EventType(event_type)
+        return EventType(event_type)
     except ValueError:
         raise InvalidEvent(f"event_type: {str(event_type)[:64]!r} is not an event type of v1.") from None
-    if known is EventType.TOKEN_DELTA:
-        payload = {"offset": 0, **payload}
-    return StreamEvent(SCHEMA_V, "", "", 0, 0, known, wire.payload_from_wire(known, payload))
 
 
 class InteractionContext:
     """All that a workload sees of its turn."""
 
-    __slots__ = ("_limits", "_turn", "world")
+    __slots__ = ("_limits", "_turn", "_world")
 
     def __init__(self, turn: Turn, limits: Limits, world: object) -> None:
         self._turn = turn
         self._limits = limits
-        self.world = world
-        """The world as it was committed last: to read, not to change."""
+        self._world = WorldCopy(world)
 
     @property
     def session_id(self) -> str:
@@ -77,6 +85,11 @@ class InteractionContext:
     def input(self) -> str:
         return self._turn.input
 
+    @property
+    def world(self) -> Any:
+        """The world as it was committed when the turn began: a copy, so nothing done to it counts."""
+        return self._world.get()
+
     def emit_event(self, event: StreamEvent) -> None:
         """Emit an event made by `draft`. What its envelope says is replaced by the truth.
 
@@ -85,9 +98,10 @@ class InteractionContext:
             TooLarge: it is bigger than `max_event_bytes`, or the turn has said too much.
             IllegalTransition: the turn is not at a point where this may happen, or has ended.
         """
-        if event.event_type in _THE_RUNTIMES_OWN:
-            raise InvalidEvent(f"event_type: {event.event_type} is emitted by the runtime alone.")
-        payload = self._checked(event)
+        event_type = _known(event.event_type)
+        if event_type in _THE_RUNTIMES_OWN:
+            raise InvalidEvent(f"event_type: {event_type} is emitted by the runtime alone.")
+        payload = self._checked(event_type, event.payload)
         if isinstance(payload, TokenDelta):
             self._say(payload)
         elif isinstance(payload, ModelSelected):
@@ -104,7 +118,8 @@ class InteractionContext:
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent; it is judged once, at the end of the turn, if the turn is not interrupted."""
         check_intent(intent)
-        self._turn.stage_intent(intent)
+        self._turn.reserve_intent()
+        self._turn.staged.append(intent)
 
     def is_canceled(self) -> bool:
         return self._turn.is_stopping
@@ -123,13 +138,12 @@ class InteractionContext:
         else:
             self._turn.say_with(attrs.evolve(payload, offset=self._turn.replay.text_length))
 
-    def _checked(self, event: StreamEvent) -> Payload:
-        payload = event.payload
-        if payload.dropped_seq_ranges:
-            raise InvalidEvent("payload.dropped_seq_ranges: is declared by the runtime alone.")
+    def _checked(self, event_type: EventType, payload: object) -> Payload:
         # The payload may have been made by hand, or changed since `draft` saw it.
-        raw = payload if isinstance(payload, Mapping) else wire.payload_to_wire(payload)
-        checked = wire.payload_from_wire(event.event_type, raw)
+        raw = wire.payload_to_wire(payload) if isinstance(payload, Payload) else _with_offset(event_type, payload)
+        checked = wire.payload_from_wire(event_type, raw)
+        if checked.dropped_seq_ranges:
+            raise InvalidEvent("payload.dropped_seq_ranges: is declared by the runtime alone.")
         if wire.payload_size(checked) > self._limits.max_event_bytes:
             raise TooLarge("The event is bigger than max_event_bytes.")
         return checked

@@ -21,12 +21,15 @@ _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
     (BaseException, InterruptReason.WORKLOAD_ERROR),
 )
 
+_MAX_WRAPPERS = 8
+"""An error may be its own cause."""
+
 
 def explain(error: BaseException) -> tuple[InterruptReason, str]:
     """The reason to give in `turn_interrupted`, and its detail: a stable code, or the name of the exception."""
-    leaves = list(_leaves(error))
+    members = list(leaves(error))
     for kind, reason in _REASONS:
-        for leaf in leaves:
+        for leaf in members:
             if isinstance(leaf, kind):
                 return reason, _detail(leaf)
     raise AssertionError("every exception is a BaseException")
@@ -34,25 +37,33 @@ def explain(error: BaseException) -> tuple[InterruptReason, str]:
 
 def describe(error: BaseException) -> str:
     """What failed and where, fit for a log."""
-    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}" for leaf in _leaves(error))
+    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}" for leaf in leaves(error))
+
+
+def _culprit(error: BaseException) -> BaseException:
+    """What a model or a tool really raised, behind the error that says whose fault it was."""
+    for _ in range(_MAX_WRAPPERS):
+        if not isinstance(error, ModelError | ToolError) or error.__cause__ is None:
+            break
+        error = error.__cause__
+    return error
 
 
 def _detail(error: BaseException) -> str:
-    cause = error.__cause__
-    if isinstance(error, ModelError | ToolError) and cause is not None:
-        return _detail(cause)
-    return error.code if isinstance(error, FootlightsError) else type(error).__name__
+    culprit = _culprit(error)
+    return culprit.code if isinstance(culprit, FootlightsError) else type(culprit).__name__
 
 
 def _place(error: BaseException) -> str:
-    frames = extract_tb((error.__cause__ or error).__traceback__)
+    frames = extract_tb(_culprit(error).__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown place"
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions themselves, whatever groups they came in."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         for member in group.exceptions:
-            yield from _leaves(member)
+            yield from leaves(member)
     else:
         yield error

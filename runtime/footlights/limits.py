@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import asdict, frozen
+from attrs import fields, frozen
 
 from footlights.errors import RegistrationError
 
@@ -34,6 +34,8 @@ class Limits:
     """Turns of one session that run at once, when declared concurrent."""
     max_open_turns: int = 4_096
     """Turns of the whole stage that are not committed yet."""
+    max_running_tools: int = 1_024
+    """Tools of the whole stage that run at once, those that outlived their turns included."""
     max_sessions: int = 100_000
     max_subscribers: int = 64
     """Subscribers of one session."""
@@ -54,7 +56,13 @@ class Limits:
     """How long a closing stage waits for its last commits."""
 
     def __attrs_post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            minimum = 0 if isinstance(value, float) or name in _MAY_BE_ZERO else 1
+        for limit in fields(type(self)):
+            value = getattr(self, limit.name)
+            in_seconds = isinstance(limit.default, float)
+            minimum = 0 if in_seconds or limit.name in _MAY_BE_ZERO else 1
+            if not isinstance(value, int | float if in_seconds else int):
+                raise RegistrationError(
+                    f"{limit.name} is {value!r}; it must be a {'' if in_seconds else 'whole '}number."
+                )
             if not value >= minimum:
-                raise RegistrationError(f"{name} is {value}; it must be at least {minimum}.")
+                raise RegistrationError(f"{limit.name} is {value}; it must be at least {minimum}.")

@@ -68,7 +68,17 @@ class OutboxStatistics:
 class _Lane:
     """One turn's share of an outbox."""
 
-    __slots__ = ("best_effort", "bounded", "bytes", "catching_up", "is_ready", "last_seq", "queue", "replay")
+    __slots__ = (
+        "best_effort",
+        "best_effort_bytes",
+        "bounded",
+        "bytes",
+        "catching_up",
+        "is_ready",
+        "last_seq",
+        "queue",
+        "replay",
+    )
 
     def __init__(self, replay: Replay, last_seq: int, *, catching_up: bool) -> None:
         self.replay = replay
@@ -76,6 +86,7 @@ class _Lane:
         self.catching_up = catching_up
         self.queue: deque[Entry] = deque()
         self.best_effort = 0
+        self.best_effort_bytes = 0
         self.bounded = 0
         self.bytes = 0
         self.is_ready = False
@@ -116,23 +127,23 @@ class Outbox:
             self._mark_ready(lane)
 
     def put(self, entry: Entry, replay: Replay, now: float) -> None:
-        if self._untouched_since is None:
-            self._untouched_since = now
-        elif now - self._untouched_since > self._limits.stall_detach:
+        if self._untouched_since is not None and now - self._untouched_since > self._limits.stall_detach:
             self.detach(DetachReason.STALLED)
             return
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
-            if len(self._lanes) >= self._limits.max_turns_per_subscriber:
-                self.detach(DetachReason.OVERFLOW)
-                return
             lane = self._lanes[replay.turn_id] = _Lane(replay, entry.event.seq - 1, catching_up=False)
         if not lane.catching_up:
             if not self._admit(lane, entry):
                 return
             lane.queue.append(entry)
+        if self._untouched_since is None:
+            self._untouched_since = now
         if not lane.is_ready:
-            self._mark_ready(lane)
+            if len(self._ready) >= self._limits.max_turns_per_subscriber:
+                self.detach(DetachReason.OVERFLOW)
+            else:
+                self._mark_ready(lane)
 
     def detach(self, reason: DetachReason) -> None:
         self._lanes.clear()
@@ -169,7 +180,7 @@ class Outbox:
         lanes = self._lanes.values()
         limits = self._limits
         return OutboxStatistics(
-            turns=len(lanes),
+            turns=len(self._ready),
             max_turns=limits.max_turns_per_subscriber,
             best_effort_waiting=sum(lane.best_effort for lane in lanes),
             best_effort_limit_per_turn=limits.best_effort_max_events_per_turn,
@@ -200,6 +211,7 @@ class Outbox:
                 self.best_effort_dropped += 1
                 return False
             lane.best_effort += 1
+            lane.best_effort_bytes += entry.size
             lane.bytes += entry.size
         elif entry.delivery is _BOUNDED:
             if lane.bounded >= limits.bounded_max_events_per_turn or not self._make_room(lane, entry.size):
@@ -210,21 +222,22 @@ class Outbox:
         return True
 
     def _make_room(self, lane: _Lane, size: int) -> bool:
-        """Give up the newest best-effort entries until `size` more bytes fit; bounded events come first."""
+        """Give up the newest best-effort entries until `size` more bytes fit, if they ever can."""
         limit = self._limits.max_bytes_per_turn_queue
-        if lane.bytes + size <= limit:
-            return True
+        if lane.bytes - lane.best_effort_bytes + size > limit:
+            return False
         kept: deque[Entry] = deque()
-        while lane.queue and lane.bytes + size > limit:
+        while lane.bytes + size > limit:
             entry = lane.queue.pop()
             if entry.delivery is _BEST_EFFORT:
                 lane.best_effort -= 1
+                lane.best_effort_bytes -= entry.size
                 lane.bytes -= entry.size
                 self.best_effort_dropped += 1
             else:
                 kept.appendleft(entry)
         lane.queue.extend(kept)
-        return lane.bytes + size <= limit
+        return True
 
     def _take_replayed(self, lane: _Lane) -> StreamEvent:
         event = lane.replay.event_after(lane.last_seq)
@@ -241,6 +254,7 @@ class Outbox:
                 lane.bounded -= 1
             else:
                 lane.best_effort -= 1
+                lane.best_effort_bytes -= size
         if queue and _is_plain_delta(event) and _continues(queue[0].event, event):
             return self._join(lane, event)
         return event
@@ -253,6 +267,7 @@ class Outbox:
         while queue and _continues(queue[0].event, last):
             last, _, size = queue.popleft()
             lane.bytes -= size
+            lane.best_effort_bytes -= size
             deltas.append(_payload(last).delta)
         joined = len(deltas) - 1
         lane.best_effort -= joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 
@@ -32,6 +32,20 @@ class Mode(StrEnum):
     EXECUTION = "execution"
 
 
+def _busy_rule(value: str) -> BusyRule:
+    try:
+        return BusyRule(value)
+    except ValueError:
+        raise InvalidCommand(f"busy must be one of {', '.join(BusyRule)}.") from None
+
+
+def _mode(value: str) -> Mode:
+    try:
+        return Mode(value)
+    except ValueError:
+        raise InvalidCommand(f"mode must be one of {', '.join(Mode)}.") from None
+
+
 @frozen(kw_only=True)
 class SessionParams:
     session_id: str | None = None
@@ -50,8 +64,8 @@ class SessionParams:
 
 @frozen(kw_only=True)
 class TurnParams:
-    busy: BusyRule = BusyRule.QUEUE
-    mode: Mode = Mode.EXECUTION
+    busy: BusyRule = field(default=BusyRule.QUEUE, converter=_busy_rule)
+    mode: Mode = field(default=Mode.EXECUTION, converter=_mode)
     model: str | None = None
     """The id of the model to use; without one the cast chooses."""
     workload: str | None = None

@@ -20,7 +20,7 @@ from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, Unk
 from footlights.events import InterruptReason
 from footlights.params import BusyRule, TurnParams
 from footlights.subscription import Subscription
-from footlights.turn import Turn, utf8_size
+from footlights.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.turn import WallClock
+
+
+_MAX_DIGITS = 20
 
 
 class SessionHost(Protocol):
@@ -42,6 +45,7 @@ class SessionHost(Protocol):
     def check_turn(self, params: TurnParams) -> None: ...
     def turn_begun(self, number: int) -> None: ...
     def run_turn(self, turn: Turn) -> None: ...
+    def give_grace(self, turn: Turn) -> None: ...
     def judge_turn(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...
     def session_closed(self, session: InteractionSession) -> None: ...
@@ -118,12 +122,13 @@ class InteractionSession:
         self._check_places(params.busy)
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
-        self._last_number += 1
-        self._stage.turn_begun(self._last_number)
-        turn = Turn(self, self.session_id, self._turn_id(self._last_number), said, params)
+        number = self._last_number + 1
+        turn = Turn(self, self.session_id, self._turn_id(number), said, params)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)
+        self._last_number = number
+        self._stage.turn_begun(number)
         self._open[turn.turn_id] = turn
         if runs_now:
             self._run(turn)
@@ -182,6 +187,10 @@ class InteractionSession:
         self._subscriptions[outbox] = subscription
         self.outboxes = (*self.outboxes, outbox)
 
+    def remembers(self, turn_id: str) -> bool:
+        """Whether a subscriber that comes back could still be given events of this turn."""
+        return turn_id in self._open or turn_id in self._retained
+
     @enable_ki_protection
     def let_go(self, outbox: Outbox) -> None:
         """Called when a subscription is left or detached."""
@@ -214,6 +223,7 @@ class InteractionSession:
     @enable_ki_protection
     def abandon(self, reason: DetachReason) -> None:
         """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
+        self.state = SessionState.CLOSING
         for turn in self._open.values():
             turn.leave_unknown()
         self._open.clear()
@@ -236,6 +246,9 @@ class InteractionSession:
 
     # -- what turns tell
 
+    def turn_stopping(self, turn: Turn) -> None:
+        self._stage.give_grace(turn)
+
     def turn_ended(self, turn: Turn) -> None:
         self._stage.judge_turn(turn)
 
@@ -255,7 +268,7 @@ class InteractionSession:
 
     def _check_known(self, turn_id: str) -> None:
         _, _, digits = turn_id.partition("-")
-        number = int(digits) if digits.isascii() and digits.isdigit() else -1
+        number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < _MAX_DIGITS else -1
         if not self._first_number <= number <= self._last_number or turn_id != self._turn_id(number):
             raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
@@ -264,7 +277,7 @@ class InteractionSession:
             raise SessionClosed(f"The session {self.session_id} is {self.state}.")
         if not said.strip():
             raise InvalidCommand("The input is empty.")
-        if utf8_size(said) > self.limits.max_input_bytes:
+        if _utf8_size(said) > self.limits.max_input_bytes:
             raise TooLarge("The input is longer than max_input_bytes.")
 
     def _check_places(self, busy: BusyRule) -> None:
@@ -309,8 +322,8 @@ class InteractionSession:
             return [(turn, -1) for turn in self._open.values()]
         turns = [*self._retained.values(), *self._open.values()]
         for turn in turns:
-            if after.get(turn.turn_id, -1) >= turn.replay.next_seq:
-                raise InvalidCommand(f"{turn.turn_id} has no event with seq {after[turn.turn_id]} yet.")
+            if not -1 <= after.get(turn.turn_id, -1) < turn.replay.next_seq:
+                raise InvalidCommand(f"{turn.turn_id} has no event with seq {after[turn.turn_id]}.")
         return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
 
     def _close_if_settled(self) -> None:
@@ -322,3 +335,10 @@ class InteractionSession:
             self._stage.session_closed(self)
             if self._closed is not None:
                 self._closed.set()
+
+
+def _utf8_size(said: str) -> int:
+    try:
+        return len(said.encode())
+    except UnicodeEncodeError:
+        raise InvalidCommand("The input holds half of a surrogate pair; it is not valid Unicode.") from None

@@ -50,6 +50,7 @@ class StageStatistics:
     turns_running: int
     commits_waiting: int
     tools_running: int
+    max_running_tools: int
     subscribers: int
     best_effort_dropped: int
     bounded_dropped: int
@@ -60,12 +61,12 @@ class StageStatistics:
 class Stage:
     """Made by `open_stage`. Satisfies `footlights.cast.Services` and `footlights.session.SessionHost`."""
 
-    def __init__(self, cast: Cast, ledger: Ledger, limits: Limits, wall_clock: WallClock) -> None:
+    def __init__(self, cast: Cast, ledger: Ledger, epoch: int, limits: Limits, wall_clock: WallClock) -> None:
         self.cast = cast
         self.ledger = ledger
         self.limits = limits
         self.wall_clock = wall_clock
-        self.epoch = ledger.epoch
+        self.epoch = epoch
         self._committer = cast.make_committer(ledger, cast.world, cast.rules, limits)
         self._sessions: dict[str, InteractionSession] = {}
         self._sessions_started = 0
@@ -134,6 +135,7 @@ class Stage:
             turns_running=self._running_turns,
             commits_waiting=self._committer.waiting,
             tools_running=self._running_tools,
+            max_running_tools=self.limits.max_running_tools,
             subscribers=len(subscribers),
             best_effort_dropped=self._best_effort_dropped + sum(outbox.best_effort_dropped for outbox in subscribers),
             bounded_dropped=self._bounded_dropped + sum(outbox.bounded_dropped for outbox in subscribers),
@@ -160,6 +162,10 @@ class Stage:
         assert turn.context is not None
         start_soon = self._turns.start_soon
         turn.context.run(lambda: start_soon(self._perform, turn, name=f"turn {turn.turn_id}"))
+
+    def give_grace(self, turn: Turn) -> None:
+        assert self._turns is not None
+        self._turns.start_soon(self._end_tools_after_grace, turn, name=f"grace of {turn.turn_id}")
 
     def judge_turn(self, turn: Turn) -> None:
         self._committer.submit_nowait(turn)
@@ -190,6 +196,9 @@ class Stage:
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         assert self._tools is not None
+        if self._running_tools >= self.limits.max_running_tools:
+            raise Busy("max_running_tools tools are running already.")
+        self._running_tools += 1
         self._tools.start_soon(self._run_tool, run, name=name)
 
     # -- inside
@@ -204,12 +213,22 @@ class Stage:
         self._running_turns += 1
         try:
             with turn.scope:
-                await self.cast.perform(turn, self)
+                if not turn.is_stopping:
+                    await self.cast.perform(turn, self)
+                    self._finish(turn)
         except* Exception as errors:  # noqa: BLE001 - see above
             self._fail(turn, errors)
         finally:
             self._running_turns -= 1
-            self._end(turn)
+            # Whatever else tore the turn tears the stage: nothing half done may look finished.
+            turn.stop(InterruptReason.SHUTDOWN)
+            turn.abandon_tools()
+
+    def _finish(self, turn: Turn) -> None:
+        if turn.lifecycle.open_tools:
+            turn.stop(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
+        elif not turn.finish():
+            turn.stop(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
 
     def _fail(self, turn: Turn, errors: ExceptionGroup[Exception]) -> None:
         if turn.is_stopping:
@@ -221,16 +240,14 @@ class Stage:
         if left is not None:
             log.error("%s of %s failed: %s", turn.turn_id, turn.session_id, describe(left))
 
-    def _end(self, turn: Turn) -> None:
-        if turn.lifecycle.open_tools:
-            turn.stop(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
-            turn.abandon_tools()
-        if not turn.has_ended and not turn.finish():
-            turn.stop(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
+    @enable_ki_protection
+    async def _end_tools_after_grace(self, turn: Turn) -> None:
+        """An interrupted turn ends in time, even if whoever runs its tools does not care."""
+        await trio.sleep(self.limits.tool_cancel_grace)
+        turn.abandon_tools()
 
     @enable_ki_protection
     async def _run_tool(self, run: Callable[[], Awaitable[None]]) -> None:
-        self._running_tools += 1
         try:
             await run()
         finally:
@@ -272,7 +289,8 @@ async def open_stage(
     wall_clock: WallClock = time.time,
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast. Without a `ledger`, commits are kept in memory only."""
-    stage = Stage(cast, ledger or MemoryLedger(), limits or Limits(), wall_clock)
+    ledger = MemoryLedger() if ledger is None else ledger
+    stage = Stage(cast, ledger, await ledger.begin_epoch(), limits or Limits(), wall_clock)
     host_error: BaseException | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(stage.run, name="stage")

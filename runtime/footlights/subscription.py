@@ -33,31 +33,35 @@ class SubscriptionHost(Protocol):
     limits: Limits
 
     def attach(self, subscription: Subscription) -> None: ...
+    def remembers(self, turn_id: str) -> bool: ...
     def let_go(self, outbox: Outbox) -> None: ...
 
 
 class Subscription:
-    __slots__ = ("_cursor", "_ended", "_finished", "_reader", "after", "host", "outbox")
+    __slots__ = ("_cursor", "_ended", "_entered", "_reader", "after", "host", "outbox")
 
     def __init__(self, host: SubscriptionHost, after: Mapping[str, int] | None) -> None:
         self.host = host
         self._reader: trio.lowlevel.Task | None = None
         self._ended = False
         self._cursor: dict[str, int] = {} if after is None else dict(after)
-        self._finished: list[str] = []
+        self._entered = False
         self.after = after
         self.outbox = Outbox(host.limits, self._wake, host.let_go)
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
+        if self._entered:
+            raise InvalidCommand("A subscription is entered once; subscribe again.")
         self.host.attach(self)
+        self._entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.host.let_go(self.outbox)
-        self._ended = True
+        self.end()
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def __aiter__(self) -> Subscription:
@@ -119,7 +123,7 @@ class Subscription:
         return self.outbox.statistics()
 
     def end(self) -> None:
-        """There will be no more events; called by the session when it is closed."""
+        """There will be no more events: the session is closed, or nobody listens."""
         self._ended = True
         self._wake()
 
@@ -130,14 +134,9 @@ class Subscription:
         if event is not None:
             self._cursor[event.turn_id] = event.seq
             if event.event_type is EventType.COMMIT_FINAL:
-                self._forget_old_turns(event.turn_id)
+                remembers = self.host.remembers
+                self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if remembers(turn_id)}
         return event
-
-    def _forget_old_turns(self, finished: str) -> None:
-        # A turn must stay in the cursor for as long as the session could replay it.
-        self._finished.append(finished)
-        if len(self._finished) > self.host.limits.replay_turns + 1:
-            self._cursor.pop(self._finished.pop(0), None)
 
     async def _more(self) -> bool:
         """Wait until there may be something to take; False at the end of the stream."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import frozen
 
 from footlights.authority.intents import Intent, check_intent
-from footlights.errors import Busy, RegistrationError
+from footlights.authority.values import WorldCopy
+from footlights.errors import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -44,22 +45,28 @@ class ToolReturn:
 class ToolContext:
     """What a running tool may know and do."""
 
-    __slots__ = ("_max_intents", "session_id", "side_effects_begun", "staged", "tool_call_id", "turn_id", "world")
+    __slots__ = ("_reserve_intent", "_world", "session_id", "side_effects_begun", "staged", "tool_call_id", "turn_id")
 
-    def __init__(self, session_id: str, turn_id: str, tool_call_id: str, world: object, max_intents: int) -> None:
+    def __init__(
+        self, session_id: str, turn_id: str, tool_call_id: str, world: object, reserve_intent: Callable[[], None]
+    ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
         self.tool_call_id = tool_call_id
-        self.world = world
         self.staged: list[Intent] = []
         self.side_effects_begun = False
-        self._max_intents = max_intents
+        self._world = WorldCopy(world)
+        self._reserve_intent = reserve_intent
+
+    @property
+    def world(self) -> Any:
+        """The world as it was committed when the tool was called: a copy, so nothing done to it counts."""
+        return self._world.get()
 
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well."""
         check_intent(intent)
-        if len(self.staged) >= self._max_intents:
-            raise Busy("The tool staged max_intents_per_turn intents already.")
+        self._reserve_intent()
         self.staged.append(intent)
 
     def begin_side_effects(self) -> None:
@@ -88,8 +95,3 @@ class Tool:
             )
         if self.cancel_safe and self.side_effects is None:
             raise RegistrationError(f"The tool {self.name} is cancel_safe, so it must declare side_effects.")
-
-    def may_have_had_side_effects(self, context: ToolContext) -> bool:
-        if self.side_effects is SideEffects.NONE:
-            return False
-        return context.side_effects_begun or self.side_effects is not SideEffects.MARKED

@@ -42,7 +42,7 @@ from footlights.outbox import Entry
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from footlights.authority.intents import Intent
     from footlights.limits import Limits
@@ -70,6 +70,7 @@ class TurnHost(Protocol):
     limits: Limits
     wall_clock: WallClock
 
+    def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...
 
@@ -78,6 +79,8 @@ class Turn:
     __slots__ = (
         "__weakref__",
         "_host",
+        "_if_canceled",
+        "_intents_left",
         "_settled",
         "_stopped",
         "_text_bytes",
@@ -116,6 +119,8 @@ class Turn:
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
         self._text_bytes = 0
+        self._intents_left = host.limits.max_intents_per_turn
+        self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
         self._stopped: trio.Event | None = None
         self._settled: trio.Event | None = None
 
@@ -184,22 +189,24 @@ class Turn:
                 outbox.put(entry, replay, now)
 
     @enable_ki_protection
-    def start_tool(self, payload: ToolCallStarted) -> None:
+    def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
+        """Open a tool call. `if_canceled` says what to report of it when nobody waits for it any more."""
         self._check_room()
         draft = self._draft(EventType.TOOL_CALL_STARTED, payload, _BOUNDED)
         self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
+        if if_canceled is not None:
+            self._if_canceled[payload.tool_call_id] = if_canceled
         self._publish(draft)
 
     @enable_ki_protection
-    def end_tool(self, payload: ToolCallResult, staged: Sequence[Intent] = ()) -> None:
-        """Report a tool. What it staged counts only if neither it nor its turn was cancelled."""
+    def end_tool(self, payload: ToolCallResult) -> None:
         draft = self._draft(EventType.TOOL_CALL_RESULT, payload, _BOUNDED)
         self.lifecycle.end_tool(payload.tool_call_id, payload.tool_name)
-        if not payload.canceled and not self.is_stopping:
-            self.staged.extend(staged)
+        self._if_canceled.pop(payload.tool_call_id, None)
         self._publish(draft)
         if self.state is State.STOPPED:
-            self._interrupt()
+            assert self.interrupted is not None
+            self._interrupt(self._draft_terminal(*self.interrupted))
 
     @enable_ki_protection
     def say_with(self, payload: TokenDelta) -> None:
@@ -210,12 +217,13 @@ class Turn:
         self._step(Step.TOKEN_DELTA, EventType.TOKEN_DELTA, payload, _BEST_EFFORT)
         self._text_bytes += size
 
-    def stage_intent(self, intent: Intent) -> None:
+    def reserve_intent(self) -> None:
+        """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
         if self.is_stopping or self.has_ended:
             raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
-        if len(self.staged) >= self._host.limits.max_intents_per_turn:
+        if not self._intents_left:
             raise Busy("The turn staged max_intents_per_turn intents already.")
-        self.staged.append(intent)
+        self._intents_left -= 1
 
     # -- how it ends
 
@@ -224,11 +232,14 @@ class Turn:
         """Interrupt the turn, unless it is ending already. The terminal is out at once if no tool is open."""
         if not self.lifecycle.may(Step.STOP):
             return False
+        terminal = self._draft_terminal(reason, detail)
         self.lifecycle.advance(Step.STOP)
         self.interrupted = (reason, detail)
         self.staged.clear()
         if self.state is State.STOPPED:
-            self._interrupt()
+            self._interrupt(terminal)
+        else:
+            self._host.turn_stopping(self)
         self.scope.cancel(reason=reason)
         if self._stopped is not None:
             self._stopped.set()
@@ -247,7 +258,12 @@ class Turn:
     def abandon_tools(self) -> None:
         """Report every tool that nobody waits for any more."""
         for tool_call_id, tool_name in list(self.lifecycle.open_tools.items()):
-            self.end_tool(ToolCallResult(tool_call_id, tool_name, canceled=True, side_effects_may_have_occurred=True))
+            if_canceled = self._if_canceled.get(tool_call_id)
+            self.end_tool(
+                ToolCallResult(tool_call_id, tool_name, canceled=True, side_effects_may_have_occurred=True)
+                if if_canceled is None
+                else if_canceled()
+            )
 
     @enable_ki_protection
     def settle(self, commit: CommitFinal) -> None:
@@ -289,12 +305,13 @@ class Turn:
         if self._settled is not None:
             self._settled.set()
 
-    def _interrupt(self) -> None:
-        assert self.interrupted is not None
-        reason, detail = self.interrupted
+    def _draft_terminal(self, reason: InterruptReason, detail: str | None) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
-        payload = TurnInterrupted(reason, detail, heard)
-        self._step(Step.TURN_INTERRUPTED, EventType.TURN_INTERRUPTED, payload, _MUST_DELIVER)
+        return self._draft(EventType.TURN_INTERRUPTED, TurnInterrupted(reason, detail, heard), _MUST_DELIVER)
+
+    def _interrupt(self, terminal: Entry) -> None:
+        self.lifecycle.advance(Step.TURN_INTERRUPTED)
+        self._publish(terminal)
         self._host.turn_ended(self)
 
     def _step(self, step: Step, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> None:

@@ -276,8 +276,8 @@ def test_rules_judge_a_turn_as_a_whole(intents: list[Intent], codes: list[str]) 
 # -- the tools, whatever a model may ask for
 
 
-def context(world: Tavern | None = None) -> ToolContext:
-    return ToolContext("s", "t", "call-1", opening_hour() if world is None else world, max_intents=4)
+def context() -> ToolContext:
+    return ToolContext("s", "t", "call-1", opening_hour(), reserve_intent=lambda: None)
 
 
 @pytest.mark.parametrize("room", ["cellar", 3, ["attic"]])

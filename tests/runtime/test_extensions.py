@@ -249,7 +249,7 @@ async def test_nothing_more_can_be_said_when_the_turn_is_over() -> None:
         kept[0].request_commit(Intent(IntentType.DECISION, "room-3"))
 
 
-async def test_a_workload_that_leaves_something_open_is_interrupted() -> None:
+async def test_a_workload_that_leaves_something_open_is_interrupted(quiet_clock: trio.testing.MockClock) -> None:
     async def tool(context: InteractionContext) -> None:
         context.emit_event(draft("tool_call_started", {"tool_call_id": "c1", "tool_name": "sweep"}))
 

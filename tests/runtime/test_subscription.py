@@ -201,7 +201,6 @@ async def test_a_reader_that_waits_is_told_of_the_end(quiet_clock: trio.testing.
             assert [event async for event in stream] == []
 
 
-@pytest.mark.xfail(reason="__aexit__ marks the end and wakes nobody: the reader waits for ever")
 async def test_a_reader_that_waits_is_told_when_the_subscription_is_left(quiet_clock: trio.testing.MockClock) -> None:
     got: list[list[StreamEvent]] = []
 

@@ -278,12 +278,15 @@ async def test_lines_come_without_their_ends_and_then_none(pipe: tuple[int, File
     assert [await lines.receive() for _ in range(4)] == ["one", "", "tw\N{REPLACEMENT CHARACTER}o", None]
 
 
-async def test_waiting_for_a_line_can_be_cancelled(pipe: tuple[int, FileIO]) -> None:
-    reading, _ = pipe
+async def test_waiting_for_a_line_can_be_cancelled_and_costs_that_line(pipe: tuple[int, FileIO]) -> None:
+    reading, player = pipe
+    lines = FdLines(reading)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(FdLines(reading).receive)
+        nursery.start_soon(lines.receive)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
+    player.write(b"lost\nfound\n")
+    assert await lines.receive() == "found"
 
 
 # -- the driver, with a player of paper
@@ -433,17 +436,19 @@ def test_a_file_can_be_played_too_and_its_characters_need_not_be_known(tmp_path:
 
 
 def test_an_interrupt_ends_a_piped_play_without_a_traceback() -> None:
-    with subprocess.Popen(PLAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    process = subprocess.Popen(PLAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stderr is not None
         process.stdin.write(b"Hello\n")
         process.stdin.flush()
-        while b"committed" not in process.stdout.readline():
-            pass
+        assert any(b"committed" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        _, complaints = process.communicate()
+    assert complaints == b""
 
 
 class Terminal:

@@ -6,7 +6,6 @@ Exit codes: 0 it went well, 1 what was examined is at fault, 2 the command could
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, cast
@@ -28,10 +27,8 @@ app = typer.Typer(
     # A pretty traceback shows local variables, and those may hold what somebody said.
     pretty_exceptions_enable=False,
 )
-
-
-class Suite(StrEnum):
-    CORE = "core"
+benchmarks = typer.Typer(help="Measure the runtime on this machine.")
+app.add_typer(benchmarks, name="bench")
 
 
 @app.callback(invoke_without_command=True)
@@ -82,21 +79,18 @@ def check_laws(
     raise typer.Exit(1 if violations else 0)
 
 
-@app.command()
-def bench(
-    suite: Annotated[Suite, typer.Argument(metavar="SUITE", help="What to measure: core.")],
+@benchmarks.command("core")
+def bench_core(
     json_path: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")] = False,
 ) -> None:
-    """Measure the runtime on this machine."""
+    """The kernel in process: plain calls, events a second, memory."""
     from footlights_bench.core import run_core
 
-    match suite:
-        case Suite.CORE:
-            raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
 
 
 class _Tally:

@@ -50,10 +50,7 @@ def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys
     # For most values orjson writes the very bytes that RFC 8785 asks for, 60 times faster than the rfc8785
     # package does. They part ways over some floats and over the order of keys beyond the basic plane. Both
     # are lax about types, so the survey is needed anyway, and it says which of the two to ask.
-    if survey.plain:
-        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    else:
-        data = rfc8785.dumps(cast("JsonValue", value))
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if survey.plain else rfc8785.dumps(cast("JsonValue", value))
     if len(data) > max_bytes:
         raise _over(max_bytes)
     return data

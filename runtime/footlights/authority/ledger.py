@@ -40,9 +40,8 @@ class ToolRecord:
 class Ledger(Protocol):
     """What a ledger promises. A cancelled call that has not begun to write has no effect."""
 
-    @property
-    def epoch(self) -> int:
-        """Which opening of this ledger it is, counting from 1. Ids carry it, so they never come back."""
+    async def begin_epoch(self) -> int:
+        """Called once by each stage that opens on this ledger: 1, then 2... Ids carry it, so none comes back."""
         ...
 
     def last_digest(self, session_id: str) -> str | None:
@@ -74,6 +73,10 @@ class Ledger(Protocol):
         """
         ...
 
+    async def release_tool(self, key: str) -> None:
+        """The tool was stopped before it had any effect: give the key back. Raises `LedgerUnavailable`."""
+        ...
+
 
 class MemoryLedger:
     """A ledger for tests and for games that may forget. It ends with the process, and its memory is bounded.
@@ -89,20 +92,22 @@ class MemoryLedger:
     def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000) -> None:
         self._max_records = max_records
         self._max_sessions = max_sessions
+        self._epoch = 0
         self._records: OrderedDict[tuple[str, str], CommitRecord] = OrderedDict()
         self._heads: OrderedDict[str, str] = OrderedDict()
         self._open_tools: set[str] = set()
         self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
-
-    @property
-    def epoch(self) -> int:
-        return 1
 
     def last_digest(self, session_id: str) -> str | None:
         return self._heads.get(session_id)
 
     # In each method the checkpoint comes first and is the only one: a call that is cancelled has done
     # nothing, and one that has done something cannot be cancelled any more.
+
+    async def begin_epoch(self) -> int:
+        await trio.lowlevel.checkpoint()
+        self._epoch += 1
+        return self._epoch
 
     async def append(self, records: Sequence[CommitRecord]) -> None:
         await trio.lowlevel.checkpoint()
@@ -120,9 +125,7 @@ class MemoryLedger:
         for record in records:
             turn = (record.session_id, record.turn_id)
             if turn in self._records or turn in turns:
-                raise InvalidCommand(
-                    f"The turn {record.turn_id} of {record.session_id} is already committed."
-                )
+                raise InvalidCommand(f"The turn {record.turn_id} of {record.session_id} is already committed.")
             if record.previous != heads.get(record.session_id, self.last_digest(record.session_id)):
                 raise InvalidCommand(f"The commit {record.commit_id} is not chained to its session's last.")
             turns.add(turn)
@@ -152,6 +155,10 @@ class MemoryLedger:
         if known.state is ToolState.STARTED:
             self._open_tools.remove(key)
             self._ended_tools[key] = state
+
+    async def release_tool(self, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self._open_tools.discard(key)
 
     def _tool(self, key: str) -> ToolRecord | None:
         if key in self._open_tools:

@@ -216,9 +216,8 @@ class FlakyLedger:
         self._inner = inner
         self._failing_appends = failing_appends
 
-    @property
-    def epoch(self) -> int:
-        return self._inner.epoch
+    async def begin_epoch(self) -> int:
+        return await self._inner.begin_epoch()
 
     def last_digest(self, session_id: str) -> str | None:
         return self._inner.last_digest(session_id)
@@ -239,6 +238,10 @@ class FlakyLedger:
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
         await self._prepare_write()
         await self._inner.complete_tool(key, outcome)
+
+    async def release_tool(self, key: str) -> None:
+        await self._prepare_write()
+        await self._inner.release_tool(key)
 
     async def _prepare_write(self, *, fails: bool = False) -> None:
         await trio.sleep(self.delay)

@@ -48,8 +48,14 @@ def commit(session_id: str, turn_id: str, previous: CommitRecord | None = None) 
     return judge(JudgeRequest(session_id, turn_id, None), JsonWorld({}), RuleBook(), digest).record
 
 
-async def test_a_new_ledger_is_in_its_first_epoch(ledger: Ledger) -> None:
-    assert ledger.epoch == 1
+async def test_each_stage_that_opens_on_a_ledger_begins_an_epoch(ledger: Ledger) -> None:
+    assert [await ledger.begin_epoch() for _ in range(3)] == [1, 2, 3]
+
+
+async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
+    assert await ledger.begin_tool("key") is None
+    await ledger.release_tool("key")
+    assert await ledger.begin_tool("key") is None
 
 
 async def test_what_was_appended_is_found(ledger: Ledger) -> None:

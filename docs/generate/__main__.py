@@ -1,0 +1,156 @@
+"""Writes the parts of the docs that are made from the source.
+
+    python docs/generate            brings every page up to date
+    python docs/generate --check    changes nothing; exits with 1 and names the pages that are not
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`; everything around it is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import api
+import tables
+import words
+
+import footlights
+import footlights_actors
+from footlights import authority, testing
+from footlights.authority import patch
+from footlights.testing import faults
+
+DOCS = Path(__file__).parent.parent
+
+_PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+_PARTS = {
+    "envelope": tables.envelope,
+    "event-types": tables.event_types,
+    "common-fields": tables.common_fields,
+    "payloads": tables.payloads,
+    "payload-parts": tables.payload_parts,
+    "errors": tables.error_codes,
+    "limits": tables.limits,
+    "laws": tables.all_laws,
+    "states": tables.states,
+    "diagram": tables.state_diagram,
+    "commands": tables.commands,
+    "api-stage": lambda: api.described(footlights.open_stage, footlights.Stage),
+    "api-sessions": lambda: api.described(
+        footlights.InteractionSession,
+        footlights.Subscription,
+        footlights.CommitHandle,
+        footlights.SessionParams,
+        footlights.TurnParams,
+        footlights.BusyRule,
+        footlights.Mode,
+        footlights.SessionState,
+        footlights.DetachReason,
+    ),
+    "api-cast": lambda: api.described(footlights_actors.standard_cast, footlights.Cast, footlights.ModelChoice),
+    "api-models": lambda: api.described(
+        footlights.Model, footlights.Prompt, footlights.ToolRequest, footlights.ToolExchange
+    ),
+    "api-scripted": lambda: api.described(
+        footlights_actors.ScriptedModel,
+        footlights_actors.Say,
+        footlights_actors.Pause,
+        footlights_actors.Call,
+        footlights_actors.Flood,
+        footlights_actors.Fail,
+        footlights_actors.Stall,
+    ),
+    "api-tools": lambda: api.described(
+        footlights.Tool, footlights.ToolContext, footlights.ToolReturn, footlights.SideEffects
+    ),
+    "api-workloads": lambda: api.described(
+        footlights.Workload, footlights.InteractionContext, footlights.draft, footlights.ExtensionManager
+    ),
+    "api-authority": lambda: api.described(
+        footlights.Intent,
+        footlights.IntentType,
+        authority.Ruling,
+        authority.accept,
+        authority.refuse,
+        authority.RuleBook,
+        authority.World,
+        authority.JsonWorld,
+    ),
+    "api-patch": lambda: api.listed(
+        patch.add, patch.remove, patch.replace, patch.move, patch.copy, patch.test, prefix="patch."
+    ),
+    "api-ledger": lambda: api.described(
+        footlights.Ledger,
+        footlights.MemoryLedger,
+        authority.CommitRecord,
+        authority.IntentEntry,
+        authority.Verdict,
+        authority.ToolRecord,
+        authority.ToolState,
+        authority.recompute_digest,
+        authority.canonical,
+        authority.digest,
+    ),
+    "api-statistics": lambda: api.described(
+        footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
+    ),
+    "testing-explore": lambda: api.described(testing.cancel_everywhere, testing.Trial, testing.Exploration),
+    "testing-verdicts": lambda: api.described(
+        testing.ExplorationFailed,
+        testing.Diverged,
+        testing.Deadlocked,
+        testing.Runaway,
+        testing.TasksLeaked,
+        testing.ThreadStuck,
+        testing.HooksMoved,
+    ),
+    "testing-threads": lambda: api.described(testing.quiesced_threads, testing.Gate),
+    "testing-witness": lambda: api.described(testing.witness, testing.Witness, testing.LawsBroken),
+    "testing-faults": lambda: api.listed(
+        faults.failing_model,
+        faults.stalling_model,
+        faults.flooding_model,
+        faults.failing_load,
+        faults.stalling_load,
+        faults.raising_tool,
+        faults.hanging_tool,
+        faults.slow_tool,
+        faults.deaf_tool,
+        faults.blocking_tool,
+        faults.stalled_subscriber,
+        faults.vanishing_subscriber,
+        prefix="faults.",
+    ),
+    "testing-ledger": lambda: api.described(faults.FlakyLedger),
+}
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    used: set[str] = set()
+    outdated: list[Path] = []
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = _PART.sub(lambda part: _filled(part, used), old)
+        if new != old:
+            outdated.append(page)
+            if not check:
+                page.write_text(new, encoding="utf-8")
+    if left := sorted({*(_PARTS.keys() - used), *words.unused()}):
+        print("made for no page:", ", ".join(left))
+        return 1
+    for page in outdated:
+        print("out of date:" if check else "written:", page.relative_to(DOCS))
+    return 1 if check and outdated else 0
+
+
+def _filled(part: re.Match[str], used: set[str]) -> str:
+    used.add(part[2])
+    return f"{part[1]}\n{_PARTS[part[2]]()}\n\n{part[3]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
