@@ -206,9 +206,6 @@ async def test_a_model_that_only_ever_asks_for_tools_is_ended(mode: Mode) -> Non
     assert len(all_of(ToolCallStarted, events)) <= MAX_TOOL_ROUNDS
 
 
-@pytest.mark.xfail(
-    reason="the tools of the last round run, and then the turn is ended before their model can hear of it"
-)
 async def test_no_tool_runs_whose_result_nobody_will_hear() -> None:
     heard: list[int] = []
 
@@ -272,7 +269,6 @@ async def no_text(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
     yield 5  # type: ignore[misc]
 
 
-@pytest.mark.xfail(reason="only what anext raises is taken for the model's fault; the rest is called a workload_error")
 @pytest.mark.parametrize("generate", [refuses, half_a_pair, no_text])
 async def test_whatever_a_model_does_wrong_is_a_model_error(
     generate: Callable[[Prompt], AsyncGenerator[str | ToolRequest, None]],
@@ -281,7 +277,6 @@ async def test_whatever_a_model_does_wrong_is_a_model_error(
     assert the(TurnInterrupted, events).reason is InterruptReason.MODEL_ERROR
 
 
-@pytest.mark.xfail(reason="TooLarge of a tool event is no ModelError")
 async def test_a_model_that_asks_for_more_tools_than_a_turn_may_show_is_a_model_error() -> None:
     model = ScriptedModel(lambda _: [Call("bell")] * 4)
     events = await played(model, limits=Limits(max_turn_events=20))

@@ -208,7 +208,6 @@ async def test_a_forged_event_reaches_nobody() -> None:
 # -- before it begins, and worse than an exception
 
 
-@pytest.mark.xfail(reason="the task is scheduled already, and runs its workload up to the first checkpoint")
 async def test_a_turn_that_was_cancelled_before_it_ran_never_runs() -> None:
     began: list[str] = []
 
@@ -228,9 +227,6 @@ class Catastrophe(BaseException):
     """Stands for KeyboardInterrupt and SystemExit, which pytest would take for itself."""
 
 
-@pytest.mark.xfail(
-    reason="_end finishes whatever has not ended: a turn torn in its middle is committed as if it were whole"
-)
 async def test_no_turn_is_committed_when_the_program_is_torn_down(quiet_clock: MockClock) -> None:
     async def run(context: InteractionContext) -> None:
         context.request_commit(Intent(IntentType.DECISION, "half of what I want"))

@@ -211,7 +211,6 @@ async def test_the_tools_of_one_round_run_side_by_side(quiet_clock: MockClock) -
     assert events[-1].mono_ts_ms - events[0].mono_ts_ms == 5000
 
 
-@pytest.mark.xfail(reason="tasks of a nursery begin in any order, so the calls of a round do")
 async def test_calls_are_shown_in_the_order_the_model_asked() -> None:
     for _ in range(30):  # a coin is tossed each time
         events = await played(asking_for(Call("a"), Call("b")), returning("a", 1), returning("b", 2))
@@ -248,7 +247,6 @@ async def test_call_ids_count_on_over_the_rounds() -> None:
     ]
 
 
-@pytest.mark.xfail(reason="intents are staged in the order in which tools end, so the digest depends on timing")
 async def test_how_long_tools_take_does_not_change_what_is_committed(quiet_clock: MockClock) -> None:
     async def digest(a_takes: float, b_takes: float) -> str:
         a, b = staging(slow_tool(a_takes, "a"), "a"), staging(slow_tool(b_takes, "b"), "b")
@@ -258,7 +256,6 @@ async def test_how_long_tools_take_does_not_change_what_is_committed(quiet_clock
     assert await digest(1, 2) == await digest(2, 1)
 
 
-@pytest.mark.xfail(reason="end_tool stages without looking at max_intents_per_turn")
 async def test_the_tools_of_a_turn_share_its_limit_of_intents() -> None:
     ledger = MemoryLedger()
     events = await played(

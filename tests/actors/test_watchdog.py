@@ -92,9 +92,6 @@ async def test_load_progress_is_a_sign_of_life(quiet_clock: MockClock) -> None:
     assert ending(await played(standard_cast(model))) == (None, 60)
 
 
-@pytest.mark.xfail(
-    reason="only the turn that began the load hears of its progress; who waits with it is called stalled"
-)
 async def test_who_waits_for_a_load_that_is_under_way_is_not_stalled(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [], warm_state=WarmState.COLD, load_seconds=60, load_steps=10)
     async with open_stage(standard_cast(model), limits=LIMITS) as stage:

@@ -77,16 +77,12 @@ async def test_a_crashing_tool_hurts_only_its_turn() -> None:
     assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
 
 
-@pytest.mark.xfail(reason="the key is made outside of the tool's supervision: its error leaves open_stage")
 async def test_a_key_that_cannot_be_made_hurts_only_its_turn() -> None:
     tool = evolve(raising_tool("rent"), idempotency_key=lambda arguments: str(arguments["room"]))
     events = await survived(tool, arguments={"no": "room"})
     assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
 
 
-@pytest.mark.xfail(
-    reason="the key is made again after the run, and is another one then: InvalidCommand leaves open_stage"
-)
 async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:
     async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
         await trio.lowlevel.checkpoint()
@@ -123,7 +119,6 @@ async def sleep_and_fail_to_clean_up(arguments: Mapping[str, JsonValue], context
             raise ValueError
 
 
-@pytest.mark.xfail(reason="a group of Cancelled and an error is no Exception: it passes _attempt and leaves open_stage")
 async def test_a_cancelled_tool_that_fails_while_it_cleans_up_hurts_nobody(quiet_clock: MockClock) -> None:
     tool = Tool(name="messy", run=sleep_and_fail_to_clean_up, cancel_safe=True, side_effects=SideEffects.IMMEDIATE)
 
@@ -131,7 +126,6 @@ async def test_a_cancelled_tool_that_fails_while_it_cleans_up_hurts_nobody(quiet
     assert the(ToolCallResult, events).canceled
 
 
-@pytest.mark.xfail(reason="as above, at the stage's end: the commits that wait are lost with it")
 async def test_a_tool_that_fails_while_the_stage_closes_does_not_stop_the_commits(quiet_clock: MockClock) -> None:
     tool = Tool(name="messy", run=sleep_and_fail_to_clean_up)
     ledger = FlakyLedger(MemoryLedger(), delay=0)
@@ -144,7 +138,6 @@ async def test_a_tool_that_fails_while_the_stage_closes_does_not_stop_the_commit
     assert (await commit.wait()).commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
-@pytest.mark.xfail(reason="the result is refused by the stream, and the turn ends as if its workload had failed")
 @pytest.mark.parametrize(
     "answer", [ToolReturn(1, "half a pair: \ud800"), ToolError("half a pair: \ud800")], ids=["summary", "error"]
 )
@@ -160,7 +153,6 @@ async def test_words_that_are_not_unicode_are_an_error_of_the_tool(answer: ToolR
     assert {each.reason for each in all_of(TurnInterrupted, events)} <= {InterruptReason.TOOL_ERROR}
 
 
-@pytest.mark.xfail(reason="orjson writes them as null, so the check lets them pass")
 @pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}], ids=["nan", "inf"])
 async def test_numbers_that_json_does_not_have_are_an_error_of_the_tool(value: JsonValue) -> None:
     async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:

@@ -40,13 +40,11 @@ def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:
     assert SessionParams().session_id is None
 
 
-@pytest.mark.xfail(reason="nothing checks busy and mode, and the session compares them by identity")
 @pytest.mark.parametrize("wrong", [{"busy": "whatever"}, {"mode": "whatever"}])
 def test_an_unknown_rule_or_mode_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises((InvalidCommand, ValueError)):
-        TurnParams(**wrong)  # type: ignore[arg-type]  # what an untyped host may do
+        TurnParams(**wrong)
 
 
-@pytest.mark.xfail(reason="busy='reject' is taken, and then means neither reject nor queue")
 def test_the_value_of_a_rule_is_as_good_as_the_rule() -> None:
-    assert TurnParams(busy="reject").busy is BusyRule.REJECT  # type: ignore[arg-type]  # what an untyped host may do
+    assert TurnParams(busy="reject").busy is BusyRule.REJECT

@@ -215,7 +215,6 @@ async def test_a_reader_that_waits_is_told_when_the_subscription_is_left(quiet_c
     assert got == [[]]
 
 
-@pytest.mark.xfail(reason="nothing refuses it, and then every event arrives twice")
 async def test_a_subscription_is_entered_once(quiet_clock: trio.testing.MockClock, footlights_witness: Witness) -> None:
     footlights_witness.tolerated = True
     async with tavern() as stage:
@@ -345,7 +344,6 @@ async def test_the_cursor_stays_small_and_nothing_retained_is_repeated(quiet_clo
             assert stream.outbox.is_empty
 
 
-@pytest.mark.xfail(reason="the cursor forgets turns in the order their commits were taken, not were retained")
 async def test_a_subscriber_far_behind_gets_nothing_twice_when_it_comes_back(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
@@ -361,7 +359,6 @@ async def test_a_subscriber_far_behind_gets_nothing_twice_when_it_comes_back(
             assert stream.outbox.is_empty
 
 
-@pytest.mark.xfail(reason="what a cursor brought along is never forgotten, so it grows each time one resumes")
 async def test_the_cursor_stays_small_however_often_one_comes_back(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern(Limits(replay_turns=1)) as stage:
         session = stage.start()
