@@ -41,6 +41,12 @@ async def load_models(
         await ready.send(model)
 
 
+def select_hot(turn: Turn, choice: ModelChoice) -> None:
+    """A model that is ready already: nothing to load, nothing to wait for."""
+    turn.select_model(ModelSelected(choice.model_id, choice.reason))
+    turn.model_ready(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
+
+
 async def _make_ready(turn: Turn, model: Model) -> None:
     warm_state = model.warm_state
     load_ms = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import api
 import tables
@@ -22,11 +23,14 @@ from footlights import authority, testing
 from footlights.authority import patch
 from footlights.testing import faults
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DOCS = Path(__file__).parent.parent
 
 _PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-_PARTS = {
+_PARTS: dict[str, Callable[[], str]] = {
     "envelope": tables.envelope,
     "event-types": tables.event_types,
     "common-fields": tables.common_fields,

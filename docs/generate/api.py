@@ -26,7 +26,7 @@ _SHOWN = {
 }
 
 # What a host makes by calling it; the others are handed out, or are plain fields.
-_MADE_BY_HOSTS = frozenset({"ScriptedModel", "ExtensionManager", "RuleBook", "JsonWorld", "MemoryLedger", "FlakyLedger"})
+_MADE_BY_HOSTS = {"ScriptedModel", "ExtensionManager", "RuleBook", "JsonWorld", "MemoryLedger", "FlakyLedger"}
 
 
 def described(*things: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,14 @@ import trio
 import typer.main
 from words import say
 
-import footlights
-from footlights import errors, events, laws, lifecycle
-from footlights.limits import Limits
-from footlights.params import TurnParams
-from footlights.turn import Turn
+from footlights import Limits, TurnParams, draft, errors, events, laws, lifecycle, open_stage
+from footlights_actors import standard_cast
 from footlights_transports.cli import app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from footlights.outbox import Entry
+    from footlights import InteractionContext, Subscription
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -62,7 +59,10 @@ def event_types() -> str:
 
 
 def payloads() -> str:
-    return "\n\n".join(f"### {each}\n\n{_fields(kind)}" for each, kind in events.PAYLOAD_TYPES.items())
+    return "\n\n".join(
+        f"### {each}\n\nIts payload is `{kind.__name__}`.\n\n{_fields(kind)}"
+        for each, kind in events.PAYLOAD_TYPES.items()
+    )
 
 
 def payload_parts() -> str:
@@ -88,43 +88,58 @@ def _may_be_left_out(member: source.Member) -> bool:
     return member.default == "None" or member.name in {each.name for each in attrs.fields(events.Payload)}
 
 
-class _Ear:
-    """A session and its one outbox, as far as a turn can tell: it notes the class of every event."""
+class _Everything:
+    """A workload that emits every event a workload may, and notes the class that each was delivered by.
+
+    A subscriber that takes nothing shows it: one of its three counts has grown.
+    """
 
     def __init__(self) -> None:
-        self.limits = Limits()
-        self.wall_clock = time.time
-        self.outboxes: Any = (self,)
-        self.heard: dict[str, list[str]] = {}
+        self.classes: dict[str, list[str]] = {}
+        self._counts: Counter[events.DeliveryClass] = Counter()
+        self.listen_to: Subscription | None = None
 
-    def put(self, entry: Entry, _replay: object, _now: float) -> None:
-        self.heard.setdefault(entry.event.event_type, []).append(entry.delivery)
+    async def run(self, context: InteractionContext) -> None:
+        for event_type, payload in _WHAT_A_WORKLOAD_MAY_EMIT:
+            context.emit_event(draft(event_type, payload))
+            self.note(event_type)
 
-    def turn_stopping(self, _turn: Turn) -> None: ...
+    def note(self, *event_types: str) -> None:
+        assert self.listen_to is not None
+        waiting = self.listen_to.statistics()
+        counts = Counter({each: getattr(waiting, f"{each}_waiting") for each in events.DeliveryClass})
+        (delivery,) = counts - self._counts
+        self._counts = counts
+        for event_type in event_types:
+            self.classes.setdefault(event_type, []).append(delivery)
 
-    def turn_ended(self, _turn: Turn) -> None: ...
 
-    def turn_settled(self, _turn: Turn) -> None: ...
+_WHAT_A_WORKLOAD_MAY_EMIT: tuple[tuple[str, dict[str, object]], ...] = (
+    ("model_selected", {"model_id": "m", "reason": "default"}),
+    ("model_loading", {"model_id": "m", "cold_start": True}),
+    ("model_loading", {"model_id": "m", "cold_start": True, "progress": 0.5}),
+    ("model_ready", {"model_id": "m", "warm_state": "cold", "load_ms": 1}),
+    ("token_delta", {"delta": "hello"}),
+    ("tool_call_started", {"tool_call_id": "c", "tool_name": "tool"}),
+    ("tool_call_result", {"tool_call_id": "c", "tool_name": "tool", "canceled": False}),
+)
 
 
 async def _observe_deliveries() -> dict[str, list[str]]:
-    """Every kind of event, emitted once for real: the classes are facts, not a second list."""
-    ear = _Ear()
-    said = Turn(ear, "s", "t1", "hello", TurnParams())
-    said.accept(0)
-    said.select_model(events.ModelSelected("m", "default"))
-    said.loading_model(events.ModelLoading("m", cold_start=True))
-    said.loading_model(events.ModelLoading("m", cold_start=True, progress=0.5))
-    said.model_ready(events.ModelReady("m", events.WarmState.COLD, 1))
-    said.say("hello")
-    said.start_tool(events.ToolCallStarted("c", "tool"))
-    said.end_tool(events.ToolCallResult("c", "tool", canceled=False))
-    said.finish()
-    said.settle(events.CommitFinal("0" * 64, events.CommitOutcome.OK))
-    stopped = Turn(ear, "s", "t2", "hello", TurnParams())
-    stopped.accept(0)
-    stopped.stop(events.InterruptReason.CANCELED)
-    return ear.heard
+    """Every type of event, emitted for real: the classes are facts, not a second list."""
+    seen = _Everything()
+    async with open_stage(standard_cast(workloads={"everything": seen})) as stage:
+        session = stage.start()
+        async with session.subscribe() as seen.listen_to:
+            turn_id = session.begin_turn("Go.", TurnParams(workload="everything"))
+            seen.note("turn_accepted")
+            await session.finalize(turn_id).wait()
+            seen.note("turn_final", "commit_final")
+            session.begin_turn("Go.", TurnParams(workload="everything"))
+            seen.note("turn_accepted")
+            session.cancel()
+            seen.note("turn_interrupted")
+    return seen.classes
 
 
 # -- errors, limits, laws, states
@@ -132,8 +147,8 @@ async def _observe_deliveries() -> dict[str, list[str]]:
 
 def error_codes() -> str:
     tree = dict(re.findall(r"── (\w+)[ ]*(.*)", errors.__doc__ or ""))
-    kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
-    assert {each.__name__ for each in kinds} <= set(footlights.__all__), "an error that nobody can catch by name"
+    members: list[object] = list(vars(errors).values())
+    kinds = [each for each in members if isinstance(each, type) and issubclass(each, errors.FootlightsError)]
     rows = [
         [code(kind.__name__), code(kind.code), _sentence(say(kind.__name__, tree.get(kind.__name__, "")))]
         for kind in kinds
@@ -180,16 +195,23 @@ def state_diagram() -> str:
 
 
 def commands() -> str:
-    group: Any = typer.main.get_command(app)
-    return "\n\n".join(_command(name, command) for name, command in group.commands.items())
+    return "\n\n".join(_group("footlights", typer.main.get_command(app)))
+
+
+def _group(name: str, group: Any) -> Iterator[str]:
+    for each, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _group(f"{name} {each}", command)
+        else:
+            yield _command(f"{name} {each}", command)
 
 
 def _command(name: str, command: Any) -> str:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    usage = " ".join(["footlights", name, *(["[OPTIONS]"] if command.params else []), *(a.metavar for a in arguments)])
+    usage = " ".join([name, *(["[OPTIONS]"] if command.params else []), *(a.metavar for a in arguments)])
     rows = [
         [code(each.metavar if each in arguments else " ".join([*each.opts, each.metavar or ""]).strip()), each.help]
         for each in command.params
     ]
-    parts = [f"## footlights {name}", f"```text\n{usage}\n```", command.help]
+    parts = [f"## {name}", f"```text\n{usage}\n```", command.help]
     return "\n\n".join([*parts, table(["", "meaning"], rows)] if rows else parts)

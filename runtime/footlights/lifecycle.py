@@ -103,6 +103,10 @@ TRANSITIONS: Mapping[State, Mapping[Step, State]] = MappingProxyType(
 )
 
 
+_TABLE = {state: dict(steps) for state, steps in TRANSITIONS.items()}
+"""The same, without the proxy: `advance` runs for every token."""
+
+
 class Lifecycle:
     """Where one turn is. `open_tools` maps the id of each open call to its tool's name."""
 
@@ -114,7 +118,7 @@ class Lifecycle:
         self._tools_seen: set[str] = set()
 
     def advance(self, step: Step) -> None:
-        following = TRANSITIONS[self.state].get(step)
+        following = _TABLE[self.state].get(step)
         if following is None:
             raise IllegalTransition(f"A turn that is {self.state} cannot take the step {step}.")
         self.state = following

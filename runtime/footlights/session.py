@@ -158,8 +158,8 @@ class InteractionSession:
         turn = self._find(turn_id)
         if turn is None:
             return
-        if not 0 <= seq < turn.replay.next_seq:
-            raise InvalidCommand(f"{turn_id} has no event with seq {seq}.")
+        if not _is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
+            raise InvalidCommand(f"{turn_id} has no event with seq {seq!r}.")
         turn.hear(seq)
 
     # -- subscribers
@@ -322,8 +322,9 @@ class InteractionSession:
             return [(turn, -1) for turn in self._open.values()]
         turns = [*self._retained.values(), *self._open.values()]
         for turn in turns:
-            if not -1 <= after.get(turn.turn_id, -1) < turn.replay.next_seq:
-                raise InvalidCommand(f"{turn.turn_id} has no event with seq {after[turn.turn_id]}.")
+            seq = after.get(turn.turn_id, -1)
+            if not _is_seq(seq) or not -1 <= seq < turn.replay.next_seq:
+                raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
         return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
 
     def _close_if_settled(self) -> None:
@@ -335,6 +336,10 @@ class InteractionSession:
             self._stage.session_closed(self)
             if self._closed is not None:
                 self._closed.set()
+
+
+def _is_seq(value: object) -> bool:
+    return type(value) is int
 
 
 def _utf8_size(said: str) -> int:

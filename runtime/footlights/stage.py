@@ -74,6 +74,7 @@ class Stage:
         self._open_turns = 0
         self._running_turns = 0
         self._running_tools = 0
+        self._graces: dict[Turn, trio.CancelScope] = {}
         self._settled: Counter[str] = Counter()
         self._best_effort_dropped = 0
         self._bounded_dropped = 0
@@ -165,9 +166,13 @@ class Stage:
 
     def give_grace(self, turn: Turn) -> None:
         assert self._turns is not None
-        self._turns.start_soon(self._end_tools_after_grace, turn, name=f"grace of {turn.turn_id}")
+        scope = self._graces[turn] = trio.CancelScope()
+        self._turns.start_soon(self._end_tools_after_grace, turn, scope, name=f"grace of {turn.turn_id}")
 
     def judge_turn(self, turn: Turn) -> None:
+        grace = self._graces.pop(turn, None)
+        if grace is not None:
+            grace.cancel(reason="the turn has ended")
         self._committer.submit_nowait(turn)
 
     def turn_settled(self, turn: Turn) -> None:
@@ -181,8 +186,9 @@ class Stage:
         del self._sessions[session.session_id]
 
     def subscriber_gone(self, outbox: Outbox) -> None:
-        self._best_effort_dropped += outbox.best_effort_dropped
-        self._bounded_dropped += outbox.bounded_dropped
+        gone = outbox.statistics()
+        self._best_effort_dropped += gone.best_effort_dropped
+        self._bounded_dropped += gone.bounded_dropped
 
     async def find_commit(self, session_id: str, turn_id: str) -> CommitFinal | None:
         record = await self.ledger.find(session_id, turn_id)
@@ -241,10 +247,11 @@ class Stage:
             log.error("%s of %s failed: %s", turn.turn_id, turn.session_id, describe(left))
 
     @enable_ki_protection
-    async def _end_tools_after_grace(self, turn: Turn) -> None:
+    async def _end_tools_after_grace(self, turn: Turn, scope: trio.CancelScope) -> None:
         """An interrupted turn ends in time, even if whoever runs its tools does not care."""
-        await trio.sleep(self.limits.tool_cancel_grace)
-        turn.abandon_tools()
+        with scope:
+            await trio.sleep(self.limits.tool_cancel_grace)
+            turn.abandon_tools()
 
     @enable_ki_protection
     async def _run_tool(self, run: Callable[[], Awaitable[None]]) -> None:

@@ -37,8 +37,8 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
+from footlights.lane import Entry
 from footlights.lifecycle import Lifecycle, State, Step
-from footlights.outbox import Entry
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Turn:
         "_intents_left",
         "_settled",
         "_stopped",
-        "_text_bytes",
+        "_text_bytes_left",
         "commit",
         "commit_unknown",
         "context",
@@ -118,7 +118,7 @@ class Turn:
         self.commit_unknown = False
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
-        self._text_bytes = 0
+        self._text_bytes_left = host.limits.max_turn_text_bytes
         self._intents_left = host.limits.max_intents_per_turn
         self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
         self._stopped: trio.Event | None = None
@@ -161,32 +161,20 @@ class Turn:
         if not delta:
             return
         size = len(delta) if delta.isascii() else utf8_size(delta)
-        if self._text_bytes + size > self._host.limits.max_turn_text_bytes:
+        if size > self._text_bytes_left:
             raise TooLarge("The turn said more than max_turn_text_bytes.")
+        host = self._host
         now = trio.current_time()
         mono_ts_ms = int(now * 1000)
-        wall_ts = self._host.wall_clock()
+        wall_ts = host.wall_clock()
         self.lifecycle.advance(Step.TOKEN_DELTA)
-        replay = self.replay
-        payload = TokenDelta(delta, replay.text_length)
-        event = StreamEvent(
-            SCHEMA_V,
-            self.session_id,
-            self.turn_id,
-            replay.next_seq,
-            mono_ts_ms,
-            EventType.TOKEN_DELTA,
-            payload,
-            wall_ts,
-        )
-        self._text_bytes += size
+        self._text_bytes_left -= size
         self.last_activity = now
+        replay = self.replay
+        seq, offset = replay.next_seq, replay.text_length
         replay.append_delta(delta, mono_ts_ms, wall_ts)
-        outboxes = self._host.outboxes
-        if outboxes:
-            entry = Entry(event, _BEST_EFFORT, ENVELOPE_BYTES + size)
-            for outbox in outboxes:
-                outbox.put(entry, replay, now)
+        for outbox in host.outboxes:
+            outbox.put_delta(replay, delta, seq, offset, ENVELOPE_BYTES + size, mono_ts_ms, wall_ts, now)
 
     @enable_ki_protection
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
@@ -212,10 +200,10 @@ class Turn:
     def say_with(self, payload: TokenDelta) -> None:
         """A delta that carries an extension's data: kept as it is, never joined."""
         size = utf8_size(payload.delta)
-        if self._text_bytes + size > self._host.limits.max_turn_text_bytes:
+        if size > self._text_bytes_left:
             raise TooLarge("The turn said more than max_turn_text_bytes.")
         self._step(Step.TOKEN_DELTA, EventType.TOKEN_DELTA, payload, _BEST_EFFORT)
-        self._text_bytes += size
+        self._text_bytes_left -= size
 
     def reserve_intent(self) -> None:
         """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""

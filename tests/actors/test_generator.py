@@ -107,7 +107,7 @@ async def test_a_turn_may_say_as_much_as_its_limit_and_no_more() -> None:
     assert "".join(each.delta for each in all_of(TokenDelta, events)) == "é" * 5
 
 
-@pytest.mark.parametrize(("flooding", "burst"), [(1, 16), (100, 8)])
+@pytest.mark.parametrize(("flooding", "burst"), [(1, 32), (100, 16)])
 async def test_a_flood_lets_others_run(flooding: int, burst: int) -> None:
     """A task that only yields must get its turn every few tokens, however many turns are flooding."""
     steps = 0

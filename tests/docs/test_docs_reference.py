@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from enum import StrEnum
@@ -14,7 +15,9 @@ import footlights.authority
 import footlights.testing
 import footlights.testing.faults
 import footlights_actors
-from footlights import lifecycle
+from footlights import lifecycle, wire
+from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
+from footlights_actors.tool_call import MAX_SUMMARY_CHARS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
@@ -29,6 +32,13 @@ def test_the_generated_parts_are_up_to_date() -> None:
 def test_the_diagram_in_the_design_is_the_table() -> None:
     page = (ROOT / "docs/design/lifecycle.md").read_text(encoding="utf-8")
     assert f"```mermaid\n{lifecycle.diagram()}```" in page
+
+
+def test_the_limits_without_an_option_are_the_ones_in_force() -> None:
+    words = " ".join(REFERENCE.split())
+    assert f"{MAX_TOOL_ROUNDS} rounds of up to {MAX_CALLS_PER_ROUND} calls" in words
+    assert f"cut at {MAX_SUMMARY_CHARS} characters" in words
+    assert f"nests up to {wire.MAX_EXT_DEPTH} levels" in words
 
 
 @pytest.mark.parametrize(
@@ -57,4 +67,5 @@ def test_every_value_of_a_public_enum_is_in_the_reference() -> None:
 
 
 def _is_named(name: str) -> bool:
-    return any(form in REFERENCE for form in (f"`{name}`", f"### {name}\n", f"`{name}(", f".{name}(", f"`{name}s"))
+    """In a heading, or as code in the text."""
+    return re.search(rf"^### {name}$|`[^`\n]*\b{name}\b[^`\n]*`", REFERENCE, re.MULTILINE) is not None

@@ -39,10 +39,11 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights import outbox as outbox_module
+from footlights import lane as lane_module
 from footlights import turn as turn_module
+from footlights.lane import Entry, Lane
 from footlights.lifecycle import Lifecycle
-from footlights.outbox import Entry, Outbox
+from footlights.outbox import Outbox
 from footlights.replay import Replay
 from footlights.turn import Turn
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
@@ -155,7 +156,15 @@ def delivering(change: Callable[[StreamEvent], Iterable[StreamEvent]]) -> Plant:
             for event in change(entry.event):
                 put(self, Entry(event, entry.delivery, entry.size), replay, now)
 
+        def planted_delta(self: Outbox, replay: Replay, delta: str, seq: int, offset: int, *rest: Any) -> None:
+            size, mono_ts_ms, wall_ts, now = rest
+            payload = TokenDelta(delta, offset)
+            ids = ("1.0", replay.session_id, replay.turn_id)
+            event = StreamEvent(*ids, seq, mono_ts_ms, EventType.TOKEN_DELTA, payload, wall_ts)
+            planted(self, Entry(event, DeliveryClass.BEST_EFFORT, size), replay, now)
+
         monkeypatch.setattr(Outbox, "put", planted)
+        monkeypatch.setattr(Outbox, "put_delta", planted_delta)
 
     return plant
 
@@ -208,7 +217,7 @@ def declaring(missing: Callable[[SeqRange], tuple[SeqRange, ...]]) -> Plant:
     def planted(event: StreamEvent, gap: SeqRange) -> StreamEvent:
         return evolve(event, payload=evolve(event.payload, dropped_seq_ranges=missing(gap)))
 
-    return replacing(outbox_module, "_declare_missing", planted)
+    return replacing(lane_module, "_declare_missing", planted)
 
 
 def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
@@ -233,11 +242,9 @@ def seqs_from(first: int) -> Plant:
 
 
 def losing_the_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
-    admit = Outbox._admit
+    put = Lane.put
     monkeypatch.setattr(
-        Outbox,
-        "_admit",
-        lambda self, lane, entry: entry.event.event_type is not EventType.TURN_ACCEPTED and admit(self, lane, entry),
+        Lane, "put", lambda self, entry: entry.event.event_type is not EventType.TURN_ACCEPTED and put(self, entry)
     )
 
 
@@ -327,7 +334,7 @@ CASES = [
         settling(lambda commit: evolve(commit, commit_outcome=CommitOutcome.OK, issues=())),
     ),
     Case("cancel_wins", interrupt, finishing_instead_of_stopping),
-    Case("token_offset", talk, replacing(turn_module, "TokenDelta", lambda delta, at: TokenDelta(delta, at + 1))),
+    Case("token_offset", talk, replacing(lane_module, "TokenDelta", lambda delta, at: TokenDelta(delta, at + 1))),
     Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text: TurnFinal(text[:-1]))),
     Case("heard", interrupt, replacing(Replay, "text_until", lambda self, seq: self.text[::-1])),
     Case("tool_unique", talk, reusing_call_ids),

@@ -25,7 +25,8 @@ from footlights.events import (
     TurnAccepted,
     TurnFinal,
 )
-from footlights.outbox import DetachReason, Entry, Outbox
+from footlights.lane import Entry
+from footlights.outbox import DetachReason, Outbox
 from footlights.replay import Replay
 
 MUST_DELIVER, BOUNDED, BEST_EFFORT = DeliveryClass.MUST_DELIVER, DeliveryClass.BOUNDED, DeliveryClass.BEST_EFFORT
@@ -68,6 +69,17 @@ def is_plain(event: StreamEvent) -> bool:
     return isinstance(event.payload, TokenDelta) and event.payload.ext is None
 
 
+def put(outbox: Outbox, entry: Entry, replay: Replay, now: float) -> None:
+    """As a turn puts it: plain deltas go in without an event of their own."""
+    event = entry.event
+    if is_plain(event):
+        assert isinstance(event.payload, TokenDelta)
+        delta, offset = event.payload.delta, event.payload.offset
+        outbox.put_delta(replay, delta, event.seq, offset, entry.size, event.mono_ts_ms, event.wall_ts, now)
+    else:
+        outbox.put(entry, replay, now)
+
+
 def text_of(event: StreamEvent) -> str:
     return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
 
@@ -85,7 +97,7 @@ class Listener:
         self.wakes += 1
 
     def put(self, speaker: Speaker, payload: Payload, size: int = 100, now: float = 0.0) -> None:
-        self.outbox.put(speaker.tell(payload, size), speaker.replay, now)
+        put(self.outbox, speaker.tell(payload, size), speaker.replay, now)
 
     def take_all(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))
@@ -158,11 +170,11 @@ class Model:
         lane = self.lanes.get(speaker.turn_id)
         if lane is None:
             lane = self.lanes[speaker.turn_id] = Lane(speaker, len(speaker.told) - 1, catching_up=False)
-        best_effort, bounded = self.outbox.best_effort_dropped, self.outbox.bounded_dropped
+        best_effort, bounded = self.outbox.statistics().best_effort_dropped, self.outbox.statistics().bounded_dropped
         entry = speaker.tell(payload, size)
-        self.outbox.put(entry, speaker.replay, 0.0)
-        best_effort = self.outbox.best_effort_dropped - best_effort
-        bounded = self.outbox.bounded_dropped - bounded
+        put(self.outbox, entry, speaker.replay, 0.0)
+        best_effort = self.outbox.statistics().best_effort_dropped - best_effort
+        bounded = self.outbox.statistics().bounded_dropped - bounded
         self.put_events += not lane.catching_up
         if lane.catching_up or entry.delivery is MUST_DELIVER:
             assert (best_effort, bounded) == (0, 0)

@@ -424,6 +424,14 @@ async def test_what_was_not_said_cannot_have_been_heard(quiet_clock: trio.testin
             session.heard(turn_id, seq)
 
 
+async def test_what_was_heard_is_counted_in_whole_events(quiet_clock: trio.testing.MockClock) -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("A room?")
+        with pytest.raises((InvalidCommand, TypeError)):
+            session.heard(turn_id, 0.0)  # type: ignore[arg-type]  # what an untyped host may do
+
+
 async def test_hearing_a_turn_that_is_long_over_is_no_mistake(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern(Limits(replay_turns=0)) as stage:
         session = stage.start()

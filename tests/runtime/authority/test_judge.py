@@ -59,9 +59,7 @@ def broken(view: Any, intents: tuple[Intent, ...]) -> Ruling:
 TAVERN = RuleBook({"tavern.sell": sell, "tavern.note": note})
 
 
-def decide(
-    *intents: Intent, rules: RuleBook = TAVERN, world: World = WORLD, previous: str | None = None
-) -> Judgement:
+def decide(*intents: Intent, rules: RuleBook = TAVERN, world: World = WORLD, previous: str | None = None) -> Judgement:
     return judge(JudgeRequest("s1-000001", "t1-000001", None, intents), world, rules, previous)
 
 
@@ -166,9 +164,7 @@ def test_a_change_that_does_not_fit_refuses_the_turn_and_names_the_rule() -> Non
 
 
 def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:
-    assert_refused(
-        decide(rules=one_rule(lambda view, intents: accept(patch.add("/x", "x" * 10**6)))), "too_large"
-    )
+    assert_refused(decide(rules=one_rule(lambda view, intents: accept(patch.add("/x", "x" * 10**6)))), "too_large")
 
 
 def test_rules_see_the_world_as_it_was_before_the_turn() -> None:
@@ -326,9 +322,7 @@ requests = st.builds(
     st.just("s"),
     st.just("t"),
     st.none() | st.sampled_from(InterruptReason),
-    st.lists(st.builds(Intent, st.sampled_from(IntentType), st.text(max_size=3), payloads), max_size=3).map(
-        tuple
-    ),
+    st.lists(st.builds(Intent, st.sampled_from(IntentType), st.text(max_size=3), payloads), max_size=3).map(tuple),
 )
 
 

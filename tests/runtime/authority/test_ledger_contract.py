@@ -136,9 +136,7 @@ async def test_a_tool_is_begun_once(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["ok", "error"])
-async def test_a_tool_that_has_ended_never_begins_again(
-    ledger: Ledger, outcome: Literal["ok", "error"]
-) -> None:
+async def test_a_tool_that_has_ended_never_begins_again(ledger: Ledger, outcome: Literal["ok", "error"]) -> None:
     await ledger.begin_tool("k")
     await ledger.complete_tool("k", outcome)
     assert await ledger.begin_tool("k") == ToolRecord("k", ToolState(outcome))

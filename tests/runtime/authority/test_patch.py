@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 keys = st.sampled_from(["a", "b", "0", "1", "-", "", "m~n", "x/y", "~1"])
 values: st.SearchStrategy[JsonValue] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(0, 3)
-    | st.sampled_from([0.0, 1.0, 1.5])
-    | st.text("ab", max_size=2),
+    st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from([0.0, 1.0, 1.5]) | st.text("ab", max_size=2),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
     max_leaves=12,
 )
@@ -33,9 +29,7 @@ def escaped(token: str) -> str:
 
 def pointers(value: JsonValue, at: str = "") -> Iterator[str]:
     yield at
-    children = (
-        enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
-    )
+    children = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
     for token, child in children:
         yield from pointers(child, f"{at}/{escaped(str(token))}")
 
@@ -248,9 +242,7 @@ def test_an_operation_that_fits(document: JsonValue, op: PatchOp, after: JsonVal
         ({"a": {"b": 1}}, patch.test("/a", {"b": 1, "c": 1})),
     ],
 )
-def test_an_operation_that_does_not_fit_fails_with_its_index_and_path(
-    document: JsonValue, op: PatchOp
-) -> None:
+def test_an_operation_that_does_not_fit_fails_with_its_index_and_path(document: JsonValue, op: PatchOp) -> None:
     with pytest.raises(PatchFailed) as caught:
         apply_patch(document, [patch.test("", document), op])
     assert (caught.value.index, caught.value.path, caught.value.code) == (1, op.path, "patch_failed")

@@ -69,6 +69,4 @@ def test_what_is_not_a_plain_function_is_refused(rule: object) -> None:
 def test_a_ruling_accepts_with_changes_or_refuses_with_an_issue() -> None:
     op = patch.add("/a", 1)
     assert accept(op) == Ruling(changes=(op,), issues=())
-    assert refuse("no_gold", "Too poor.", "call-1") == Ruling(
-        issues=(Issue("no_gold", "Too poor.", "call-1"),)
-    )
+    assert refuse("no_gold", "Too poor.", "call-1") == Ruling(issues=(Issue("no_gold", "Too poor.", "call-1"),))
