@@ -320,3 +320,33 @@ async def test_past_the_shutdown_deadline_the_commit_is_unknown(quiet_clock: Moc
             await commit.wait()
     assert reasons == [DetachReason.COMMIT_UNKNOWN]
     assert [event.event_type for event in events] == [EventType.TURN_ACCEPTED, EventType.TURN_FINAL]
+
+
+class BrokenLedger(MemoryLedger):
+    async def append(self, records: Sequence[CommitRecord]) -> None:
+        await trio.lowlevel.checkpoint()
+        raise OSError("a bug, and no word about what was written")
+
+
+async def test_a_committer_that_dies_leaves_its_turns_in_doubt_and_says_so(quiet_clock: MockClock) -> None:
+    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Good evening.")]))
+    detached: list[str] = []
+
+    async def watch(session: InteractionSession, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as stream:
+            task_status.started()
+            with pytest.raises(Detached) as caught:
+                async for _ in stream:
+                    pass
+            detached.append(caught.value.reason)
+
+    async with trio.open_nursery() as nursery:
+        with pytest.RaisesGroup(pytest.RaisesGroup(OSError)):
+            async with open_stage(cast, ledger=BrokenLedger()) as stage:
+                session = stage.start()
+                await nursery.start(watch, session)
+                handle = session.finalize(session.begin_turn("A room?"))
+                await trio.sleep_forever()
+        with pytest.raises(CommitUnknown):
+            await handle.wait()
+    assert detached == [DetachReason.COMMIT_UNKNOWN]

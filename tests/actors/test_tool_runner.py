@@ -363,3 +363,31 @@ async def test_a_ledger_that_fails_after_the_tool_ran_does_not_undo_its_result(
     assert codes(events) == [None]
     assert the(TurnFinal, events).text == "rented"
     assert "could not record" in caplog.text
+
+
+async def test_a_tool_for_which_there_is_no_room_is_refused_and_the_turn_goes_on(quiet_clock: MockClock) -> None:
+    events = await played(
+        asking_for(Call("slow"), Call("quick")),
+        slow_tool(0.5, "slow"),
+        returning("quick", 1),
+        limits=Limits(max_running_tools=1),
+    )
+    results = {result.tool_name: result for result in all_of(ToolCallResult, events)}
+    assert results["slow"].error is None
+    assert results["quick"].error is not None
+    assert results["quick"].error.code == "busy"
+    assert the(TurnFinal, events).text
+
+
+async def test_a_tool_cannot_write_the_world() -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        context.world["door"] = "open"
+        return True
+
+    cast = standard_cast(
+        ScriptedModel(asking_for(Call("pry"))), tools=[Tool(name="pry", run=run)], world={"door": "shut"}
+    )
+    async with open_stage(cast) as stage:
+        session = stage.start()
+        await session.finalize(session.begin_turn("Open it.")).wait()
+        assert stage.world == {"door": "shut"}

@@ -1,0 +1,39 @@
+"""A stalled subscriber costs what its limits allow, however much is said behind its back.
+
+That it slows nobody, and that others miss nothing, is in `test_faults_subscribers`.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from footlights import Limits, open_stage
+from footlights.testing.faults import stalled_subscriber
+from footlights_actors import Flood, ScriptedModel, standard_cast
+
+LIMITS = Limits(best_effort_max_events_per_turn=256, max_bytes_per_turn_queue=100_000)
+PER_EVENT = 200
+"""More bytes than Python needs for one waiting delta."""
+
+
+async def weigh(tokens: int) -> int:
+    """Bytes that lie in the outbox of a subscriber that never reads, after so many tokens."""
+    async with open_stage(
+        standard_cast(ScriptedModel(lambda prompt: [Flood("word ", tokens)])), limits=LIMITS
+    ) as stage:
+        session = stage.start()
+        async with stalled_subscriber(session) as stalled:
+            tracemalloc.start()
+            await session.finalize(session.begin_turn("Talk.")).wait()
+            queues = [tracemalloc.Filter(True, "*/lane.py"), tracemalloc.Filter(True, "*/outbox.py")]
+            found = tracemalloc.take_snapshot().filter_traces(queues).statistics("filename")
+            tracemalloc.stop()
+            assert stalled.statistics().best_effort_waiting == 256
+            assert stalled.statistics().best_effort_dropped == tokens - 256
+            return sum(each.size for each in found)
+
+
+async def test_ten_thousand_tokens_behind_cost_no_more_than_the_limits_allow() -> None:
+    few, many = await weigh(1_000), await weigh(10_000)
+    assert many < 256 * PER_EVENT
+    assert many < few + 5_000, "ten times as much was said, and nothing more is kept"
