@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class State(StrEnum):
     NEW = "new"
     ACCEPTED = "accepted"
-    """The input was received; the turn may be waiting for its place."""
+    """The input was received; the turn waits for its place."""
+    RUNNING = "running"
+    """Its actors are at work, and nothing was said yet."""
     SELECTED = "selected"
     """A model was chosen and has to become ready."""
     LOADING = "loading"
@@ -37,13 +39,14 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What can happen to a turn: each event type, and the two things that are not events.
+    """What can happen to a turn: each event type, and what is not an event.
 
     A tool's result is a different step when it closes the last open tool: that is how "a tool is open" is
     a state here and not a flag beside the table.
     """
 
     TURN_ACCEPTED = "turn_accepted"
+    RUN = "run"
     MODEL_SELECTED = "model_selected"
     MODEL_LOADING = "model_loading"
     MODEL_READY = "model_ready"
@@ -61,6 +64,10 @@ TRANSITIONS: Mapping[State, Mapping[Step, State]] = MappingProxyType(
     {
         State.NEW: {Step.TURN_ACCEPTED: State.ACCEPTED},
         State.ACCEPTED: {
+            Step.RUN: State.RUNNING,
+            Step.STOP: State.STOPPED,
+        },
+        State.RUNNING: {
             Step.MODEL_SELECTED: State.SELECTED,
             Step.TOKEN_DELTA: State.PERFORMING,
             Step.TOOL_CALL_STARTED: State.USING_TOOLS,

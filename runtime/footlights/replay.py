@@ -32,7 +32,7 @@ class Replay:
         self.turn_id = turn_id
         self.next_seq = 0
         self.text_length = 0
-        self._text = StringIO()
+        self._text: StringIO | str = StringIO()
         self._ends = array("I")  # by seq: the length of the text once that event was out
         self._others: list[StreamEvent] = []
         self._other_seqs = array("I")
@@ -42,7 +42,7 @@ class Replay:
 
     def append_delta(self, delta: str, mono_ts_ms: int, wall_ts: float | None) -> None:
         """A token delta with nothing else to remember."""
-        self._text.write(delta)
+        self._text.write(delta)  # type: ignore[union-attr]  # after `seal` there are none
         self.text_length += len(delta)
         self._ends.append(self.text_length)
         self._last_stamp = (mono_ts_ms, wall_ts)
@@ -51,7 +51,7 @@ class Replay:
     def append(self, event: StreamEvent) -> None:
         """Any event that must be given back exactly as it was."""
         if isinstance(event.payload, TokenDelta):
-            self._text.write(event.payload.delta)
+            self._text.write(event.payload.delta)  # type: ignore[union-attr]  # as above
             self.text_length += len(event.payload.delta)
         self._others.append(event)
         self._other_seqs.append(event.seq)
@@ -59,9 +59,13 @@ class Replay:
         self._ends.append(self.text_length)
         self.next_seq += 1
 
+    def seal(self, text: str) -> None:
+        """There will be no more text: keep the one that the turn's last events share, and not the buffer."""
+        self._text = text
+
     @property
     def text(self) -> str:
-        return self._text.getvalue()
+        return self._text if isinstance(self._text, str) else self._text.getvalue()
 
     @property
     def kept_events(self) -> int:

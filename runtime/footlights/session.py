@@ -257,7 +257,7 @@ class InteractionSession:
         self._retain(turn)
         self._stage.turn_settled(turn)
         following = next(iter(self._open.values()), None)
-        if following is not None and following.waiting and not following.has_ended:
+        if following is not None and following.is_waiting:
             self._run(following)
         self._close_if_settled()
 
@@ -294,13 +294,13 @@ class InteractionSession:
             raise Busy("max_concurrent_turns turns are running already.")
 
     def _waiting_turns(self) -> int:
-        return sum(turn.waiting and not turn.has_ended for turn in self._open.values())
+        return sum(turn.is_waiting for turn in self._open.values())
 
     def _running_turns(self) -> int:
-        return sum(not turn.waiting and not turn.has_ended for turn in self._open.values())
+        return sum(not turn.is_waiting and not turn.has_ended for turn in self._open.values())
 
     def _run(self, turn: Turn) -> None:
-        turn.waiting = False
+        turn.run()
         self._stage.run_turn(turn)
 
     def _stop_open_turns(self, reason: InterruptReason) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 ENVELOPE_BYTES = 200
 """What an event costs in a queue besides its payload."""
 
+_SAY = Step.TOKEN_DELTA  # once: looking up an enum member costs as much as taking the step
 _BEST_EFFORT = DeliveryClass.BEST_EFFORT
 _BOUNDED = DeliveryClass.BOUNDED
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
@@ -98,7 +99,6 @@ class Turn:
         "session_id",
         "staged",
         "turn_id",
-        "waiting",
     )
 
     def __init__(self, host: TurnHost, session_id: str, turn_id: str, said: str, params: TurnParams) -> None:
@@ -110,7 +110,6 @@ class Turn:
         self.lifecycle = Lifecycle()
         self.replay = Replay(session_id, turn_id)
         self.staged: list[Intent] = []
-        self.waiting = True
         self.last_activity = 0.0
         self.heard_seq = -1
         self.interrupted: tuple[InterruptReason, str | None] | None = None
@@ -129,6 +128,10 @@ class Turn:
         return self.lifecycle.state
 
     @property
+    def is_waiting(self) -> bool:
+        return self.lifecycle.state is State.ACCEPTED
+
+    @property
     def is_stopping(self) -> bool:
         return self.interrupted is not None
 
@@ -141,6 +144,10 @@ class Turn:
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
         self._step(Step.TURN_ACCEPTED, EventType.TURN_ACCEPTED, TurnAccepted(turns_ahead), _MUST_DELIVER)
+
+    def run(self) -> None:
+        """It has its place: from now on its actors may speak."""
+        self.lifecycle.advance(Step.RUN)
 
     @enable_ki_protection
     def select_model(self, payload: ModelSelected) -> None:
@@ -167,7 +174,7 @@ class Turn:
         now = trio.current_time()
         mono_ts_ms = int(now * 1000)
         wall_ts = host.wall_clock()
-        self.lifecycle.advance(Step.TOKEN_DELTA)
+        self.lifecycle.advance(_SAY)
         self._text_bytes_left -= size
         self.last_activity = now
         replay = self.replay
@@ -238,7 +245,9 @@ class Turn:
         """End the turn with what it said, unless it is ending already or has something open."""
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
-        self._step(Step.TURN_FINAL, EventType.TURN_FINAL, TurnFinal(self.replay.text), _MUST_DELIVER)
+        text = self.replay.text
+        self._step(Step.TURN_FINAL, EventType.TURN_FINAL, TurnFinal(text), _MUST_DELIVER)
+        self.replay.seal(text)
         self._host.turn_ended(self)
         return True
 
@@ -300,6 +309,7 @@ class Turn:
     def _interrupt(self, terminal: Entry) -> None:
         self.lifecycle.advance(Step.TURN_INTERRUPTED)
         self._publish(terminal)
+        self.replay.seal(self.replay.text)
         self._host.turn_ended(self)
 
     def _step(self, step: Step, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> None:

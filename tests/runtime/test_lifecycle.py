@@ -23,7 +23,7 @@ def lifecycle_in(state: State) -> Lifecycle:
 
 
 def using(*tool_call_ids: str) -> Lifecycle:
-    lifecycle = lifecycle_in(State.ACCEPTED)
+    lifecycle = lifecycle_in(State.RUNNING)
     for tool_call_id in tool_call_ids:
         lifecycle.start_tool(tool_call_id, "rent_room")
     return lifecycle
@@ -63,7 +63,11 @@ def test_the_table_knows_every_state_and_every_step() -> None:
 
 
 def test_every_event_type_is_a_step() -> None:
-    assert {each.value for each in EventType} == {each.value for each in Step} - {"stop", "last_tool_call_result"}
+    assert {each.value for each in EventType} == {each.value for each in Step} - {
+        "run",
+        "stop",
+        "last_tool_call_result",
+    }
 
 
 def test_every_state_can_be_reached() -> None:
@@ -112,7 +116,7 @@ def test_a_stopped_turn_says_nothing_more_of_its_own() -> None:
 
 def test_a_turn_cannot_be_final_while_something_is_unfinished() -> None:
     finishing = {state for state, steps in TRANSITIONS.items() if Step.TURN_FINAL in steps}
-    assert finishing == {State.ACCEPTED, State.PERFORMING}
+    assert finishing == {State.RUNNING, State.PERFORMING}
 
 
 # -- tools

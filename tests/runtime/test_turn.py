@@ -79,10 +79,11 @@ class Host:
 
 
 def begun(limits: Limits | None = None) -> tuple[Host, Turn]:
-    """A turn that was accepted, its first event taken."""
+    """A turn that was accepted and runs, its first event taken."""
     host = Host(limits)
     turn = host.turn()
     turn.accept(0)
+    turn.run()
     host.taken()
     return host, turn
 
@@ -113,6 +114,7 @@ async def test_the_runtime_fills_the_envelope(autojump_clock: trio.testing.MockC
     host = Host()
     turn = host.turn()
     turn.accept(2)
+    turn.run()
     await trio.sleep(1.5)
     host.wall = 1_001.5
     turn.say("Good evening.")
@@ -141,7 +143,7 @@ async def test_nothing_said_is_no_event() -> None:
     host, turn = begun()
     turn.say("")
     assert host.taken() == []
-    assert turn.state is State.ACCEPTED
+    assert turn.state is State.RUNNING
 
 
 async def test_the_final_event_carries_the_whole_text_and_no_authority() -> None:
