@@ -81,7 +81,7 @@ class AuthorityCommitter:
         for turn in batch:
             if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
                 await trio.lowlevel.checkpoint()
-            reason = None if turn.interrupted is None else turn.interrupted[0]
+            reason = None if turn.interruption is None else turn.interruption.reason
             request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged))
             previous = heads.get(turn.session_id) or self._ledger.last_digest(turn.session_id)
             judgement = judge(request, world, self._rules, previous)

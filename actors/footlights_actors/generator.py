@@ -14,7 +14,7 @@ import trio
 from attrs import evolve
 
 from footlights.errors import IllegalTransition, ModelError
-from footlights.models import Prompt, ToolExchange, ToolRequest
+from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest
 from footlights.params import Mode
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class ToolDesk(Protocol):
 async def generate(turn: Turn, services: Services, models: ModelDesk, tools: ToolDesk) -> None:
     model = await models.get(services.cast.choose_model(turn.params))
     may_use_tools = turn.params.mode is Mode.EXECUTION
-    prompt = Prompt(turn.input, tool_names=tuple(services.cast.tools) if may_use_tools else ())
+    tools_offered = tuple(ToolOffer(tool.name, tool.description) for tool in services.cast.tools.values())
+    prompt = Prompt(turn.input, tools=tools_offered if may_use_tools else ())
     for tool_round in count(1):
         requests = await _speak(turn, services, model, prompt)
         if not requests:
@@ -75,7 +76,7 @@ async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -
                     requests.append(_checked(item, len(requests)))
     except (ModelError, IllegalTransition):  # the second is the turn's: it was interrupted
         raise
-    except Exception as error:
+    except Exception as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
         raise ModelError("The model failed, or said what a turn cannot hold.") from error
     return tuple(requests)
 

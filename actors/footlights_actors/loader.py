@@ -14,7 +14,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import ModelError
 from footlights.events import ModelLoading, ModelReady, ModelSelected, WarmState
-from footlights.lifecycle import State
+from footlights.lifecycle import TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,15 +36,15 @@ async def load_models(
 ) -> None:
     async for choice in choices:
         model = models[choice.model_id]
-        turn.select_model(ModelSelected(choice.model_id, choice.reason))
+        turn.emit(ModelSelected(choice.model_id, choice.reason))
         await _make_ready(turn, model)
         await ready.send(model)
 
 
 def select_hot(turn: Turn, choice: ModelChoice) -> None:
     """A model that is ready already: nothing to load, nothing to wait for."""
-    turn.select_model(ModelSelected(choice.model_id, choice.reason))
-    turn.model_ready(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
+    turn.emit(ModelSelected(choice.model_id, choice.reason))
+    turn.emit(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
 
 
 async def _make_ready(turn: Turn, model: Model) -> None:
@@ -57,10 +57,10 @@ async def _make_ready(turn: Turn, model: Model) -> None:
             await model.load(progress.report)
         except ModelError:
             raise
-        except Exception as error:
+        except Exception as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
             raise ModelError("The model failed while it was loading.") from error
         load_ms = round((trio.current_time() - began) * 1000)
-    turn.model_ready(ModelReady(model.model_id, warm_state, load_ms))
+    turn.emit(ModelReady(model.model_id, warm_state, load_ms))
 
 
 class _Progress:
@@ -71,11 +71,11 @@ class _Progress:
         self._model_id = model_id
         self._cold_start = cold_start
         self._percent = 0
-        turn.loading_model(ModelLoading(model_id, cold_start))
+        turn.emit(ModelLoading(model_id, cold_start))
 
     def report(self, progress: float) -> None:
         """Forward only, and only while it loads: a model may report whatever and whenever it likes."""
         percent = 0 if isnan(progress) else int(max(0.0, min(1.0, progress)) * 100 + _ROUNDING)
-        if percent > self._percent and self._turn.state is State.LOADING:
+        if percent > self._percent and self._turn.state is TurnState.LOADING:
             self._percent = percent
-            self._turn.loading_model(ModelLoading(self._model_id, self._cold_start, percent / 100))
+            self._turn.emit(ModelLoading(self._model_id, self._cold_start, percent / 100))

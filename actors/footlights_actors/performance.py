@@ -34,7 +34,7 @@ async def perform(turn: Turn, services: Services) -> None:
         else:
             workload = services.cast.workloads.get(turn.params.workload)
             assert workload is not None, "the stage refuses turns that name an unknown workload"
-            await workload.run(InteractionContext(turn, services.limits, services.world))
+            await workload.run(InteractionContext(turn, services.limits, services.committed_world))
         nursery.cancel_scope.cancel(reason="the turn said all it had to say")
 
 

@@ -84,7 +84,7 @@ class ScriptedModel:
         load_error: Exception | None = None,
     ) -> None:
         if pace < 0 or load_seconds < 0 or load_steps < 1:
-            raise RegistrationError("A scripted model's pace and load time must not be negative.")
+            raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
         self._script = script
         self._model_id = model_id
         self._pace = pace

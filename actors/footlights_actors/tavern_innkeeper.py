@@ -34,7 +34,7 @@ def innkeeper(prompt: Prompt) -> Iterable[Line]:
     if prompt.exchanges:
         return [Say(" " + _close(topic, prompt.exchanges[-1]))]
     lines = list(topic.opening(words))
-    if not prompt.tool_names and any(isinstance(line, Call) for line in lines):
+    if not prompt.tools and any(isinstance(line, Call) for line in lines):
         return [Say("We are only talking, friend, so the book stays shut. Ask me again when you mean it.")]
     return lines
 

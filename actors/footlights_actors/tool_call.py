@@ -42,7 +42,9 @@ class ToolCall:
         self.crash: BaseException | None = None
         self._tool = tool
         self._request = request
-        self._context = ToolContext(turn.session_id, turn.turn_id, tool_call_id, services.world, turn.reserve_intent)
+        self._context = ToolContext(
+            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, turn.reserve_intent
+        )
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
@@ -66,8 +68,8 @@ class ToolCall:
             self._scope.cancel(reason="its turn was interrupted")
 
     @property
-    def staged(self) -> list[Intent]:
-        return self._context.staged if self._error is None else []
+    def staged(self) -> tuple[Intent, ...]:
+        return self._context.staged if self._error is None else ()
 
     def result(self) -> ToolCallResult:
         return ToolCallResult(

@@ -70,7 +70,7 @@ async def _settle(turn: Turn, services: Services, call: ToolCall) -> None:
         if not turn.has_ended:
             turn.end_tool(call.canceled_result())
         raise
-    if turn.is_stopping:  # the interruption overtook a result that was on its way
+    if turn.is_interrupted:  # the interruption overtook a result that was on its way
         turn.end_tool(call.canceled_result())
         return
     turn.end_tool(call.result())

@@ -71,7 +71,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.Tool, footlights.ToolContext, footlights.ToolReturn, footlights.SideEffects
     ),
     "api-workloads": lambda: api.described(
-        footlights.Workload, footlights.InteractionContext, footlights.draft, footlights.ExtensionManager
+        footlights.Workload, footlights.InteractionContext, footlights.draft_event, footlights.ExtensionManager
     ),
     "api-authority": lambda: api.described(
         footlights.Intent,

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import source
-import trio
 import typer.main
 from words import say
 
-from footlights import Limits, TurnParams, draft, errors, events, laws, lifecycle, open_stage
-from footlights_actors import standard_cast
+from footlights import Limits, errors, events, laws, lifecycle
 from footlights_transports.cli import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from footlights import InteractionContext, Subscription
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -46,11 +41,10 @@ def common_fields() -> str:
 
 def event_types() -> str:
     docs = {member.text: member.doc for member in source.members(events.EventType)}
-    delivery = trio.run(_observe_deliveries)
     rows = [
         [
             f"[`{each}`](#{each})",
-            ", then ".join(dict.fromkeys(delivery[each])),
+            _delivery(each),
             say(f"EventType.{each.name}", docs[each]),
         ]
         for each in events.EventType
@@ -88,58 +82,9 @@ def _may_be_left_out(member: source.Member) -> bool:
     return member.default == "None" or member.name in {each.name for each in attrs.fields(events.Payload)}
 
 
-class _Everything:
-    """A workload that emits every event a workload may, and notes the class that each was delivered by.
-
-    A subscriber that takes nothing shows it: one of its three counts has grown.
-    """
-
-    def __init__(self) -> None:
-        self.classes: dict[str, list[str]] = {}
-        self._counts: Counter[events.DeliveryClass] = Counter()
-        self.listen_to: Subscription | None = None
-
-    async def run(self, context: InteractionContext) -> None:
-        for event_type, payload in _WHAT_A_WORKLOAD_MAY_EMIT:
-            context.emit_event(draft(event_type, payload))
-            self.note(event_type)
-
-    def note(self, *event_types: str) -> None:
-        assert self.listen_to is not None
-        waiting = self.listen_to.statistics()
-        counts = Counter({each: getattr(waiting, f"{each}_waiting") for each in events.DeliveryClass})
-        (delivery,) = counts - self._counts
-        self._counts = counts
-        for event_type in event_types:
-            self.classes.setdefault(event_type, []).append(delivery)
-
-
-_WHAT_A_WORKLOAD_MAY_EMIT: tuple[tuple[str, dict[str, object]], ...] = (
-    ("model_selected", {"model_id": "m", "reason": "default"}),
-    ("model_loading", {"model_id": "m", "cold_start": True}),
-    ("model_loading", {"model_id": "m", "cold_start": True, "progress": 0.5}),
-    ("model_ready", {"model_id": "m", "warm_state": "cold", "load_ms": 1}),
-    ("token_delta", {"delta": "hello"}),
-    ("tool_call_started", {"tool_call_id": "c", "tool_name": "tool"}),
-    ("tool_call_result", {"tool_call_id": "c", "tool_name": "tool", "canceled": False}),
-)
-
-
-async def _observe_deliveries() -> dict[str, list[str]]:
-    """Every type of event, emitted for real: the classes are facts, not a second list."""
-    seen = _Everything()
-    async with open_stage(standard_cast(workloads={"everything": seen})) as stage:
-        session = stage.start()
-        async with session.subscribe() as seen.listen_to:
-            turn_id = session.begin_turn("Go.", TurnParams(workload="everything"))
-            seen.note("turn_accepted")
-            await session.finalize(turn_id).wait()
-            seen.note("turn_final", "commit_final")
-            session.begin_turn("Go.", TurnParams(workload="everything"))
-            seen.note("turn_accepted")
-            session.cancel()
-            seen.note("turn_interrupted")
-    return seen.classes
+def _delivery(event_type: events.EventType) -> str:
+    progress = ", then best_effort" if event_type is events.EventType.MODEL_LOADING else ""
+    return events.DELIVERY[event_type] + progress
 
 
 # -- errors, limits, laws, states
@@ -182,8 +127,8 @@ def all_laws() -> str:
 
 
 def states() -> str:
-    docs = {member.text: member.doc for member in source.members(lifecycle.State)}
-    rows = [[code(each), say(f"State.{each.name}", docs[each])] for each in lifecycle.State]
+    docs = {member.text: member.doc for member in source.members(lifecycle.TurnState)}
+    rows = [[code(each), say(f"TurnState.{each.name}", docs[each])] for each in lifecycle.TurnState]
     return table(["state", "meaning"], rows)
 
 

@@ -61,11 +61,11 @@ _WORDS = {
     "Limits.max_intents_per_turn": "Intents that one turn and its tools may stage together.",
     "Limits.max_sessions": "Sessions of the whole stage that are open.",
     # lifecycle
-    "State.NEW": "Nothing was emitted yet.",
-    "State.LOADING": "The chosen model is loading, and says so.",
-    "State.INTERRUPTED": "`turn_interrupted` is out; the authority will fail the turn closed.",
-    "State.FINAL": "`turn_final` is out; the authority judges what the turn asked for.",
-    "State.COMMITTED": "`commit_final` is out. Nothing follows.",
+    "TurnState.NEW": "Nothing was emitted yet.",
+    "TurnState.LOADING": "The chosen model is loading, and says so.",
+    "TurnState.INTERRUPTED": "`turn_interrupted` is out; the authority will fail the turn closed.",
+    "TurnState.FINAL": "`turn_final` is out; the authority judges what the turn asked for.",
+    "TurnState.COMMITTED": "`commit_final` is out. Nothing follows.",
     # enums
     "Mode.EXECUTION": "Words and tools.",
     "SessionState.OPEN": "Turns may begin.",

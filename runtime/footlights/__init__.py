@@ -7,7 +7,7 @@ async with open_stage(cast) as stage:
         async for event in stream.until_commit(turn_id): ...
 """
 
-from footlights import laws
+from footlights import authority, laws, wire
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.ledger import Ledger, MemoryLedger
 from footlights.cast import Cast, ModelChoice
@@ -39,6 +39,7 @@ from footlights.events import (
     Heard,
     InterruptReason,
     Issue,
+    JsonValue,
     ModelLoading,
     ModelReady,
     ModelSelected,
@@ -53,10 +54,10 @@ from footlights.events import (
     TurnInterrupted,
     WarmState,
 )
-from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft
-from footlights.lifecycle import State
+from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft_event
+from footlights.lifecycle import TurnState
 from footlights.limits import Limits
-from footlights.models import Model, Prompt, ToolExchange, ToolRequest
+from footlights.models import Model, Prompt, ToolExchange, ToolOffer, ToolRequest
 from footlights.outbox import DetachReason, OutboxStatistics
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.session import InteractionSession, SessionState, SessionStatistics
@@ -90,6 +91,7 @@ __all__ = [
     "InvalidCommand",
     "InvalidEvent",
     "Issue",
+    "JsonValue",
     "Ledger",
     "LedgerUnavailable",
     "Limits",
@@ -113,7 +115,6 @@ __all__ = [
     "SideEffects",
     "Stage",
     "StageStatistics",
-    "State",
     "StreamEvent",
     "Subscription",
     "TokenDelta",
@@ -124,17 +125,21 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolExchange",
+    "ToolOffer",
     "ToolRequest",
     "ToolReturn",
     "TurnAccepted",
     "TurnFinal",
     "TurnInterrupted",
     "TurnParams",
+    "TurnState",
     "UnknownSession",
     "UnknownTurn",
     "WarmState",
     "Workload",
-    "draft",
+    "authority",
+    "draft_event",
     "laws",
     "open_stage",
+    "wire",
 ]

@@ -63,8 +63,8 @@ class Services(Protocol):
     ledger: Ledger
 
     @property
-    def world(self) -> object:
-        """What rules and tools see of the world as it was committed last."""
+    def committed_world(self) -> World:
+        """The world as it was committed last."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Cast:
     def __attrs_post_init__(self) -> None:
         for model_id in self.models:
             if not _MODEL_ID.fullmatch(model_id):
-                raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 printable characters.")
+                raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 visible ASCII characters.")
         for kind, members in (("model", self.models), ("tool", self.tools)):
             for name, member in members.items():
                 known = getattr(member, "model_id" if kind == "model" else "name")

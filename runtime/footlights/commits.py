@@ -41,7 +41,7 @@ class CommitHandle:
         """
         if self._turn is None:
             return await self._find()
-        await self._turn.wait_settled()
+        await self._turn.settled.wait()
         if self._turn.commit is None:
             raise CommitUnknown(f"Whether {self.turn_id} was committed is known only after a restart.")
         return self._turn.commit

@@ -65,6 +65,10 @@ class RegistrationError(FootlightsError):
     code = "invalid_registration"
 
 
+class CommitUnknown(FootlightsError):
+    code = "commit_unknown"
+
+
 class Detached(FootlightsError):
     """Raised to a subscriber that was let go.
 
@@ -74,12 +78,12 @@ class Detached(FootlightsError):
     code = "detached"
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"This subscriber was detached: {reason}. Subscribe with its cursor to resume.")
+        super().__init__(
+            "The stage closed before it knew whether a turn was committed; ask again after a restart."
+            if reason == CommitUnknown.code
+            else f"This subscriber was detached: {reason}. Subscribe with its cursor to resume."
+        )
         self.reason = reason
-
-
-class CommitUnknown(FootlightsError):
-    code = "commit_unknown"
 
 
 class LedgerUnavailable(FootlightsError):

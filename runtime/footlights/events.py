@@ -40,9 +40,6 @@ class EventType(StrEnum):
     """What the authority plane decided about the turn. Always the last event."""
 
 
-TERMINAL_TYPES = frozenset({EventType.TURN_INTERRUPTED, EventType.TURN_FINAL})
-
-
 class DeliveryClass(StrEnum):
     MUST_DELIVER = "must_deliver"
     """Has a reserved place in every queue; never dropped."""
@@ -210,6 +207,22 @@ PAYLOAD_TYPES: Mapping[EventType, type[Payload]] = {
     EventType.TURN_INTERRUPTED: TurnInterrupted,
     EventType.TURN_FINAL: TurnFinal,
     EventType.COMMIT_FINAL: CommitFinal,
+}
+
+
+EVENT_TYPES: Mapping[type[Payload], EventType] = {payload: kind for kind, payload in PAYLOAD_TYPES.items()}
+
+DELIVERY: Mapping[EventType, DeliveryClass] = {
+    EventType.TURN_ACCEPTED: DeliveryClass.MUST_DELIVER,
+    EventType.MODEL_SELECTED: DeliveryClass.BOUNDED,
+    EventType.MODEL_LOADING: DeliveryClass.BOUNDED,  # the first of a load; its progress is best effort
+    EventType.MODEL_READY: DeliveryClass.BOUNDED,
+    EventType.TOKEN_DELTA: DeliveryClass.BEST_EFFORT,
+    EventType.TOOL_CALL_STARTED: DeliveryClass.BOUNDED,
+    EventType.TOOL_CALL_RESULT: DeliveryClass.BOUNDED,
+    EventType.TURN_INTERRUPTED: DeliveryClass.MUST_DELIVER,
+    EventType.TURN_FINAL: DeliveryClass.MUST_DELIVER,
+    EventType.COMMIT_FINAL: DeliveryClass.MUST_DELIVER,
 }
 
 

@@ -11,15 +11,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-import attrs
 import trio
 
 from footlights import wire
 from footlights.authority.intents import Intent, check_intent
-from footlights.authority.values import WorldCopy
 from footlights.errors import InvalidEvent, RegistrationError, TooLarge
 from footlights.events import (
+    DELIVERY,
     SCHEMA_V,
+    DeliveryClass,
     EventType,
     ModelLoading,
     ModelReady,
@@ -32,16 +32,16 @@ from footlights.events import (
 )
 
 if TYPE_CHECKING:
+    from footlights.authority.world import World
     from footlights.limits import Limits
     from footlights.turn import Turn
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_THE_RUNTIMES_OWN = frozenset(
-    {EventType.TURN_ACCEPTED, EventType.TURN_INTERRUPTED, EventType.TURN_FINAL, EventType.COMMIT_FINAL}
-)
+_RESERVED = frozenset(kind for kind, delivery in DELIVERY.items() if delivery is DeliveryClass.MUST_DELIVER)
+"""What must be delivered is what the runtime alone may say."""
 
 
-def draft(event_type: EventType | str, payload: Mapping[str, object]) -> StreamEvent:
+def draft_event(event_type: EventType | str, payload: Mapping[str, object]) -> StreamEvent:
     """An event for `emit_event`. The runtime fills the envelope when it emits it; the payload is checked here.
 
     A `token_delta` needs no `offset`. Raises `InvalidEvent`.
@@ -68,10 +68,10 @@ class InteractionContext:
 
     __slots__ = ("_limits", "_turn", "_world")
 
-    def __init__(self, turn: Turn, limits: Limits, world: object) -> None:
+    def __init__(self, turn: Turn, limits: Limits, world: World) -> None:
         self._turn = turn
         self._limits = limits
-        self._world = WorldCopy(world)
+        self._world = world
 
     @property
     def session_id(self) -> str:
@@ -88,10 +88,10 @@ class InteractionContext:
     @property
     def world(self) -> Any:
         """The world as it was committed when the turn began: a copy, so nothing done to it counts."""
-        return self._world.get()
+        return self._world.view()
 
     def emit_event(self, event: StreamEvent) -> None:
-        """Emit an event made by `draft`. What its envelope says is replaced by the truth.
+        """Emit an event made by `draft_event`. What its envelope says is replaced by the truth.
 
         Raises:
             InvalidEvent: it is not yours to emit, or its payload is not lawful.
@@ -99,21 +99,22 @@ class InteractionContext:
             IllegalTransition: the turn is not at a point where this may happen, or has ended.
         """
         event_type = _known(event.event_type)
-        if event_type in _THE_RUNTIMES_OWN:
+        if event_type in _RESERVED:
             raise InvalidEvent(f"event_type: {event_type} is emitted by the runtime alone.")
         payload = self._checked(event_type, event.payload)
-        if isinstance(payload, TokenDelta):
-            self._say(payload)
-        elif isinstance(payload, ModelSelected):
-            self._turn.select_model(payload)
-        elif isinstance(payload, ModelLoading):
-            self._turn.loading_model(payload)
-        elif isinstance(payload, ModelReady):
-            self._turn.model_ready(payload)
-        elif isinstance(payload, ToolCallStarted):
-            self._turn.start_tool(payload)
-        elif isinstance(payload, ToolCallResult):
-            self._turn.end_tool(payload)
+        match payload:
+            case TokenDelta(ext=None):
+                self._turn.say(payload.delta)
+            case TokenDelta():
+                self._turn.say_with_ext(payload)
+            case ToolCallStarted():
+                self._turn.start_tool(payload)
+            case ToolCallResult():
+                self._turn.end_tool(payload)
+            case ModelSelected() | ModelLoading() | ModelReady():
+                self._turn.emit(payload)
+            case _:
+                raise AssertionError(f"{event_type} is the runtime's own")
 
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent; it is judged once, at the end of the turn, if the turn is not interrupted."""
@@ -122,30 +123,24 @@ class InteractionContext:
         self._turn.staged.append(intent)
 
     def is_canceled(self) -> bool:
-        return self._turn.is_stopping
+        return self._turn.is_interrupted
 
     async def await_cancel(self) -> None:
         """Return, normally, when the turn is interrupted. Only the next checkpoint after it is cancelled."""
         try:
-            await self._turn.wait_stopped()
+            await self._turn.interrupted.wait()
         except trio.Cancelled:
-            if not self._turn.is_stopping:
+            if not self._turn.is_interrupted:
                 raise
 
-    def _say(self, payload: TokenDelta) -> None:
-        if payload.ext is None:
-            self._turn.say(payload.delta)
-        else:
-            self._turn.say_with(attrs.evolve(payload, offset=self._turn.replay.text_length))
-
     def _checked(self, event_type: EventType, payload: object) -> Payload:
-        # The payload may have been made by hand, or changed since `draft` saw it.
+        # The payload may have been made by hand, or changed since `draft_event` saw it.
         raw = wire.payload_to_wire(payload) if isinstance(payload, Payload) else _with_offset(event_type, payload)
         checked = wire.payload_from_wire(event_type, raw)
         if checked.dropped_seq_ranges:
             raise InvalidEvent("payload.dropped_seq_ranges: is declared by the runtime alone.")
         if wire.payload_size(checked) > self._limits.max_event_bytes:
-            raise TooLarge("The event is bigger than max_event_bytes.")
+            raise TooLarge(f"The event is bigger than {self._limits.max_event_bytes} bytes (max_event_bytes).")
         return checked
 
 
@@ -167,7 +162,9 @@ class ExtensionManager:
 
     def register(self, name: str, workload: Workload) -> None:
         if not _NAME.fullmatch(name):
-            raise RegistrationError(f"The workload name {name[:64]!r} must be lower-case, 1 to 64 characters.")
+            raise RegistrationError(
+                f"The workload name {name[:64]!r} must be 1 to 64 of a-z, 0-9, _, . and -, a letter first."
+            )
         if name in self._workloads:
             raise RegistrationError(f"A workload named {name} is registered already.")
         self._workloads[name] = workload

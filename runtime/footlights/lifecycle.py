@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class State(StrEnum):
+class TurnState(StrEnum):
     NEW = "new"
     ACCEPTED = "accepted"
     """The input was received; the turn waits for its place."""
@@ -36,6 +36,8 @@ class State(StrEnum):
     INTERRUPTED = "interrupted"
     FINAL = "final"
     COMMITTED = "committed"
+    IN_DOUBT = "in_doubt"
+    """The stage closed before it knew whether the turn was committed. Only a restart can tell."""
 
 
 class Step(StrEnum):
@@ -58,54 +60,56 @@ class Step(StrEnum):
     TURN_INTERRUPTED = "turn_interrupted"
     TURN_FINAL = "turn_final"
     COMMIT_FINAL = "commit_final"
+    LOSE_SIGHT = "lose_sight"
 
 
-TRANSITIONS: Mapping[State, Mapping[Step, State]] = MappingProxyType(
+TRANSITIONS: Mapping[TurnState, Mapping[Step, TurnState]] = MappingProxyType(
     {
-        State.NEW: {Step.TURN_ACCEPTED: State.ACCEPTED},
-        State.ACCEPTED: {
-            Step.RUN: State.RUNNING,
-            Step.STOP: State.STOPPED,
+        TurnState.NEW: {Step.TURN_ACCEPTED: TurnState.ACCEPTED},
+        TurnState.ACCEPTED: {
+            Step.RUN: TurnState.RUNNING,
+            Step.STOP: TurnState.STOPPED,
         },
-        State.RUNNING: {
-            Step.MODEL_SELECTED: State.SELECTED,
-            Step.TOKEN_DELTA: State.PERFORMING,
-            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
-            Step.TURN_FINAL: State.FINAL,
-            Step.STOP: State.STOPPED,
+        TurnState.RUNNING: {
+            Step.MODEL_SELECTED: TurnState.SELECTED,
+            Step.TOKEN_DELTA: TurnState.PERFORMING,
+            Step.TOOL_CALL_STARTED: TurnState.USING_TOOLS,
+            Step.TURN_FINAL: TurnState.FINAL,
+            Step.STOP: TurnState.STOPPED,
         },
-        State.SELECTED: {
-            Step.MODEL_LOADING: State.LOADING,
-            Step.MODEL_READY: State.PERFORMING,
-            Step.STOP: State.STOPPED,
+        TurnState.SELECTED: {
+            Step.MODEL_LOADING: TurnState.LOADING,
+            Step.MODEL_READY: TurnState.PERFORMING,
+            Step.STOP: TurnState.STOPPED,
         },
-        State.LOADING: {
-            Step.MODEL_LOADING: State.LOADING,
-            Step.MODEL_READY: State.PERFORMING,
-            Step.STOP: State.STOPPED,
+        TurnState.LOADING: {
+            Step.MODEL_LOADING: TurnState.LOADING,
+            Step.MODEL_READY: TurnState.PERFORMING,
+            Step.STOP: TurnState.STOPPED,
         },
-        State.PERFORMING: {
-            Step.MODEL_SELECTED: State.SELECTED,
-            Step.TOKEN_DELTA: State.PERFORMING,
-            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
-            Step.TURN_FINAL: State.FINAL,
-            Step.STOP: State.STOPPED,
+        TurnState.PERFORMING: {
+            Step.MODEL_SELECTED: TurnState.SELECTED,
+            Step.TOKEN_DELTA: TurnState.PERFORMING,
+            Step.TOOL_CALL_STARTED: TurnState.USING_TOOLS,
+            Step.TURN_FINAL: TurnState.FINAL,
+            Step.STOP: TurnState.STOPPED,
         },
-        State.USING_TOOLS: {
-            Step.TOKEN_DELTA: State.USING_TOOLS,
-            Step.TOOL_CALL_STARTED: State.USING_TOOLS,
-            Step.TOOL_CALL_RESULT: State.USING_TOOLS,
-            Step.LAST_TOOL_CALL_RESULT: State.PERFORMING,
-            Step.STOP: State.STOPPING,
+        TurnState.USING_TOOLS: {
+            Step.TOKEN_DELTA: TurnState.USING_TOOLS,
+            Step.TOOL_CALL_STARTED: TurnState.USING_TOOLS,
+            Step.TOOL_CALL_RESULT: TurnState.USING_TOOLS,
+            Step.LAST_TOOL_CALL_RESULT: TurnState.PERFORMING,
+            Step.STOP: TurnState.STOPPING,
         },
-        State.STOPPING: {
-            Step.TOOL_CALL_RESULT: State.STOPPING,
-            Step.LAST_TOOL_CALL_RESULT: State.STOPPED,
+        TurnState.STOPPING: {
+            Step.TOOL_CALL_RESULT: TurnState.STOPPING,
+            Step.LAST_TOOL_CALL_RESULT: TurnState.STOPPED,
         },
-        State.STOPPED: {Step.TURN_INTERRUPTED: State.INTERRUPTED},
-        State.INTERRUPTED: {Step.COMMIT_FINAL: State.COMMITTED},
-        State.FINAL: {Step.COMMIT_FINAL: State.COMMITTED},
-        State.COMMITTED: {},
+        TurnState.STOPPED: {Step.TURN_INTERRUPTED: TurnState.INTERRUPTED},
+        TurnState.INTERRUPTED: {Step.COMMIT_FINAL: TurnState.COMMITTED, Step.LOSE_SIGHT: TurnState.IN_DOUBT},
+        TurnState.FINAL: {Step.COMMIT_FINAL: TurnState.COMMITTED, Step.LOSE_SIGHT: TurnState.IN_DOUBT},
+        TurnState.COMMITTED: {},
+        TurnState.IN_DOUBT: {},
     }
 )
 
@@ -120,7 +124,7 @@ class Lifecycle:
     __slots__ = ("_tools_seen", "open_tools", "state")
 
     def __init__(self) -> None:
-        self.state = State.NEW
+        self.state = TurnState.NEW
         self.open_tools: dict[str, str] = {}
         self._tools_seen: set[str] = set()
 
@@ -150,11 +154,11 @@ class Lifecycle:
 
 def diagram() -> str:
     """The table as a Mermaid state diagram, for the docs."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.NEW}"]
+    lines = ["stateDiagram-v2", f"    [*] --> {TurnState.NEW}"]
     for state, steps in TRANSITIONS.items():
-        targets: dict[State, list[Step]] = {}
+        targets: dict[TurnState, list[Step]] = {}
         for step, target in steps.items():
             targets.setdefault(target, []).append(step)
         lines += [f"    {state} --> {target}: {', '.join(names)}" for target, names in targets.items()]
-    lines.append(f"    {State.COMMITTED} --> [*]")
+    lines += [f"    {state} --> [*]" for state, steps in TRANSITIONS.items() if not steps]
     return "\n".join(lines) + "\n"

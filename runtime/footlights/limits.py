@@ -1,4 +1,4 @@
-"""Every limit of a stage, in one frozen value. The first three are the requirements' own names."""
+"""Every limit of a stage, in one frozen value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limits:
     max_turn_text_bytes: int = 500_000
     """A turn that says more is interrupted. Keep it below the queue's bytes: then all of it fits, joined."""
     max_turn_events: int = 1_024
-    """Events other than token deltas that one turn may emit."""
+    """Events other than plain token deltas that one turn may emit."""
     max_event_bytes: int = 65_536
     """One event from a workload or one tool result."""
     max_input_bytes: int = 65_536

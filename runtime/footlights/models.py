@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 
 @frozen
+class ToolOffer:
+    name: str
+    description: str
+
+
+@frozen
 class ToolRequest:
     """A model asks for a tool, through its structured channel and never in its prose."""
 
@@ -35,7 +41,8 @@ class Prompt:
 
     user: str
     exchanges: tuple[ToolExchange, ...] = ()
-    tool_names: tuple[str, ...] = ()
+    tools: tuple[ToolOffer, ...] = ()
+    """What it may ask for; nothing in chat mode."""
 
 
 class Model(Protocol):

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
+from footlights.choices import member
 from footlights.errors import InvalidCommand
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
@@ -33,17 +34,11 @@ class Mode(StrEnum):
 
 
 def _busy_rule(value: str) -> BusyRule:
-    try:
-        return BusyRule(value)
-    except ValueError:
-        raise InvalidCommand(f"busy must be one of {', '.join(BusyRule)}.") from None
+    return member(BusyRule, "busy", value)
 
 
 def _mode(value: str) -> Mode:
-    try:
-        return Mode(value)
-    except ValueError:
-        raise InvalidCommand(f"mode must be one of {', '.join(Mode)}.") from None
+    return member(Mode, "mode", value)
 
 
 @frozen(kw_only=True)

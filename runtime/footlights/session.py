@@ -11,13 +11,13 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights.commits import CommitHandle
 from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
+from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
 from footlights.subscription import Subscription
 from footlights.turn import Turn
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from footlights.events import CommitFinal
-    from footlights.lifecycle import State
+    from footlights.lifecycle import TurnState
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.turn import WallClock
@@ -64,7 +64,7 @@ class SessionState(StrEnum):
 class SessionStatistics:
     session_id: str
     state: SessionState
-    turns_by_state: Mapping[State, int]
+    turns_by_state: Mapping[TurnState, int]
     turns_waiting: int
     max_queued_turns: int
     turns_retained: int
@@ -102,7 +102,7 @@ class InteractionSession:
         self._last_number = first_number - 1
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
-        self._closed: trio.Event | None = None
+        self._closed = Latch()
 
     # -- turns
 
@@ -179,7 +179,7 @@ class InteractionSession:
         if self.state is SessionState.CLOSED:
             raise SessionClosed(f"The session {self.session_id} is closed.")
         if len(self.outboxes) >= self.limits.max_subscribers:
-            raise Busy("The session has max_subscribers subscribers already.")
+            raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
         backlog = self._backlog(subscription.after)
         outbox = subscription.outbox
         for turn, seq in backlog:
@@ -206,11 +206,6 @@ class InteractionSession:
         If the wait is cancelled, the session still closes by itself.
         """
         self.begin_close(InterruptReason.SESSION_CLOSED)
-        await trio.lowlevel.checkpoint_if_cancelled()
-        if self._closed is None:
-            self._closed = trio.Event()
-            if self.state is SessionState.CLOSED:
-                self._closed.set()
         await self._closed.wait()
 
     @enable_ki_protection
@@ -223,9 +218,8 @@ class InteractionSession:
     @enable_ki_protection
     def abandon(self, reason: DetachReason) -> None:
         """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
-        self.state = SessionState.CLOSING
         for turn in self._open.values():
-            turn.leave_unknown()
+            turn.lose_sight()
         self._open.clear()
         for outbox in self.outboxes:
             outbox.detach(reason)
@@ -278,7 +272,7 @@ class InteractionSession:
         if not said.strip():
             raise InvalidCommand("The input is empty.")
         if _utf8_size(said) > self.limits.max_input_bytes:
-            raise TooLarge("The input is longer than max_input_bytes.")
+            raise TooLarge(f"The input is longer than {self.limits.max_input_bytes} bytes (max_input_bytes).")
 
     def _check_places(self, busy: BusyRule) -> None:
         limits = self.limits
@@ -289,9 +283,9 @@ class InteractionSession:
         if busy is BusyRule.REJECT:
             raise Busy("A turn is open, and the busy rule is reject.")
         if busy is BusyRule.QUEUE and self._waiting_turns() >= limits.max_queued_turns:
-            raise Busy("max_queued_turns turns are waiting already.")
+            raise Busy(f"{limits.max_queued_turns} turns are waiting already (max_queued_turns).")
         if busy is BusyRule.CONCURRENT and self._running_turns() >= limits.max_concurrent_turns:
-            raise Busy("max_concurrent_turns turns are running already.")
+            raise Busy(f"{limits.max_concurrent_turns} turns are running already (max_concurrent_turns).")
 
     def _waiting_turns(self) -> int:
         return sum(turn.is_waiting for turn in self._open.values())
@@ -334,8 +328,7 @@ class InteractionSession:
                 self.let_go(outbox)
                 subscription.end()
             self._stage.session_closed(self)
-            if self._closed is not None:
-                self._closed.set()
+            self._closed.set()
 
 
 def _is_seq(value: object) -> bool:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import frozen
@@ -31,9 +31,10 @@ from footlights.session import InteractionSession
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
+    from footlights.authority.world import World
     from footlights.cast import Cast
     from footlights.events import CommitFinal
-    from footlights.lifecycle import State
+    from footlights.lifecycle import TurnState
     from footlights.params import SessionParams, TurnParams
     from footlights.turn import Turn, WallClock
 
@@ -46,7 +47,7 @@ class StageStatistics:
     max_sessions: int
     open_turns: int
     max_open_turns: int
-    turns_by_state: Mapping[State, int]
+    turns_by_state: Mapping[TurnState, int]
     turns_running: int
     commits_waiting: int
     tools_running: int
@@ -96,7 +97,7 @@ class Stage:
         """
         self._check_open()
         if len(self._sessions) >= self.limits.max_sessions:
-            raise Busy("The stage has max_sessions sessions already.")
+            raise Busy(f"The stage has {self.limits.max_sessions} sessions already (max_sessions).")
         name = None if params is None else params.session_id
         if name in self._sessions:
             raise InvalidCommand(f"A session named {name} is open.")
@@ -118,13 +119,14 @@ class Stage:
             raise UnknownSession(f"There is no open session {session_id[:128]!r}.") from None
 
     @property
-    def world(self) -> object:
+    def world(self) -> Any:
+        """What is true: a copy of the world as it was committed last."""
         return self._committer.world.view()
 
     def statistics(self) -> StageStatistics:
         sessions = [session.statistics() for session in self._sessions.values()]
         subscribers = [outbox for session in sessions for outbox in session.subscribers]
-        by_state: Counter[State] = Counter()
+        by_state: Counter[TurnState] = Counter()
         for session in sessions:
             by_state.update(session.turns_by_state)
         return StageStatistics(
@@ -148,11 +150,13 @@ class Stage:
     def check_turn(self, params: TurnParams) -> None:
         self._check_open()
         if self._open_turns >= self.limits.max_open_turns:
-            raise Busy("The stage has max_open_turns turns that are not committed yet.")
+            raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not committed yet (max_open_turns).")
         if params.workload is not None and self.cast.workloads.get(params.workload) is None:
-            raise InvalidCommand(f"There is no workload {params.workload[:64]!r}.")
+            known = ", ".join(self.cast.workloads.names) or "none"
+            raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
         if params.model is not None and params.model not in self.cast.models:
-            raise InvalidCommand(f"There is no model {params.model[:64]!r}.")
+            known = ", ".join(self.cast.models) or "none"
+            raise InvalidCommand(f"There is no model {params.model[:64]!r}; registered: {known}.")
 
     def turn_begun(self, number: int) -> None:
         self._open_turns += 1
@@ -177,8 +181,8 @@ class Stage:
 
     def turn_settled(self, turn: Turn) -> None:
         self._open_turns -= 1
-        if turn.interrupted is not None:
-            self._settled[turn.interrupted[0]] += 1
+        if turn.interruption is not None:
+            self._settled[turn.interruption.reason] += 1
         elif turn.commit is not None:
             self._settled[turn.commit.commit_outcome] += 1
 
@@ -197,13 +201,17 @@ class Stage:
     # -- for actors
 
     @property
+    def committed_world(self) -> World:
+        return self._committer.world
+
+    @property
     def running_turns(self) -> int:
         return self._running_turns
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         assert self._tools is not None
         if self._running_tools >= self.limits.max_running_tools:
-            raise Busy("max_running_tools tools are running already.")
+            raise Busy(f"{self.limits.max_running_tools} tools are running already (max_running_tools).")
         self._running_tools += 1
         self._tools.start_soon(self._run_tool, run, name=name)
 
@@ -219,7 +227,7 @@ class Stage:
         self._running_turns += 1
         try:
             with turn.scope:
-                if not turn.is_stopping:
+                if not turn.is_interrupted:
                     await self.cast.perform(turn, self)
                     self._finish(turn)
         except* Exception as errors:  # noqa: BLE001 - see above
@@ -237,7 +245,7 @@ class Stage:
             turn.stop(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
 
     def _fail(self, turn: Turn, errors: ExceptionGroup[Exception]) -> None:
-        if turn.is_stopping:
+        if turn.is_interrupted:
             # An interruption overtakes what an actor was about to emit; the table refuses that, rightly.
             left = errors.split(IllegalTransition)[1]
         else:
@@ -278,6 +286,7 @@ class Stage:
                     committing.cancel_scope.deadline = trio.current_time() + self.limits.shutdown_deadline
         finally:
             for session in list(self._sessions.values()):
+                session.begin_close(InterruptReason.SHUTDOWN)
                 session.abandon(DetachReason.COMMIT_UNKNOWN)
             self._closed.set()
 

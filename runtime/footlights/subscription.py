@@ -10,6 +10,7 @@ can come back with `session.subscribe(after=stream.cursor)`.
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -37,24 +38,31 @@ class SubscriptionHost(Protocol):
     def let_go(self, outbox: Outbox) -> None: ...
 
 
+class _Phase(Enum):
+    NEW = auto()
+    ATTACHED = auto()
+    ENDED = auto()
+
+
 class Subscription:
-    __slots__ = ("_cursor", "_ended", "_entered", "_reader", "after", "host", "outbox")
+    """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
+
+    __slots__ = ("_cursor", "_phase", "_reader", "after", "host", "outbox")
 
     def __init__(self, host: SubscriptionHost, after: Mapping[str, int] | None) -> None:
         self.host = host
         self._reader: trio.lowlevel.Task | None = None
-        self._ended = False
+        self._phase = _Phase.NEW
         self._cursor: dict[str, int] = {} if after is None else dict(after)
-        self._entered = False
         self.after = after
         self.outbox = Outbox(host.limits, self._wake, host.let_go)
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
-        if self._entered:
+        if self._phase is not _Phase.NEW:
             raise InvalidCommand("A subscription is entered once; subscribe again.")
         self.host.attach(self)
-        self._entered = True
+        self._phase = _Phase.ATTACHED
         return self
 
     async def __aexit__(
@@ -117,14 +125,14 @@ class Subscription:
     @property
     def is_exhausted(self) -> bool:
         """Whether the session is closed and everything was taken."""
-        return self._ended and self.outbox.detached is None and self.outbox.is_empty
+        return self._phase is _Phase.ENDED and self.outbox.detached is None and self.outbox.is_empty
 
     def statistics(self) -> OutboxStatistics:
         return self.outbox.statistics()
 
     def end(self) -> None:
         """There will be no more events: the session is closed, or nobody listens."""
-        self._ended = True
+        self._phase = _Phase.ENDED
         self._wake()
 
     # -- inside
@@ -143,9 +151,11 @@ class Subscription:
         if self.outbox.detached is not None:
             await trio.lowlevel.checkpoint()
             raise Detached(self.outbox.detached)
-        if self._ended:
+        if self._phase is _Phase.ENDED:
             await trio.lowlevel.checkpoint()
             return False
+        if self._phase is _Phase.NEW:
+            raise InvalidCommand("Enter the subscription first: async with session.subscribe() as stream.")
         if self._reader is not None:
             raise trio.BusyResourceError("Another task is reading this subscription.")
         self._reader = trio.lowlevel.current_task()

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attrs import frozen
 
 from footlights.authority.intents import Intent, check_intent
-from footlights.authority.values import WorldCopy
 from footlights.errors import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from footlights.authority.world import World
     from footlights.events import JsonValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -45,33 +45,41 @@ class ToolReturn:
 class ToolContext:
     """What a running tool may know and do."""
 
-    __slots__ = ("_reserve_intent", "_world", "session_id", "side_effects_begun", "staged", "tool_call_id", "turn_id")
+    __slots__ = ("_reserve_intent", "_side_effects", "_staged", "_world", "session_id", "tool_call_id", "turn_id")
 
     def __init__(
-        self, session_id: str, turn_id: str, tool_call_id: str, world: object, reserve_intent: Callable[[], None]
+        self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[], None]
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
         self.tool_call_id = tool_call_id
-        self.staged: list[Intent] = []
-        self.side_effects_begun = False
-        self._world = WorldCopy(world)
+        self._staged: list[Intent] = []
+        self._side_effects = False
+        self._world = world
         self._reserve_intent = reserve_intent
 
     @property
     def world(self) -> Any:
         """The world as it was committed when the tool was called: a copy, so nothing done to it counts."""
-        return self._world.get()
+        return self._world.view()
 
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well."""
         check_intent(intent)
         self._reserve_intent()
-        self.staged.append(intent)
+        self._staged.append(intent)
 
     def begin_side_effects(self) -> None:
         """Say that from now on the outside may have changed."""
-        self.side_effects_begun = True
+        self._side_effects = True
+
+    @property
+    def staged(self) -> tuple[Intent, ...]:
+        return tuple(self._staged)
+
+    @property
+    def side_effects_begun(self) -> bool:
+        return self._side_effects
 
 
 ToolFunction: TypeAlias = "Callable[[Mapping[str, JsonValue], ToolContext], Awaitable[ToolReturn | JsonValue]]"
@@ -86,7 +94,8 @@ class Tool:
     side_effects: SideEffects | None = None
     """What it declares; undeclared counts as immediate."""
     idempotency_key: Callable[[Mapping[str, JsonValue]], str] | None = None
-    """Calls with the same key run once, ever. Without it each call has a key of its own."""
+    """Calls with the same key run once, for as long as the ledger remembers the key. Without it each call has a
+    key of its own. The ledger keeps it: make it of ids, never of what somebody said."""
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -14,11 +14,14 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Protocol
 
 import trio
+from attrs import evolve, frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights import wire
 from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
 from footlights.events import (
+    DELIVERY,
+    EVENT_TYPES,
     SCHEMA_V,
     CommitFinal,
     DeliveryClass,
@@ -38,7 +41,8 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.lane import Entry
-from footlights.lifecycle import Lifecycle, State, Step
+from footlights.latch import Latch
+from footlights.lifecycle import Lifecycle, Step, TurnState
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
@@ -53,9 +57,16 @@ ENVELOPE_BYTES = 200
 """What an event costs in a queue besides its payload."""
 
 _SAY = Step.TOKEN_DELTA  # once: looking up an enum member costs as much as taking the step
-_BEST_EFFORT = DeliveryClass.BEST_EFFORT
-_BOUNDED = DeliveryClass.BOUNDED
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
+_ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
+
+
+@frozen
+class Interruption:
+    """Why a turn ends early. `detail` is a stable code or the name of an exception, never its text."""
+
+    reason: InterruptReason
+    detail: str | None = None
 
 
 class WallClock(Protocol):
@@ -82,21 +93,20 @@ class Turn:
         "_host",
         "_if_canceled",
         "_intents_left",
-        "_settled",
-        "_stopped",
         "_text_bytes_left",
         "commit",
-        "commit_unknown",
         "context",
         "heard_seq",
         "input",
         "interrupted",
+        "interruption",
         "last_activity",
         "lifecycle",
         "params",
         "replay",
         "scope",
         "session_id",
+        "settled",
         "staged",
         "turn_id",
     )
@@ -112,55 +122,46 @@ class Turn:
         self.staged: list[Intent] = []
         self.last_activity = 0.0
         self.heard_seq = -1
-        self.interrupted: tuple[InterruptReason, str | None] | None = None
+        self.interruption: Interruption | None = None
         self.commit: CommitFinal | None = None
-        self.commit_unknown = False
+        self.interrupted = Latch()
+        self.settled = Latch()
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
         self._text_bytes_left = host.limits.max_turn_text_bytes
         self._intents_left = host.limits.max_intents_per_turn
         self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
-        self._stopped: trio.Event | None = None
-        self._settled: trio.Event | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> TurnState:
         return self.lifecycle.state
 
     @property
     def is_waiting(self) -> bool:
-        return self.lifecycle.state is State.ACCEPTED
+        return self.lifecycle.state is TurnState.ACCEPTED
 
     @property
-    def is_stopping(self) -> bool:
-        return self.interrupted is not None
+    def is_interrupted(self) -> bool:
+        """Decided, even if a tool must still report before everybody is told."""
+        return self.interruption is not None
 
     @property
     def has_ended(self) -> bool:
-        return self.lifecycle.state in (State.INTERRUPTED, State.FINAL, State.COMMITTED)
+        return self.lifecycle.state in _ENDED
 
     # -- what the actors say
 
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
-        self._step(Step.TURN_ACCEPTED, EventType.TURN_ACCEPTED, TurnAccepted(turns_ahead), _MUST_DELIVER)
+        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead))
 
     def run(self) -> None:
         """It has its place: from now on its actors may speak."""
         self.lifecycle.advance(Step.RUN)
 
     @enable_ki_protection
-    def select_model(self, payload: ModelSelected) -> None:
-        self._step(Step.MODEL_SELECTED, EventType.MODEL_SELECTED, payload, _BOUNDED)
-
-    @enable_ki_protection
-    def loading_model(self, payload: ModelLoading) -> None:
-        delivery = _BEST_EFFORT if self.state is State.LOADING else _BOUNDED
-        self._step(Step.MODEL_LOADING, EventType.MODEL_LOADING, payload, delivery)
-
-    @enable_ki_protection
-    def model_ready(self, payload: ModelReady) -> None:
-        self._step(Step.MODEL_READY, EventType.MODEL_READY, payload, _BOUNDED)
+    def emit(self, payload: ModelSelected | ModelLoading | ModelReady) -> None:
+        self._step(Step(EVENT_TYPES[type(payload)]), payload)
 
     @enable_ki_protection
     def say(self, delta: str) -> None:
@@ -169,7 +170,7 @@ class Turn:
             return
         size = len(delta) if delta.isascii() else utf8_size(delta)
         if size > self._text_bytes_left:
-            raise TooLarge("The turn said more than max_turn_text_bytes.")
+            raise self._too_much()
         host = self._host
         now = trio.current_time()
         mono_ts_ms = int(now * 1000)
@@ -187,7 +188,7 @@ class Turn:
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
         """Open a tool call. `if_canceled` says what to report of it when nobody waits for it any more."""
         self._check_room()
-        draft = self._draft(EventType.TOOL_CALL_STARTED, payload, _BOUNDED)
+        draft = self._draft(payload)
         self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
         if if_canceled is not None:
             self._if_canceled[payload.tool_call_id] = if_canceled
@@ -195,29 +196,29 @@ class Turn:
 
     @enable_ki_protection
     def end_tool(self, payload: ToolCallResult) -> None:
-        draft = self._draft(EventType.TOOL_CALL_RESULT, payload, _BOUNDED)
+        draft = self._draft(payload)
         self.lifecycle.end_tool(payload.tool_call_id, payload.tool_name)
         self._if_canceled.pop(payload.tool_call_id, None)
         self._publish(draft)
-        if self.state is State.STOPPED:
-            assert self.interrupted is not None
-            self._interrupt(self._draft_terminal(*self.interrupted))
+        if self.state is TurnState.STOPPED:
+            assert self.interruption is not None
+            self._interrupt(self._draft_terminal(self.interruption))
 
     @enable_ki_protection
-    def say_with(self, payload: TokenDelta) -> None:
+    def say_with_ext(self, payload: TokenDelta) -> None:
         """A delta that carries an extension's data: kept as it is, never joined."""
         size = utf8_size(payload.delta)
         if size > self._text_bytes_left:
-            raise TooLarge("The turn said more than max_turn_text_bytes.")
-        self._step(Step.TOKEN_DELTA, EventType.TOKEN_DELTA, payload, _BEST_EFFORT)
+            raise self._too_much()
+        self._step(Step.TOKEN_DELTA, evolve(payload, offset=self.replay.text_length))
         self._text_bytes_left -= size
 
     def reserve_intent(self) -> None:
         """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
-        if self.is_stopping or self.has_ended:
+        if self.is_interrupted or self.has_ended:
             raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
         if not self._intents_left:
-            raise Busy("The turn staged max_intents_per_turn intents already.")
+            raise Busy(f"The turn staged {self._host.limits.max_intents_per_turn} intents (max_intents_per_turn).")
         self._intents_left -= 1
 
     # -- how it ends
@@ -227,17 +228,17 @@ class Turn:
         """Interrupt the turn, unless it is ending already. The terminal is out at once if no tool is open."""
         if not self.lifecycle.may(Step.STOP):
             return False
-        terminal = self._draft_terminal(reason, detail)
+        interruption = Interruption(reason, detail)
+        terminal = self._draft_terminal(interruption)
         self.lifecycle.advance(Step.STOP)
-        self.interrupted = (reason, detail)
+        self.interruption = interruption
         self.staged.clear()
-        if self.state is State.STOPPED:
+        if self.state is TurnState.STOPPED:
             self._interrupt(terminal)
         else:
             self._host.turn_stopping(self)
         self.scope.cancel(reason=reason)
-        if self._stopped is not None:
-            self._stopped.set()
+        self.interrupted.set()
         return True
 
     @enable_ki_protection
@@ -246,7 +247,7 @@ class Turn:
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
         text = self.replay.text
-        self._step(Step.TURN_FINAL, EventType.TURN_FINAL, TurnFinal(text), _MUST_DELIVER)
+        self._step(Step.TURN_FINAL, TurnFinal(text))
         self.replay.seal(text)
         self._host.turn_ended(self)
         return True
@@ -265,46 +266,26 @@ class Turn:
     @enable_ki_protection
     def settle(self, commit: CommitFinal) -> None:
         """What the authority decided: the last event of the turn."""
-        self._step(Step.COMMIT_FINAL, EventType.COMMIT_FINAL, commit, _MUST_DELIVER)
+        self._step(Step.COMMIT_FINAL, commit)
         self.commit = commit
-        self._set_settled()
+        self.context = None
+        self.settled.set()
         self._host.turn_settled(self)
 
     @enable_ki_protection
-    def leave_unknown(self) -> None:
-        """The stage closes without knowing what became of the commit. Only a restart can tell."""
-        self.commit_unknown = True
-        self._set_settled()
-
-    # -- what others ask
+    def lose_sight(self) -> None:
+        """The stage closes without knowing what became of the commit."""
+        self.lifecycle.advance(Step.LOSE_SIGHT)
+        self.settled.set()
 
     def hear(self, seq: int) -> None:
         self.heard_seq = max(self.heard_seq, seq)
 
-    async def wait_stopped(self) -> None:
-        if self._stopped is None:
-            self._stopped = trio.Event()
-            if self.is_stopping:
-                self._stopped.set()
-        await self._stopped.wait()
-
-    async def wait_settled(self) -> None:
-        if self._settled is None:
-            self._settled = trio.Event()
-            if self.commit is not None or self.commit_unknown:
-                self._settled.set()
-        await self._settled.wait()
-
     # -- inside
 
-    def _set_settled(self) -> None:
-        self.context = None
-        if self._settled is not None:
-            self._settled.set()
-
-    def _draft_terminal(self, reason: InterruptReason, detail: str | None) -> Entry:
+    def _draft_terminal(self, interruption: Interruption) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
-        return self._draft(EventType.TURN_INTERRUPTED, TurnInterrupted(reason, detail, heard), _MUST_DELIVER)
+        return self._draft(TurnInterrupted(interruption.reason, interruption.detail, heard))
 
     def _interrupt(self, terminal: Entry) -> None:
         self.lifecycle.advance(Step.TURN_INTERRUPTED)
@@ -312,19 +293,24 @@ class Turn:
         self.replay.seal(self.replay.text)
         self._host.turn_ended(self)
 
-    def _step(self, step: Step, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> None:
-        if delivery is not _MUST_DELIVER:
+    def _step(self, step: Step, payload: Payload) -> None:
+        draft = self._draft(payload)
+        if draft.delivery is not _MUST_DELIVER:
             self._check_room()
-        draft = self._draft(event_type, payload, delivery)
         self.lifecycle.advance(step)
         self._publish(draft)
 
     def _check_room(self) -> None:
-        if self.replay.kept_events >= self._host.limits.max_turn_events:
-            raise TooLarge("The turn emitted more than max_turn_events events besides its text.")
+        limit = self._host.limits.max_turn_events
+        if self.replay.kept_events >= limit:
+            raise TooLarge(f"The turn emitted {limit} events besides its text (max_turn_events).")
 
-    def _draft(self, event_type: EventType, payload: Payload, delivery: DeliveryClass) -> Entry:
+    def _draft(self, payload: Payload) -> Entry:
         """Everything that could fail, before the lifecycle moves: after that, nothing may."""
+        event_type = EVENT_TYPES[type(payload)]
+        delivery = DELIVERY[event_type]
+        if event_type is EventType.MODEL_LOADING and self.state is TurnState.LOADING:
+            delivery = DeliveryClass.BEST_EFFORT
         event = StreamEvent(
             SCHEMA_V,
             self.session_id,
@@ -343,6 +329,9 @@ class Turn:
         self.replay.append(entry.event)
         for outbox in self._host.outboxes:
             outbox.put(entry, self.replay, now)
+
+    def _too_much(self) -> TooLarge:
+        return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
 
 
 def utf8_size(text: str) -> int:

@@ -187,7 +187,10 @@ async def test_a_model_is_told_what_was_said_and_which_tools_there_are() -> None
 
     await played(ScriptedModel(script))
     await played(ScriptedModel(script), TurnParams(mode=Mode.CHAT))
-    assert [(prompt.user, prompt.tool_names) for prompt in prompts] == [(SECRET, ("bell",)), (SECRET, ())]
+    assert [(prompt.user, tuple(tool.name for tool in prompt.tools)) for prompt in prompts] == [
+        (SECRET, ("bell",)),
+        (SECRET, ()),
+    ]
 
 
 async def test_in_chat_no_tool_runs_and_the_model_is_told_so() -> None:

@@ -27,7 +27,7 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights.testing.faults import failing_model, raising_tool
@@ -120,7 +120,7 @@ async def test_a_turn_that_dies_takes_no_neighbour_with_it(quiet_clock: MockCloc
 
 async def test_a_workload_runs_in_the_place_of_the_model(quiet_clock: MockClock) -> None:
     async def run(context: InteractionContext) -> None:
-        context.emit_event(draft("token_delta", {"delta": f"You said: {context.input}"}))
+        context.emit_event(draft_event("token_delta", {"delta": f"You said: {context.input}"}))
         await trio.sleep(1)
 
     events = await worked(run)
@@ -146,7 +146,7 @@ async def test_a_workload_that_raises_ends_its_turn_and_is_quoted_nowhere(caplog
 
 async def test_a_tool_that_a_workload_leaves_open_is_reported_before_the_turn_ends() -> None:
     async def run(context: InteractionContext) -> None:
-        context.emit_event(draft("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
+        context.emit_event(draft_event("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
         await trio.lowlevel.checkpoint()
 
     events = await worked(run)
@@ -158,7 +158,7 @@ async def test_a_tool_that_a_workload_leaves_open_is_reported_before_the_turn_en
 
 async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
     async def run(context: InteractionContext) -> None:
-        context.emit_event(draft("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
+        context.emit_event(draft_event("tool_call_started", {"tool_call_id": "mine", "tool_name": "hammer"}))
         await trio.lowlevel.checkpoint()
         raise LookupError
 
@@ -170,9 +170,9 @@ async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
 @pytest.mark.parametrize("loading", [False, True])
 async def test_a_workload_that_never_readies_the_model_it_selected_has_failed(loading: bool) -> None:
     async def run(context: InteractionContext) -> None:
-        context.emit_event(draft("model_selected", {"model_id": "mine", "reason": "because"}))
+        context.emit_event(draft_event("model_selected", {"model_id": "mine", "reason": "because"}))
         if loading:
-            context.emit_event(draft("model_loading", {"model_id": "mine", "cold_start": True}))
+            context.emit_event(draft_event("model_loading", {"model_id": "mine", "cold_start": True}))
         await trio.lowlevel.checkpoint()
 
     events = await worked(run)
@@ -199,7 +199,7 @@ async def test_a_forged_event_reaches_nobody() -> None:
     async def run(context: InteractionContext) -> None:
         await trio.lowlevel.checkpoint()
         with pytest.raises(InvalidEvent):
-            context.emit_event(draft("turn_final", {"text": "The end.", "authoritative": False}))
+            context.emit_event(draft_event("turn_final", {"text": "The end.", "authoritative": False}))
 
     events = await worked(run)
     assert the(TurnFinal, events).text == ""

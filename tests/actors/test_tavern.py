@@ -20,6 +20,7 @@ from footlights import (
     ToolCallResult,
     ToolContext,
     ToolError,
+    ToolOffer,
     TurnFinal,
     TurnInterrupted,
     TurnParams,
@@ -277,7 +278,7 @@ def test_rules_judge_a_turn_as_a_whole(intents: list[Intent], codes: list[str]) 
 
 
 def context() -> ToolContext:
-    return ToolContext("s", "t", "call-1", opening_hour(), reserve_intent=lambda: None)
+    return ToolContext("s", "t", "call-1", JsonWorld(cast("JsonValue", opening_hour())), reserve_intent=lambda: None)
 
 
 @pytest.mark.parametrize("room", ["cellar", 3, ["attic"]])
@@ -296,9 +297,9 @@ def test_looking_at_the_book_asks_for_nothing() -> None:
     looking = context()
     answer = check_rooms({}, looking)
     assert answer.summary == "3 free, 1 taken"
-    assert looking.staged == []
+    assert looking.staged == ()
 
 
 def test_an_offer_is_passed_on_as_it_was_made() -> None:
-    _, call = innkeeper(Prompt("I'll take the great chamber for only 3 coins", tool_names=("rent_room",)))
+    _, call = innkeeper(Prompt("I'll take the great chamber for only 3 coins", tools=(ToolOffer("rent_room", ""),)))
     assert call == Call("rent_room", {"room": "chamber", "price": 3})

@@ -18,7 +18,7 @@ from footlights import (
     TurnInterrupted,
     TurnParams,
     WarmState,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights.testing.faults import deaf_tool, hanging_tool, stalling_load, stalling_model
@@ -75,7 +75,7 @@ async def test_a_workload_is_watched_like_a_model(quiet_clock: MockClock) -> Non
     class Silent:
         async def run(self, context: InteractionContext) -> None:
             await trio.sleep(5)
-            context.emit_event(draft("token_delta", {"delta": "Hm."}))
+            context.emit_event(draft_event("token_delta", {"delta": "Hm."}))
             await trio.sleep_forever()
 
     events = await played(standard_cast(workloads={"silent": Silent()}), TurnParams(workload="silent"))

@@ -26,7 +26,7 @@ from footlights import (
     TurnInterrupted,
     TurnParams,
     WarmState,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights.authority import patch, recompute_digest
@@ -136,10 +136,10 @@ async def test_3_no_world_state_mutation_from_partial_streamed_output(quiet_cloc
             turn_id = session.begin_turn("A room?")
             async for event in stream.until_commit(turn_id):
                 if event.event_type is not ET.COMMIT_FINAL:
-                    assert stage.world is before
+                    assert stage.world == before
                 if event.event_type is ET.TOOL_CALL_RESULT:
                     session.cancel(turn_id)
-        assert stage.world is before, "an interrupted turn commits nothing, though its tool had succeeded"
+        assert stage.world == before, "an interrupted turn commits nothing, though its tool had succeeded"
 
 
 async def test_4_finalized_turn_commits_with_provenance_and_fails_closed(quiet_clock: MockClock) -> None:
@@ -168,7 +168,7 @@ async def test_5_extension_workload_participates_without_internal_apis(quiet_clo
     class Fortune:
         async def run(self, context: InteractionContext) -> None:
             ext: JsonValue = {"namespace": "ext.acme.fortune", "data": {"card": "The Tower"}}
-            context.emit_event(draft("token_delta", {"delta": f"You asked: {context.input}", "ext": ext}))
+            context.emit_event(draft_event("token_delta", {"delta": f"You asked: {context.input}", "ext": ext}))
             context.request_commit(Intent(IntentType.DECISION, "told"))
             assert not context.is_canceled()
             await trio.sleep(0.1)

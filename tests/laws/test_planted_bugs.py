@@ -35,14 +35,14 @@ from footlights import (
     TurnFinal,
     TurnParams,
     WarmState,
-    draft,
+    draft_event,
     laws,
     open_stage,
 )
 from footlights import lane as lane_module
 from footlights import turn as turn_module
 from footlights.lane import Entry, Lane
-from footlights.lifecycle import Lifecycle
+from footlights.lifecycle import Lifecycle, Step
 from footlights.outbox import Outbox
 from footlights.replay import Replay
 from footlights.turn import Turn
@@ -69,7 +69,7 @@ def script(prompt: Prompt) -> list[Line]:
 class Marked:
     async def run(self, context: InteractionContext) -> None:
         ext: JsonValue = {"namespace": "ext.acme.moods", "data": {"mood": "merry"}}
-        context.emit_event(draft("token_delta", {"delta": "Hm.", "ext": ext}))
+        context.emit_event(draft_event("token_delta", {"delta": "Hm.", "ext": ext}))
 
 
 async def talk(stage: Stage) -> None:
@@ -388,7 +388,7 @@ def test_a_lifecycle_that_lets_everything_through_is_caught(
 
     class Forging:
         async def run(self, context: InteractionContext) -> None:
-            context._turn._step(None, EventType.TURN_FINAL, turn, DeliveryClass.MUST_DELIVER)  # type: ignore[arg-type]
+            context._turn._step(Step.TURN_FINAL, turn)
             context._turn.say("More.")
 
     async def forge() -> None:

@@ -35,7 +35,7 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights.authority import patch
@@ -70,7 +70,7 @@ async def play(
 
 
 def handmade(event_type: EventType | str, payload: object) -> StreamEvent:
-    """What a workload may build without asking `draft`."""
+    """What a workload may build without asking `draft_event`."""
     return StreamEvent("9.9", "stolen", "forged", 77, -1, event_type, payload)  # type: ignore[arg-type]  # so it may
 
 
@@ -108,19 +108,19 @@ BEGIN_AND_END = [EventType.TURN_ACCEPTED, EventType.TURN_FINAL, EventType.COMMIT
 )
 def test_a_draft_of_what_is_not_lawful_is_refused(event_type: str, payload: dict[str, object], where: str) -> None:
     with pytest.raises(InvalidEvent, match=rf"^{where}"):
-        draft(event_type, payload)
+        draft_event(event_type, payload)
 
 
 def test_a_draft_may_carry_the_extensions_own_data() -> None:
     data = {"mood": ["glad", None, 1.5]}
-    event = draft("token_delta", {"delta": "!", "ext": {"namespace": "ext.acme.mood", "data": data}})
+    event = draft_event("token_delta", {"delta": "!", "ext": {"namespace": "ext.acme.mood", "data": data}})
     data["mood"].clear()
     assert event.payload == TokenDelta("!", 0, ext=Ext("ext.acme.mood", {"mood": ["glad", None, 1.5]}))
 
 
 def test_a_draft_of_what_is_no_object_is_refused() -> None:
     with pytest.raises(InvalidEvent):
-        draft("token_delta", "hello")  # type: ignore[arg-type]  # what an untyped workload may do
+        draft_event("token_delta", "hello")  # type: ignore[arg-type]  # what an untyped workload may do
 
 
 # -- emitting
@@ -143,11 +143,11 @@ async def test_the_envelope_is_the_runtimes_whatever_the_workload_writes_there()
 
 async def test_a_workload_may_report_models_and_tools_of_its_own() -> None:
     async def run(context: InteractionContext) -> None:
-        context.emit_event(draft("model_selected", {"model_id": "m", "reason": "mine"}))
-        context.emit_event(draft("model_loading", {"model_id": "m", "cold_start": True}))
-        context.emit_event(draft("model_ready", {"model_id": "m", "warm_state": "cold", "load_ms": 3}))
-        context.emit_event(draft("tool_call_started", {"tool_call_id": "c1", "tool_name": "sweep"}))
-        context.emit_event(draft("tool_call_result", RESULT))
+        context.emit_event(draft_event("model_selected", {"model_id": "m", "reason": "mine"}))
+        context.emit_event(draft_event("model_loading", {"model_id": "m", "cold_start": True}))
+        context.emit_event(draft_event("model_ready", {"model_id": "m", "warm_state": "cold", "load_ms": 3}))
+        context.emit_event(draft_event("tool_call_started", {"tool_call_id": "c1", "tool_name": "sweep"}))
+        context.emit_event(draft_event("tool_call_result", RESULT))
 
     assert types_of(await play(run)) == [
         EventType.TURN_ACCEPTED,
@@ -206,9 +206,9 @@ async def test_what_is_too_large_raises_and_never_reaches_the_stream() -> None:
     async def run(context: InteractionContext) -> None:
         big = {"namespace": "ext.acme.mood", "data": "x" * 200}
         with pytest.raises(TooLarge):
-            context.emit_event(draft("token_delta", {"delta": "a", "ext": big}))
+            context.emit_event(draft_event("token_delta", {"delta": "a", "ext": big}))
         with pytest.raises(TooLarge):
-            context.emit_event(draft("token_delta", {"delta": "x" * 101}))
+            context.emit_event(draft_event("token_delta", {"delta": "x" * 101}))
 
     assert types_of(await play(run, limits=Limits(max_event_bytes=200, max_turn_text_bytes=100))) == BEGIN_AND_END
 
@@ -226,7 +226,7 @@ async def test_what_comes_out_of_turn_raises_and_never_reaches_the_stream(
 ) -> None:
     async def run(context: InteractionContext) -> None:
         with pytest.raises(IllegalTransition):
-            context.emit_event(draft(event_type, payload))
+            context.emit_event(draft_event(event_type, payload))
 
     assert types_of(await play(run)) == BEGIN_AND_END
 
@@ -240,17 +240,17 @@ async def test_nothing_more_can_be_said_when_the_turn_is_over() -> None:
 
     await play(run)
     with pytest.raises(IllegalTransition):
-        kept[0].emit_event(draft("token_delta", {"delta": "And another thing!"}))
+        kept[0].emit_event(draft_event("token_delta", {"delta": "And another thing!"}))
     with pytest.raises(IllegalTransition):
         kept[0].request_commit(Intent(IntentType.DECISION, "room-3"))
 
 
 async def test_a_workload_that_leaves_something_open_is_interrupted(quiet_clock: trio.testing.MockClock) -> None:
     async def tool(context: InteractionContext) -> None:
-        context.emit_event(draft("tool_call_started", {"tool_call_id": "c1", "tool_name": "sweep"}))
+        context.emit_event(draft_event("tool_call_started", {"tool_call_id": "c1", "tool_name": "sweep"}))
 
     async def model(context: InteractionContext) -> None:
-        context.emit_event(draft("model_selected", {"model_id": "m", "reason": "mine"}))
+        context.emit_event(draft_event("model_selected", {"model_id": "m", "reason": "mine"}))
 
     for run, detail in ((tool, "tool_left_open"), (model, "model_not_ready")):
         events = await play(run)
@@ -382,7 +382,7 @@ async def test_a_workload_that_goes_on_after_a_cancel_is_refused_quietly(
 ) -> None:
     async def run(context: InteractionContext) -> None:
         await context.await_cancel()
-        context.emit_event(draft("token_delta", {"delta": "As I was saying"}))
+        context.emit_event(draft_event("token_delta", {"delta": "As I was saying"}))
 
     events = await play(run, cancel_after=1.0)
     assert types_of(events) == [EventType.TURN_ACCEPTED, EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
@@ -405,7 +405,7 @@ async def test_a_failure_after_a_cancel_is_logged_without_its_words_and_changes_
 async def test_everything_but_waiting_for_a_cancel_is_a_plain_call() -> None:
     async def run(context: InteractionContext) -> None:
         with trio.testing.assert_no_checkpoints():
-            context.emit_event(draft("token_delta", {"delta": "Hm."}))
+            context.emit_event(draft_event("token_delta", {"delta": "Hm."}))
             context.request_commit(Intent(IntentType.DECISION, "room-3"))
             context.is_canceled()
 

@@ -9,12 +9,13 @@ import footlights_actors
 FOOTLIGHTS = """
     Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome CommitUnknown DeliveryClass DetachReason Detached
     ErrorInfo EventType Ext ExtensionManager FootlightsError Heard IllegalTransition Intent IntentType
-    InteractionContext InteractionSession InterruptReason InvalidCommand InvalidEvent Issue Ledger
+    InteractionContext InteractionSession InterruptReason InvalidCommand InvalidEvent Issue JsonValue Ledger
     LedgerUnavailable Limits MemoryLedger Mode Model ModelChoice ModelError ModelLoading ModelReady ModelSelected
     OutboxStatistics Payload Prompt RegistrationError SeqRange SessionClosed SessionParams SessionState
-    SessionStatistics SideEffects Stage StageStatistics State StreamEvent Subscription TokenDelta TooLarge Tool
-    ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolRequest ToolReturn TurnAccepted TurnFinal
-    TurnInterrupted TurnParams UnknownSession UnknownTurn WarmState Workload draft laws open_stage
+    SessionStatistics SideEffects Stage StageStatistics TurnState StreamEvent Subscription TokenDelta TooLarge
+    Tool ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn
+    TurnAccepted TurnFinal TurnInterrupted TurnParams UnknownSession UnknownTurn WarmState Workload authority
+    draft_event laws open_stage wire
 """
 
 FOOTLIGHTS_ACTORS = "Call Fail Flood Line Pause Say Script ScriptedModel Stall standard_cast"

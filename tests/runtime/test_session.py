@@ -26,7 +26,6 @@ from footlights import (
     SessionParams,
     SessionState,
     Stage,
-    State,
     StreamEvent,
     Subscription,
     TokenDelta,
@@ -35,8 +34,9 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
+    TurnState,
     UnknownTurn,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights_actors import Line, Pause, Say, ScriptedModel, standard_cast
@@ -310,7 +310,7 @@ async def test_a_cancel_after_the_final_event_changes_nothing_about_the_commit(
         session = stage.start()
         turn_id = session.begin_turn("A room?")
         await trio.sleep(1.5)
-        assert session.statistics().turns_by_state == {State.FINAL: 1}
+        assert session.statistics().turns_by_state == {TurnState.FINAL: 1}
         assert session.cancel(turn_id) == session.cancel() == ()
         commit = await session.finalize(turn_id).wait()
         assert commit.commit_outcome is CommitOutcome.OK
@@ -661,7 +661,7 @@ async def test_statistics_count_turns_by_state_and_who_waits(quiet_clock: trio.t
             await trio.sleep(0.5)
             found = session.statistics()
             assert found.subscribers == (stream.statistics(),)
-        assert found.turns_by_state == {State.PERFORMING: 1, State.ACCEPTED: 2}
+        assert found.turns_by_state == {TurnState.PERFORMING: 1, TurnState.ACCEPTED: 2}
         assert (found.session_id, found.state) == ("inn", SessionState.OPEN)
         assert (found.turns_waiting, found.max_queued_turns) == (2, 3)
         assert (found.turns_retained, found.replay_turns, found.max_subscribers) == (1, 2, 5)
@@ -687,7 +687,7 @@ async def test_a_workload_of_the_hosts_own_follows_the_same_rules(quiet_clock: t
     class Greet:
         async def run(self, context: InteractionContext) -> None:
             await trio.sleep(1.0)
-            context.emit_event(draft("token_delta", {"delta": f"{context.input}!"}))
+            context.emit_event(draft_event("token_delta", {"delta": f"{context.input}!"}))
 
     async with open_stage(standard_cast(workloads={"greet": Greet()})) as stage:
         session = stage.start()

@@ -28,11 +28,11 @@ from footlights import (
     SessionParams,
     SessionState,
     Stage,
-    State,
     TurnInterrupted,
     TurnParams,
+    TurnState,
     UnknownSession,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights.authority import patch
@@ -80,7 +80,7 @@ class Quits:
 
     async def run(self, context: InteractionContext) -> None:
         await trio.sleep(0.5)
-        context.emit_event(draft("token_delta", {"delta": "I have had"}))
+        context.emit_event(draft_event("token_delta", {"delta": "I have had"}))
         context.request_commit(Intent(IntentType.DECISION, "room-3"))
         raise SystemExit
 
@@ -323,7 +323,7 @@ async def test_leaving_waits_for_the_commit_of_a_turn_that_has_ended(quiet_clock
         session = stage.start()
         handle = session.finalize(session.begin_turn("A room?"))
         await trio.sleep(1.5)
-        assert session.statistics().turns_by_state == {State.FINAL: 1}
+        assert session.statistics().turns_by_state == {TurnState.FINAL: 1}
     assert handle.commit is not None
     assert handle.commit.commit_outcome is CommitOutcome.OK
 
@@ -370,7 +370,7 @@ async def test_statistics_tell_what_is_open_and_how_everything_ended(quiet_clock
             await trio.sleep(0.5)
             found = stage.statistics()
     assert (found.sessions, found.max_sessions, found.open_turns, found.max_open_turns) == (2, 7, 2, 9)
-    assert found.turns_by_state == {State.PERFORMING: 1, State.ACCEPTED: 1}
+    assert found.turns_by_state == {TurnState.PERFORMING: 1, TurnState.ACCEPTED: 1}
     assert (found.turns_running, found.commits_waiting, found.tools_running, found.subscribers) == (1, 0, 0, 2)
     assert found.turns_settled == {"ok": 1, "model_error": 1, "canceled": 1}
 

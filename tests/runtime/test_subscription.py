@@ -24,7 +24,7 @@ from footlights import (
     TokenDelta,
     TurnFinal,
     TurnParams,
-    draft,
+    draft_event,
     open_stage,
 )
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
@@ -53,8 +53,8 @@ class Chores:
     async def run(self, context: InteractionContext) -> None:
         for number in range(int(context.input)):
             call = {"tool_call_id": f"c{number}", "tool_name": "sweep"}
-            context.emit_event(draft("tool_call_started", call))
-            context.emit_event(draft("tool_call_result", {**call, "canceled": False}))
+            context.emit_event(draft_event("tool_call_started", call))
+            context.emit_event(draft_event("tool_call_result", {**call, "canceled": False}))
 
 
 def tavern(limits: Limits | None = None, *, lines: Iterable[Line] = TALK) -> AbstractAsyncContextManager[Stage]:

@@ -25,7 +25,6 @@ from footlights import (
     ModelLoading,
     ModelReady,
     ModelSelected,
-    State,
     StreamEvent,
     TokenDelta,
     TooLarge,
@@ -35,6 +34,7 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
+    TurnState,
     WarmState,
 )
 from footlights.outbox import Outbox
@@ -101,7 +101,7 @@ def facts(turn: Turn) -> object:
         turn.replay.kept_events,
         dict(turn.lifecycle.open_tools),
         list(turn.staged),
-        turn.interrupted,
+        turn.interruption,
         turn.commit,
         turn.scope.cancel_called,
     )
@@ -143,7 +143,7 @@ async def test_nothing_said_is_no_event() -> None:
     host, turn = begun()
     turn.say("")
     assert host.taken() == []
-    assert turn.state is State.RUNNING
+    assert turn.state is TurnState.RUNNING
 
 
 async def test_the_final_event_carries_the_whole_text_and_no_authority() -> None:
@@ -158,11 +158,11 @@ async def test_the_final_event_carries_the_whole_text_and_no_authority() -> None
 
 async def test_the_first_loading_event_has_a_better_place_than_progress() -> None:
     host, turn = begun()
-    turn.select_model(ModelSelected("m", "default"))
-    turn.loading_model(ModelLoading("m", cold_start=True))
-    turn.loading_model(ModelLoading("m", cold_start=True, progress=0.5))
-    turn.loading_model(ModelLoading("m", cold_start=True, progress=1.0))
-    turn.model_ready(ModelReady("m", WarmState.COLD, 20))
+    turn.emit(ModelSelected("m", "default"))
+    turn.emit(ModelLoading("m", cold_start=True))
+    turn.emit(ModelLoading("m", cold_start=True, progress=0.5))
+    turn.emit(ModelLoading("m", cold_start=True, progress=1.0))
+    turn.emit(ModelReady("m", WarmState.COLD, 20))
     statistics = host.outbox.statistics()
     assert (statistics.bounded_waiting, statistics.best_effort_waiting) == (3, 2)
 
@@ -170,7 +170,7 @@ async def test_the_first_loading_event_has_a_better_place_than_progress() -> Non
 async def test_a_delta_with_an_extensions_data_is_given_back_as_it_was() -> None:
     host, turn = begun()
     payload = TokenDelta("!", 0, ext=Ext("ext.acme.mood", {"glad": True}))
-    turn.say_with(payload)
+    turn.say_with_ext(payload)
     turn.say("?")
     assert [event.payload for event in host.taken()] == [payload, TokenDelta("?", 1)]
     assert turn.replay.kept_events == 2
@@ -178,7 +178,7 @@ async def test_a_delta_with_an_extensions_data_is_given_back_as_it_was() -> None
 
 # -- refusals
 
-LOADING: list[Action] = [lambda turn: turn.select_model(ModelSelected("m", "default"))]
+LOADING: list[Action] = [lambda turn: turn.emit(ModelSelected("m", "default"))]
 SAYING: list[Action] = [lambda turn: turn.say("Good evening.")]
 ASKING: list[Action] = [*SAYING, lambda turn: turn.start_tool(ASKED), lambda turn: stage(turn, INTENT)]
 STOPPING: list[Action] = [*ASKING, lambda turn: turn.stop(CANCELED)]
@@ -191,8 +191,8 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
     ("before", "action"),
     [
         (SAYING, lambda turn: turn.accept(0)),
-        (SAYING, lambda turn: turn.loading_model(ModelLoading("m", cold_start=True))),
-        (SAYING, lambda turn: turn.model_ready(ModelReady("m", WarmState.HOT, 0))),
+        (SAYING, lambda turn: turn.emit(ModelLoading("m", cold_start=True))),
+        (SAYING, lambda turn: turn.emit(ModelReady("m", WarmState.HOT, 0))),
         (SAYING, lambda turn: turn.end_tool(ANSWERED)),
         (SAYING, lambda turn: turn.settle(COMMIT)),
         (LOADING, lambda turn: turn.say("too early")),
@@ -204,9 +204,9 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
         (INTERRUPTED, lambda turn: turn.say("too late")),
         (INTERRUPTED, lambda turn: turn.end_tool(ABANDONED)),
         (FINAL, lambda turn: turn.say("too late")),
-        (FINAL, lambda turn: turn.say_with(TokenDelta("!", 0, ext=Ext("ext.acme.mood", None)))),
+        (FINAL, lambda turn: turn.say_with_ext(TokenDelta("!", 0, ext=Ext("ext.acme.mood", None)))),
         (FINAL, lambda turn: turn.reserve_intent()),
-        (FINAL, lambda turn: turn.select_model(ModelSelected("m", "again"))),
+        (FINAL, lambda turn: turn.emit(ModelSelected("m", "again"))),
         (COMMITTED, lambda turn: turn.settle(COMMIT)),
         (COMMITTED, lambda turn: turn.reserve_intent()),
     ],
@@ -227,9 +227,9 @@ async def test_what_may_not_happen_now_changes_nothing(before: list[Action], act
     "action",
     [
         lambda turn: turn.say("half \ud83c"),
-        lambda turn: turn.say_with(TokenDelta("half \ud83c", 0, ext=Ext("ext.acme.mood", None))),
+        lambda turn: turn.say_with_ext(TokenDelta("half \ud83c", 0, ext=Ext("ext.acme.mood", None))),
         lambda turn: turn.start_tool(ToolCallStarted("c1", "\ud83c")),
-        lambda turn: turn.select_model(ModelSelected("m", "\ud83c")),
+        lambda turn: turn.emit(ModelSelected("m", "\ud83c")),
     ],
 )
 async def test_what_json_cannot_say_never_enters_the_stream(action: Action) -> None:
@@ -250,7 +250,7 @@ async def test_a_turn_may_say_just_as_many_bytes_as_its_limit(delta: str) -> Non
     with pytest.raises(TooLarge):
         turn.say("x")
     with pytest.raises(TooLarge):
-        turn.say_with(TokenDelta("x", 0, ext=Ext("ext.acme.mood", None)))
+        turn.say_with_ext(TokenDelta("x", 0, ext=Ext("ext.acme.mood", None)))
     assert facts(turn) == known
 
 
@@ -309,7 +309,7 @@ async def test_a_stop_says_so_at_once_and_cancels_what_runs() -> None:
     assert host.taken()[-1].payload == TurnInterrupted(STALLED, "quiet")
     assert turn.scope.cancel_called
     assert turn.has_ended
-    assert turn.is_stopping
+    assert turn.is_interrupted
     assert (host.told, host.graced) == (["ended interrupted"], [])
 
 
@@ -380,23 +380,23 @@ async def test_settling_is_the_last_event_and_tells_whoever_waits() -> None:
     host, turn = begun()
     turn.finish()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn.wait_settled)
+        nursery.start_soon(turn.settled.wait)
         await trio.testing.wait_all_tasks_blocked()
         turn.settle(COMMIT)
     assert host.taken()[-1].payload == COMMIT
     assert host.told == ["ended final", "settled committed"]
-    await turn.wait_settled()
+    await turn.settled.wait()
 
 
 async def test_whoever_waits_for_an_unknown_commit_is_told_that_it_is_unknown() -> None:
     _, turn = begun()
     turn.finish()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn.wait_settled)
+        nursery.start_soon(turn.settled.wait)
         await trio.testing.wait_all_tasks_blocked()
-        turn.leave_unknown()
+        turn.lose_sight()
     assert turn.commit is None
-    assert turn.commit_unknown
+    assert turn.state is TurnState.IN_DOUBT
 
 
 async def test_an_interruption_tells_how_far_it_was_heard() -> None:
@@ -428,8 +428,8 @@ async def test_a_stop_that_fails_changes_nothing() -> None:
 async def test_everything_but_waiting_is_a_plain_call() -> None:
     with trio.testing.assert_no_checkpoints():
         _, turn = begun()
-        turn.select_model(ModelSelected("m", "default"))
-        turn.model_ready(ModelReady("m", WarmState.HOT, 0))
+        turn.emit(ModelSelected("m", "default"))
+        turn.emit(ModelReady("m", WarmState.HOT, 0))
         turn.say("Good evening.")
         turn.start_tool(ASKED)
         turn.end_tool(ANSWERED)
@@ -444,6 +444,6 @@ async def test_waiting_is_always_a_checkpoint() -> None:
     turn.stop(CANCELED)
     turn.settle(COMMIT)
     with trio.testing.assert_checkpoints():
-        await turn.wait_stopped()
+        await turn.interrupted.wait()
     with trio.testing.assert_checkpoints():
-        await turn.wait_settled()
+        await turn.settled.wait()

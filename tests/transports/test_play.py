@@ -357,7 +357,7 @@ async def test_blank_lines_are_no_turns(quiet_clock: MockClock) -> None:
 async def test_a_line_that_is_refused_is_said_and_the_play_goes_on(quiet_clock: MockClock) -> None:
     screen = Recorder()
     await play(tavern_cast(), Script("x" * 70_000, "Hello"), screen)
-    assert screen.notes(Tone.BAD) == ["too_large: The input is longer than max_input_bytes."]
+    assert screen.notes(Tone.BAD) == ["too_large: The input is longer than 65536 bytes (max_input_bytes)."]
     assert len(screen.notes(Tone.GOOD)) == 1
 
 
@@ -421,7 +421,7 @@ def test_piped_input_is_played_line_by_line_as_plain_text() -> None:
     assert '  · /rooms/garden/guest = "the traveller", /purse = 15, /till = 36' in lines
     assert "  ✗ rent_room: The book has Mirel the tinker in the gable room." in lines
     assert any(line.startswith("  ✗ fail_closed c-") for line in lines)
-    assert "  ✗ too_large: The input is longer than max_input_bytes." in lines
+    assert "  ✗ too_large: The input is longer than 65536 bytes (max_input_bytes)." in lines
     assert sum(line.startswith("  ✓ committed c-") for line in lines) == 4
 
 

@@ -1,1 +1,1 @@
-"""How people and programs reach a stage: the command line, and what moves bytes."""
+"""How people reach a stage: the command line."""

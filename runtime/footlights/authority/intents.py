@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.values import snapshot
+from footlights.choices import member
 from footlights.errors import InvalidCommand
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class IntentType(StrEnum):
     """The turn is over, and this is what should remain of it."""
 
 
+def _intent_type(value: str) -> IntentType:
+    return member(IntentType, "type", value)
+
+
 @frozen
 class Intent:
     """`ref` says which tool call, decision or turn it is about, in the words of whoever staged it.
@@ -41,7 +46,7 @@ class Intent:
     said. An intent without a payload may name the digest of one that is kept elsewhere.
     """
 
-    type: IntentType = field(converter=IntentType)
+    type: IntentType = field(converter=_intent_type)
     ref: str
     payload: JsonValue = field(default=None, converter=snapshot)
     payload_digest: str | None = None

@@ -82,7 +82,7 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    view = world.view()
+    view = world.view() if rules else None
     rulings = [(name, _ask(name, rule, view, request.intents)) for name, rule in rules.items()]
     verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
     issues = tuple(issue for _, ruling in rulings for issue in ruling.issues)

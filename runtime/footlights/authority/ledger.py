@@ -84,9 +84,9 @@ class MemoryLedger:
     - Of the commits, the latest `max_records` can be found.
     - Chains outlive them: a chain's end takes little room, so those of the `max_sessions` sessions that
       committed last are kept. A session that has been silent for longer than that begins a new chain.
-    - Of the tools, `max_records` keys are kept. Those that ended are forgotten first come, first gone,
-      which lets none run twice because keys name their turn and turn ids never come back. One that has not
-      ended is never forgotten; with `max_records` of them open, no other may begin.
+    - Of the tools, `max_records` keys are kept, and those that ended are forgotten oldest first. A key that
+      names its turn can never come back. One from a tool's `idempotency_key` can, and its tool would then run
+      again. One that has not ended is never forgotten; with `max_records` of them open, no other may begin.
     """
 
     def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000) -> None:

@@ -7,7 +7,7 @@ which somebody else can hold a reference to what we keep.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from footlights.errors import TooLarge
 
@@ -34,26 +34,6 @@ def _copied(value: JsonValue, levels: int) -> JsonValue:
     if isinstance(value, dict):
         return {key: _copied(child, levels - 1) for key, child in value.items()}
     return [_copied(child, levels - 1) for child in value]
-
-
-class WorldCopy:
-    """A view of the world for somebody who must not be able to change it: copied when it is first looked at.
-
-    What a host's own world shows is the host's business, and is handed on as it is.
-    """
-
-    __slots__ = ("_copied", "_view")
-
-    def __init__(self, view: object) -> None:
-        self._view = view
-        self._copied = False
-
-    def get(self) -> Any:
-        if not self._copied:
-            self._copied = True
-            if isinstance(self._view, dict | list):
-                self._view = snapshot(cast("JsonValue", self._view))
-        return self._view
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:

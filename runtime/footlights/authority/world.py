@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class World(Protocol):
     def view(self) -> object:
-        """What rules and tools see of the world. They must not change it."""
+        """What rules, tools and hosts see of the world. It is theirs: changing it changes nothing."""
         ...
 
     def changed(self, changes: tuple[PatchOp, ...]) -> World:
@@ -35,7 +35,7 @@ class World(Protocol):
 class JsonWorld:
     """A JSON document with a limit on how large and how deep it may become.
 
-    Its view is the document itself. Raises `NotCanonical` or `TooLarge` for a document that cannot be a
+    Its view is a copy of the document. Raises `NotCanonical` or `TooLarge` for a document that cannot be a
     world.
     """
 
@@ -52,7 +52,7 @@ class JsonWorld:
         self._digest = digest_bytes(data)
 
     def view(self) -> JsonValue:
-        return self._document
+        return snapshot(self._document)
 
     def changed(self, changes: tuple[PatchOp, ...]) -> JsonWorld:
         after = JsonWorld.__new__(JsonWorld)  # not by calling it: a patched document needs no second copy

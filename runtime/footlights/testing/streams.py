@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from footlights.events import (
     PAYLOAD_TYPES,
     SCHEMA_V,
-    TERMINAL_TYPES,
     CommitFinal,
     CommitOutcome,
     ErrorInfo,
@@ -47,7 +46,8 @@ if TYPE_CHECKING:
 Events: TypeAlias = tuple[StreamEvent, ...]
 
 _TYPE_OF: Mapping[type[Payload], EventType] = {kind: each for each, kind in PAYLOAD_TYPES.items()}
-_MUST_DELIVER = TERMINAL_TYPES | {EventType.TURN_ACCEPTED, EventType.COMMIT_FINAL}
+_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
+_MUST_DELIVER = _TERMINAL | {EventType.TURN_ACCEPTED, EventType.COMMIT_FINAL}
 _RESTART_SEQ = 1_000_000_000
 
 _ids = st.text("abcdefgh-0123456789", min_size=1, max_size=6)
@@ -219,7 +219,7 @@ def _restarted(draw: DrawFn, emitted: Events) -> Events:
     told = emitted[: draw(st.integers(1, len(emitted) - 1))]
     issue = Issue("runtime_restart", draw(_words))
     endings: list[Payload] = [draw(_commits((issue,)))]
-    if told[-1].event_type not in TERMINAL_TYPES:
+    if told[-1].event_type not in _TERMINAL:
         endings.insert(0, TurnInterrupted(InterruptReason.RUNTIME_RESTART))
     mono = draw(st.integers(0, 50))
     return told + tuple(

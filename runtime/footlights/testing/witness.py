@@ -101,6 +101,7 @@ def witness() -> Generator[Witness]:
         watching.saw_cancel(self, won)
         return won
 
+    # Patched, and not offered by the runtime: an observer's seam there would be paid for by every event.
     with (
         patch.object(Subscription, "_take", watched_take),
         patch.object(Subscription, "__aexit__", watched_leave),
