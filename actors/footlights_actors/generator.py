@@ -82,7 +82,7 @@ async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -
 
 
 def _checked(item: object, requests_before: int) -> ToolRequest:
-    if not isinstance(item, ToolRequest):
+    if not isinstance(item, ToolRequest) or not isinstance(item.tool_name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
         raise ModelError("The model gave something that is neither text nor a tool request.")
     if requests_before == MAX_CALLS_PER_ROUND:
         raise ModelError("The model asked for too many tools at once.")

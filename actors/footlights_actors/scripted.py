@@ -44,6 +44,8 @@ class Flood:
 
 @frozen
 class Pause:
+    """Say nothing for so many seconds."""
+
     seconds: float
 
 
@@ -68,10 +70,18 @@ class Stall:
 
 
 Line: TypeAlias = Say | Flood | Pause | Call | Fail | Stall
+"""One step of a script."""
 Script: TypeAlias = "Callable[[Prompt], Iterable[Line]]"
+"""What to do for this prompt. It is asked again after each round of tools."""
 
 
 class ScriptedModel:
+    """A model that follows a script, with `pace` seconds before each word.
+
+    Unless it is hot, it takes `load_seconds` to load and reports its progress in `load_steps`; with a `load_error`
+    it raises that at the end.
+    """
+
     def __init__(
         self,
         script: Script,
@@ -97,10 +107,12 @@ class ScriptedModel:
 
     @property
     def model_id(self) -> str:
+        """Its name in the cast."""
         return self._model_id
 
     @property
     def warm_state(self) -> WarmState:
+        """How ready it is now."""
         return self._warm_state
 
     async def load(self, report: Callable[[float], None]) -> None:
@@ -126,9 +138,11 @@ class ScriptedModel:
         self._warm_state = WarmState.HOT
 
     def unload(self, warm_state: WarmState = WarmState.COLD) -> None:
+        """The next turn has to load it again."""
         self._warm_state = warm_state
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        """Follow the script."""
         for line in self._script(prompt):
             match line:
                 case Say(text):

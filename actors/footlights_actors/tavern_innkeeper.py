@@ -166,9 +166,7 @@ _TOPICS = (
     ),
     Topic(
         r"\b(thanks?|thank you|cheers)\b",
-        _one_of(
-            "You are welcome. The cat expects to be thanked too.", "Nothing to thank for. It is what the door is for."
-        ),
+        _one_of("You are welcome. The cat expects to be thanked too.", "No thanks needed. It is what the door is for."),
     ),
     Topic(
         r"\b(weather|rain|storm|roads?|winter|cold)\b",

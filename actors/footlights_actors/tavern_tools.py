@@ -26,7 +26,7 @@ RUMOURS = (
     "The miller's geese flew north this autumn. Geese know what they know, and the miller has packed his bags.",
     "A woman in a grey cloak paid for a whole winter in advance, slept one night, and left by the window.",
     "The bridge at Harrow's Ford sings when it rains. The toll-keeper says it is the wind. He also says it to himself.",
-    "Two kings once met in my cellar, they say, and to have parted friends. The barrel they shared is empty.",
+    "Two kings once met in my cellar, they say, and parted friends. The barrel they shared is empty.",
 )
 
 Answer: TypeAlias = Callable[[Mapping[str, "JsonValue"], ToolContext], ToolReturn]

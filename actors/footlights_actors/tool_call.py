@@ -43,8 +43,9 @@ class ToolCall:
         self._tool = tool
         self._request = request
         self._context = ToolContext(
-            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, turn.reserve_intent
+            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._reserve_intent
         )
+        self._turn = turn
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
@@ -66,6 +67,11 @@ class ToolCall:
         self._discarded = True
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
+
+    def give_up(self) -> ToolCallResult:
+        """Nobody waits for it any more."""
+        self.discard()
+        return self.canceled_result()
 
     @property
     def staged(self) -> tuple[Intent, ...]:
@@ -89,6 +95,11 @@ class ToolCall:
 
     # -- as a task
 
+    def _reserve_intent(self) -> None:
+        # A tool may finish after its turn was interrupted: what it stages then is taken, and discarded.
+        if not self._turn.is_interrupted:
+            self._turn.reserve_intent()
+
     async def run(self) -> None:
         assert self._tool is not None, "a call of an unknown tool is refused"
         try:
@@ -107,7 +118,7 @@ class ToolCall:
                 answer = await tool.run(self._request.arguments, self._context)
                 self._answer = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
         except* ToolError as refusals:
-            self._fail(ToolError.code, str(next(leaves(refusals))))
+            self._fail(ToolError.code, _said_by(next(leaves(refusals))))
         except* Exception as errors:  # noqa: BLE001 - see above
             self.crash = next(leaves(errors))
             self._fail("tool_error", "The tool failed.")
@@ -160,8 +171,15 @@ class ToolCall:
                 await self._ledger.complete_tool(key, "ok" if self._error is None else "error")
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)
-        except LedgerUnavailable:
-            log.error("%s in %s ended, and the ledger could not record it", tool.name, self._context.turn_id)
+        except Exception as error:  # noqa: BLE001 - a boundary: the tool has ended, and is unknown to the ledger
+            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
+
+
+def _said_by(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a boundary: an error that cannot even be printed
+        return "The tool failed."
 
 
 def _printable(text: str) -> str:

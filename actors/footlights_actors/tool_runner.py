@@ -1,7 +1,7 @@
 """The tool runner of a turn: it runs what the model asks for, and settles every call with the stream.
 
 Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool may finish: it
-has `tool_cancel_grace` to do so, then it is reported as canceled and left to run on, its result discarded.
+has `tool_cancel_grace` to do so, then it is reported as `canceled` and left to run on, its result discarded.
 A `cancel_safe` tool is cancelled instead. What tools staged is taken over in the order of the calls, so that
 it does not depend on which of them was faster.
 """
@@ -46,7 +46,7 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
     tool = services.cast.tools.get(request.tool_name)
     call = ToolCall(turn, services, f"call-{number}", tool, request)
     try:
-        turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.canceled_result)
+        turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.give_up)
     except TooLarge as error:
         raise ModelError("The model asked for more tools than a turn may hold.") from error
     if tool is None:
@@ -64,6 +64,7 @@ async def _settle(turn: Turn, services: Services, call: ToolCall) -> None:
     try:
         await call.done.wait()
     except trio.Cancelled:
+        # The turn was interrupted, or a sibling crashed: then nobody but this task gives the grace.
         call.discard()
         with trio.move_on_after(services.limits.tool_cancel_grace, shield=True):
             await call.done.wait()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import api
 import tables
-import words
 
 import footlights
 import footlights_actors
@@ -36,6 +35,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "common-fields": tables.common_fields,
     "payloads": tables.payloads,
     "payload-parts": tables.payload_parts,
+    "reasons": tables.reasons,
     "errors": tables.error_codes,
     "limits": tables.limits,
     "laws": tables.all_laws,
@@ -56,7 +56,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     ),
     "api-cast": lambda: api.described(footlights_actors.standard_cast, footlights.Cast, footlights.ModelChoice),
     "api-models": lambda: api.described(
-        footlights.Model, footlights.Prompt, footlights.ToolRequest, footlights.ToolExchange
+        footlights.Model, footlights.Prompt, footlights.ToolOffer, footlights.ToolRequest, footlights.ToolExchange
     ),
     "api-scripted": lambda: api.described(
         footlights_actors.ScriptedModel,
@@ -112,6 +112,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         testing.HooksMoved,
     ),
     "testing-threads": lambda: api.described(testing.quiesced_threads, testing.Gate),
+    "testing-reading": lambda: api.listed(testing.take_turn, testing.payloads, testing.only),
     "testing-witness": lambda: api.described(testing.witness, testing.Witness, testing.LawsBroken),
     "testing-faults": lambda: api.listed(
         faults.failing_model,
@@ -143,7 +144,7 @@ def main() -> int:
             outdated.append(page)
             if not check:
                 page.write_text(new, encoding="utf-8")
-    if left := sorted({*(_PARTS.keys() - used), *words.unused()}):
+    if left := sorted(_PARTS.keys() - used):
         print("made for no page:", ", ".join(left))
         return 1
     for page in outdated:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import source
 from tables import table
-from words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # These classes are public by name; what else they have is for the session, the stage, the actors, or is said already.
 _SHOWN = {
-    "Stage": ("start", "session", "world", "statistics"),
-    "InteractionSession": ("begin_turn", "cancel", "finalize", "heard", "subscribe", "close", "statistics"),
     "Subscription": ("receive_batch", "until_commit", "cursor", "is_exhausted", "statistics"),
     "Witness": ("judged", "violations", "tolerated"),
     "JsonWorld": (),
@@ -48,7 +45,7 @@ def _described(thing: Any, name: str) -> str:
     if doc := source.sentences(thing):
         parts.append(_markdown(doc))
     if isinstance(thing, type) and (members := _members(thing, name)):
-        parts.append(_enum(name, members) if issubclass(thing, enum.Enum) else _body(members))
+        parts.append(_enum(members) if issubclass(thing, enum.Enum) else _body(members))
     return "\n\n".join(parts)
 
 
@@ -61,8 +58,8 @@ def _members(kind: type[Any], name: str) -> list[source.Member]:
     return [member for member in members if member.name in shown]
 
 
-def _enum(name: str, members: list[source.Member]) -> str:
-    return table(["value", "meaning"], ([f"`{each.text}`", say(f"{name}.{each.name}", each.doc)] for each in members))
+def _enum(members: list[source.Member]) -> str:
+    return table(["value", "meaning"], ([f"`{each.text}`", " ".join(each.doc.split())] for each in members))
 
 
 def _body(members: list[source.Member]) -> str:

@@ -47,7 +47,24 @@ def signature(thing: Any, name: str, *, wrapped: bool = False) -> str:
 
 
 def sentences(thing: Any) -> str:
+    """The docstring of a class or a function."""
     return ast.get_docstring(_definition(thing)) or ""
+
+
+def summary(thing: Any) -> str:
+    """The first paragraph of it, on one line."""
+    return _said(thing.__name__, sentences(thing).partition("\n\n")[0])
+
+
+def meaning(kind: type[Any], member: Member) -> str:
+    """What stands beside a member of this class, on one line."""
+    return _said(f"{kind.__name__}.{member.name}", member.doc)
+
+
+def _said(name: str, doc: str) -> str:
+    if not doc:
+        raise SystemExit(f"The source does not say what {name} is.")
+    return " ".join(doc.split())
 
 
 def _definition(thing: Any) -> ast.ClassDef | Function:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import source
 import typer.main
-from words import say
 
 from footlights import Limits, errors, events, laws, lifecycle
 from footlights_transports.cli import app
@@ -40,16 +38,15 @@ def common_fields() -> str:
 
 
 def event_types() -> str:
-    docs = {member.text: member.doc for member in source.members(events.EventType)}
-    rows = [
-        [
-            f"[`{each}`](#{each})",
-            _delivery(each),
-            say(f"EventType.{each.name}", docs[each]),
-        ]
-        for each in events.EventType
-    ]
+    rows = (
+        [f"[`{each}`](#{each})", _delivery(events.EventType(each)), meaning]
+        for each, meaning in _meanings(events.EventType)
+    )
     return table(["event type", "delivery class", "what it says"], rows)
+
+
+def reasons() -> str:
+    return table(["reason", "meaning"], ([code(each), said] for each, said in _meanings(events.InterruptReason)))
 
 
 def payloads() -> str:
@@ -70,11 +67,16 @@ def _fields(kind: type[Any]) -> str:
             code(member.name),
             code(member.type),
             "if set" if _may_be_left_out(member) else "always",
-            say(f"{kind.__name__}.{member.name}", member.doc),
+            source.meaning(kind, member),
         ]
         for member in source.members(kind)
     ]
     return table(["field", "type", "on the wire", "meaning"], rows)
+
+
+def _meanings(kind: type[Any]) -> Iterator[tuple[str, str]]:
+    """The values of an enum, and what each of them means."""
+    return ((member.text, source.meaning(kind, member)) for member in source.members(kind))
 
 
 def _may_be_left_out(member: source.Member) -> bool:
@@ -91,29 +93,17 @@ def _delivery(event_type: events.EventType) -> str:
 
 
 def error_codes() -> str:
-    tree = dict(re.findall(r"── (\w+)[ ]*(.*)", errors.__doc__ or ""))
     members: list[object] = list(vars(errors).values())
     kinds = [each for each in members if isinstance(each, type) and issubclass(each, errors.FootlightsError)]
-    rows = [
-        [code(kind.__name__), code(kind.code), _sentence(say(kind.__name__, tree.get(kind.__name__, "")))]
-        for kind in kinds
-    ]
+    rows = ([code(kind.__name__), code(kind.code), source.summary(kind)] for kind in kinds)
     return table(["error", "code", "meaning"], rows)
 
 
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:].rstrip(".") + "."
-
-
 def limits() -> str:
-    rows = [
-        [
-            code(member.name),
-            _amount(member.default or ""),
-            say(f"Limits.{member.name}", member.doc),
-        ]
+    rows = (
+        [code(member.name), _amount(member.default or ""), source.meaning(Limits, member)]
         for member in source.members(Limits)
-    ]
+    )
     return table(["limit", "default", "meaning"], rows)
 
 
@@ -127,9 +117,7 @@ def all_laws() -> str:
 
 
 def states() -> str:
-    docs = {member.text: member.doc for member in source.members(lifecycle.TurnState)}
-    rows = [[code(each), say(f"TurnState.{each.name}", docs[each])] for each in lifecycle.TurnState]
-    return table(["state", "meaning"], rows)
+    return table(["state", "meaning"], ([code(each), said] for each, said in _meanings(lifecycle.TurnState)))
 
 
 def state_diagram() -> str:

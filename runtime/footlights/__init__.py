@@ -60,7 +60,8 @@ from footlights.limits import Limits
 from footlights.models import Model, Prompt, ToolExchange, ToolOffer, ToolRequest
 from footlights.outbox import DetachReason, OutboxStatistics
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
-from footlights.session import InteractionSession, SessionState, SessionStatistics
+from footlights.session import InteractionSession
+from footlights.session_core import SessionState, SessionStatistics
 from footlights.stage import Stage, StageStatistics, open_stage
 from footlights.subscription import Subscription
 from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn

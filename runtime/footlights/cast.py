@@ -31,8 +31,16 @@ _MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 @frozen
 class ModelChoice:
+    """Which model a turn uses, and why."""
+
     model_id: str
+    """Its id in the cast."""
     reason: str
+    """A word for `model_selected`."""
+
+    def __attrs_post_init__(self) -> None:
+        if not self.reason:
+            raise RegistrationError("Whoever chooses a model says why.")
 
 
 class Committer(Protocol):
@@ -46,13 +54,17 @@ class Committer(Protocol):
         """Turns handed over and not settled."""
         ...
 
-    def submit_nowait(self, turn: Turn) -> None: ...
+    def submit_nowait(self, turn: Turn) -> None:
+        """Hand over a turn that has ended. Never fails."""
+        ...
 
     def close(self) -> None:
         """No more turns will come; `run` returns when all are settled."""
         ...
 
-    async def run(self) -> None: ...
+    async def run(self) -> None:
+        """Commit until `close`."""
+        ...
 
 
 class Services(Protocol):
@@ -68,7 +80,9 @@ class Services(Protocol):
         ...
 
     @property
-    def running_turns(self) -> int: ...
+    def running_turns(self) -> int:
+        """Turns that are being performed now."""
+        ...
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """Run a tool as a task of the stage: it may outlive its turn, never the stage. Raises `Busy`."""
@@ -76,20 +90,36 @@ class Services(Protocol):
 
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
+"""Performs one turn: returning ends it well, raising interrupts it."""
 MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
+"""Makes the one committer of a stage."""
 ChooseModel: TypeAlias = "Callable[[TurnParams], ModelChoice]"
+"""Chooses the model of a turn. Raises `ModelError` if there is none for it."""
 
 
 @frozen(kw_only=True)
 class Cast:
+    """What a host brings to a stage. `footlights_actors.standard_cast` makes the usual one.
+
+    Raises `RegistrationError` for a cast that cannot work.
+    """
+
     perform: Perform
+    """Runs the actors of one turn."""
     make_committer: MakeCommitter
+    """Makes the committer when the stage opens."""
     choose_model: ChooseModel
+    """Says which model a turn uses."""
     models: Mapping[str, Model] = field(factory=dict[str, "Model"])
+    """By `model_id`."""
     tools: Mapping[str, Tool] = field(factory=dict[str, "Tool"])
+    """By name."""
     world: World = field(factory=lambda: JsonWorld({}))
+    """What is true when the stage opens."""
     rules: RuleBook = field(factory=RuleBook)
+    """What may become true."""
     workloads: ExtensionManager = field(factory=ExtensionManager)
+    """What turns may name instead of the standard performance."""
 
     def __attrs_post_init__(self) -> None:
         for model_id in self.models:

@@ -4,9 +4,9 @@
     ├── InvalidEvent          what came from outside is not a lawful event
     ├── IllegalTransition     the lifecycle table has no such step
     ├── InvalidCommand        a call whose arguments make no sense
-    ├── UnknownSession
-    ├── UnknownTurn
-    ├── SessionClosed
+    ├── UnknownSession        no open session has that id
+    ├── UnknownTurn           the session never gave out that turn id
+    ├── SessionClosed         the session, or its stage, takes nothing more
     ├── Busy                  a limit is reached; nothing was accepted
     ├── TooLarge              one thing is bigger than its limit
     ├── RegistrationError     a cast, tool, rule or workload that cannot work
@@ -26,53 +26,76 @@ from typing import ClassVar
 
 
 class FootlightsError(Exception):
+    """The root of them all."""
+
     code: ClassVar[str] = "internal"
+    """Stable, for programs."""
 
 
 class InvalidEvent(FootlightsError):
+    """What came from outside is not a lawful event. The message says where and why, without quoting it."""
+
     code = "invalid_event"
 
 
 class IllegalTransition(FootlightsError):
+    """The lifecycle table has no such step from where the turn is."""
+
     code = "illegal_transition"
 
 
 class InvalidCommand(FootlightsError):
+    """A call whose arguments make no sense."""
+
     code = "invalid_command"
 
 
 class UnknownSession(FootlightsError):
+    """There is no open session with that id."""
+
     code = "unknown_session"
 
 
 class UnknownTurn(FootlightsError):
+    """The session never gave out that turn id, or the ledger holds nothing about it."""
+
     code = "unknown_turn"
 
 
 class SessionClosed(FootlightsError):
+    """The session, or its stage, takes no more turns and subscribers."""
+
     code = "session_closed"
 
 
 class Busy(FootlightsError):
+    """A limit is reached, or the busy rule is `reject`. Nothing was accepted."""
+
     code = "busy"
 
 
 class TooLarge(FootlightsError):
+    """One thing is bigger than its limit."""
+
     code = "too_large"
 
 
 class RegistrationError(FootlightsError):
+    """A cast, tool, rule, workload or limit that cannot work."""
+
     code = "invalid_registration"
 
 
 class CommitUnknown(FootlightsError):
+    """The stage closed before it knew whether the turn was committed. A restart will tell."""
+
     code = "commit_unknown"
 
 
 class Detached(FootlightsError):
-    """Raised to a subscriber that was let go.
+    """This subscriber was let go; it may resume, with its stream's `cursor`.
 
-    `reason` is a value of `footlights.DetachReason`. Subscribe with the stream's `cursor` to resume.
+    `reason` is a value of `footlights.DetachReason`.
     """
 
     code = "detached"
@@ -87,12 +110,18 @@ class Detached(FootlightsError):
 
 
 class LedgerUnavailable(FootlightsError):
+    """The ledger could not write; nothing was committed."""
+
     code = "ledger_unavailable"
 
 
 class ModelError(FootlightsError):
+    """A model failed. Raise it from a model; whatever else a model raises becomes one."""
+
     code = "model_error"
 
 
 class ToolError(FootlightsError):
+    """A tool refused or failed, in words its model may read. Raise it from a tool."""
+
     code = "tool_error"

@@ -75,14 +75,17 @@ class InteractionContext:
 
     @property
     def session_id(self) -> str:
+        """Whose turn it is."""
         return self._turn.session_id
 
     @property
     def turn_id(self) -> str:
+        """Which turn it is."""
         return self._turn.turn_id
 
     @property
     def input(self) -> str:
+        """What the player said."""
         return self._turn.input
 
     @property
@@ -123,6 +126,7 @@ class InteractionContext:
         self._turn.staged.append(intent)
 
     def is_canceled(self) -> bool:
+        """Whether the turn was interrupted, for whatever reason."""
         return self._turn.is_interrupted
 
     async def await_cancel(self) -> None:
@@ -145,6 +149,8 @@ class InteractionContext:
 
 
 class Workload(Protocol):
+    """A turn of your own making. Nothing has to be inherited."""
+
     async def run(self, context: InteractionContext) -> None:
         """Perform one turn. Returning ends it with `turn_final`, raising with `turn_interrupted`."""
         ...
@@ -161,6 +167,7 @@ class ExtensionManager:
             self.register(name, workload)
 
     def register(self, name: str, workload: Workload) -> None:
+        """Let turns name this workload. Raises `RegistrationError` if they could not, or the name is taken."""
         if not _NAME.fullmatch(name):
             raise RegistrationError(
                 f"The workload name {name[:64]!r} must be 1 to 64 of a-z, 0-9, _, . and -, a letter first."
@@ -170,8 +177,10 @@ class ExtensionManager:
         self._workloads[name] = workload
 
     def get(self, name: str) -> Workload | None:
+        """The workload with this name, if there is one."""
         return self._workloads.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """In the order they were registered."""
         return tuple(self._workloads)

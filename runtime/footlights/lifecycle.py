@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class TurnState(StrEnum):
+    """Where a turn is."""
+
     NEW = "new"
+    """Nothing was emitted yet."""
     ACCEPTED = "accepted"
     """The input was received; the turn waits for its place."""
     RUNNING = "running"
@@ -25,6 +28,7 @@ class TurnState(StrEnum):
     SELECTED = "selected"
     """A model was chosen and has to become ready."""
     LOADING = "loading"
+    """The chosen model is loading, and says so."""
     PERFORMING = "performing"
     """Text may flow."""
     USING_TOOLS = "using_tools"
@@ -34,8 +38,11 @@ class TurnState(StrEnum):
     STOPPED = "stopped"
     """An interruption was decided and nothing is open: only the terminal event is missing."""
     INTERRUPTED = "interrupted"
+    """`turn_interrupted` is out; the authority will fail the turn closed."""
     FINAL = "final"
+    """`turn_final` is out; the authority judges what the turn asked for."""
     COMMITTED = "committed"
+    """`commit_final` is out. Nothing follows."""
     IN_DOUBT = "in_doubt"
     """The stage closed before it knew whether the turn was committed. Only a restart can tell."""
 
@@ -135,7 +142,7 @@ class Lifecycle:
         self.state = following
 
     def may(self, step: Step) -> bool:
-        return step in TRANSITIONS[self.state]
+        return step in _TABLE[self.state]
 
     def start_tool(self, tool_call_id: str, tool_name: str) -> None:
         if tool_call_id in self._tools_seen:

@@ -11,6 +11,8 @@ _MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_turns"})
 
 @frozen(kw_only=True)
 class Limits:
+    """Every limit of a stage. Times are seconds. Raises `RegistrationError` for a value that makes no sense."""
+
     best_effort_max_events_per_turn: int = 256
     """Token deltas and load progress that one subscriber may have waiting, for one turn."""
     bounded_max_events_per_turn: int = 128
@@ -27,19 +29,21 @@ class Limits:
     max_input_bytes: int = 65_536
     """What a player may say at once."""
     max_intents_per_turn: int = 256
+    """Intents that one turn and its tools may stage together."""
 
     max_queued_turns: int = 16
     """Turns of one session that wait for the one before."""
     max_concurrent_turns: int = 16
     """Turns of one session that run at once, when declared concurrent."""
     max_open_turns: int = 4_096
-    """Turns of the whole stage that are not committed yet."""
+    """Turns of the whole stage that are not committed yet, or whose actors still run."""
     max_running_tools: int = 1_024
     """Tools of the whole stage that run at once, those that outlived their turns included."""
     max_sessions: int = 100_000
+    """Sessions of the whole stage that are open."""
     max_subscribers: int = 64
     """Subscribers of one session."""
-    max_turns_per_subscriber: int = 1_024
+    max_turns_per_subscriber: int = 64
     """Turns that one subscriber may have events waiting for; past it, it is detached and may resume."""
     replay_turns: int = 4
     """Finished turns of a session kept for returning subscribers."""

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 @frozen
 class ToolOffer:
+    """A tool that a model may ask for."""
+
     name: str
+    """What to call it by."""
     description: str
+    """What it does, in the words of its author."""
 
 
 @frozen
@@ -23,16 +27,21 @@ class ToolRequest:
     """A model asks for a tool, through its structured channel and never in its prose."""
 
     tool_name: str
+    """Which tool it wants."""
     arguments: Mapping[str, JsonValue]
+    """For the tool to check: models make mistakes."""
 
 
 @frozen
 class ToolExchange:
-    """A tool that ran in this turn: what was asked, and what came back."""
+    """A tool that was asked for in this turn, and what came of it."""
 
     request: ToolRequest
+    """What was asked."""
     value: JsonValue
+    """What came back; None if it failed."""
     error: str | None = None
+    """Why it failed, in words for the model."""
 
 
 @frozen
@@ -40,14 +49,20 @@ class Prompt:
     """All that a model is told. There is no earlier chat in it."""
 
     user: str
+    """What the player said."""
     exchanges: tuple[ToolExchange, ...] = ()
+    """The tools that it asked for so far in this turn."""
     tools: tuple[ToolOffer, ...] = ()
     """What it may ask for; nothing in chat mode."""
 
 
 class Model(Protocol):
+    """What a turn needs of a model. Nothing has to be inherited."""
+
     @property
-    def model_id(self) -> str: ...
+    def model_id(self) -> str:
+        """Its name in the cast: 1 to 128 visible ASCII characters."""
+        ...
 
     @property
     def warm_state(self) -> WarmState:

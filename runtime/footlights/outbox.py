@@ -30,6 +30,8 @@ _COMMIT_FINAL = EventType.COMMIT_FINAL
 
 
 class DetachReason(StrEnum):
+    """Why a subscriber was let go."""
+
     STALLED = "stalled"
     """It took nothing for `stall_detach` seconds while events waited."""
     OVERFLOW = "overflow"
@@ -40,7 +42,10 @@ class DetachReason(StrEnum):
 
 @frozen
 class OutboxStatistics:
+    """What waits for one subscriber beside its limits, and what it missed so far."""
+
     turns: int
+    """Turns that have events waiting."""
     max_turns: int
     best_effort_waiting: int
     best_effort_limit_per_turn: int
@@ -52,6 +57,7 @@ class OutboxStatistics:
     best_effort_dropped: int
     bounded_dropped: int
     deltas_joined: int
+    """Deltas that came as part of a later one. Nothing of them was lost."""
 
 
 class Outbox:
@@ -108,8 +114,10 @@ class Outbox:
         self._after_put(lane, now, waits=waits)
 
     def detach(self, reason: DetachReason) -> None:
-        self._lanes.clear()
-        self._ready.clear()
+        """Let the subscriber go, and what waits for it; unless the stage closes: that much is still certain."""
+        if reason is not DetachReason.COMMIT_UNKNOWN:
+            self._lanes.clear()
+            self._ready.clear()
         self.detached = reason
         self._on_detach(self)
         self._on_ready()
@@ -130,6 +138,10 @@ class Outbox:
             if event.event_type is _COMMIT_FINAL:
                 del self._lanes[lane.turn_id]
         return event
+
+    def holds(self, turn_id: str) -> bool:
+        """Whether more of this turn is to be taken, now or later."""
+        return turn_id in self._lanes
 
     @property
     def is_empty(self) -> bool:

@@ -28,9 +28,12 @@ class BusyRule(StrEnum):
 
 
 class Mode(StrEnum):
+    """What a turn may do."""
+
     CHAT = "chat"
     """Words only: no tools."""
     EXECUTION = "execution"
+    """Words and tools."""
 
 
 def _busy_rule(value: str) -> BusyRule:
@@ -43,6 +46,8 @@ def _mode(value: str) -> Mode:
 
 @frozen(kw_only=True)
 class SessionParams:
+    """How to start a session. Raises `InvalidCommand` for a name that cannot be one."""
+
     session_id: str | None = None
     """The host's own name for the session; without one the stage numbers it."""
 
@@ -59,8 +64,12 @@ class SessionParams:
 
 @frozen(kw_only=True)
 class TurnParams:
+    """How to begin a turn. Raises `InvalidCommand` for a `busy` or a `mode` that does not exist."""
+
     busy: BusyRule = field(default=BusyRule.QUEUE, converter=_busy_rule)
+    """What to do when the session has open turns."""
     mode: Mode = field(default=Mode.EXECUTION, converter=_mode)
+    """Whether tools may be used."""
     model: str | None = None
     """The id of the model to use; without one the cast chooses."""
     workload: str | None = None

@@ -34,6 +34,7 @@ class SubscriptionHost(Protocol):
     limits: Limits
 
     def attach(self, subscription: Subscription) -> None: ...
+    def is_open(self, turn_id: str) -> bool: ...
     def remembers(self, turn_id: str) -> bool: ...
     def let_go(self, outbox: Outbox) -> None: ...
 
@@ -114,8 +115,13 @@ class Subscription:
         return batch
 
     def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
-        """Every event of the session up to the commit_final of this turn, other turns' events included."""
-        return _UntilCommit(self, turn_id)
+        """Every event of the session up to the commit_final of this turn, other turns' events included.
+
+        Ends at once if that was taken, or never will be, because the turn was settled before. Raises
+        `UnknownTurn` for an id never given out.
+        """
+        will_come = self.host.is_open(turn_id) or self.outbox.holds(turn_id)
+        return _UntilCommit(self, turn_id, done=not will_come)
 
     @property
     def cursor(self) -> Mapping[str, int]:
@@ -129,6 +135,10 @@ class Subscription:
 
     def statistics(self) -> OutboxStatistics:
         return self.outbox.statistics()
+
+    def skip(self, cursor: Mapping[str, int]) -> None:
+        """Count these as taken; called by the session when it attaches this subscription."""
+        self._cursor.update(cursor)
 
     def end(self) -> None:
         """There will be no more events: the session is closed, or nobody listens."""
@@ -178,10 +188,10 @@ class _UntilCommit:
 
     __slots__ = ("_done", "_stream", "_turn_id")
 
-    def __init__(self, stream: Subscription, turn_id: str) -> None:
+    def __init__(self, stream: Subscription, turn_id: str, *, done: bool) -> None:
         self._stream = stream
         self._turn_id = turn_id
-        self._done = False
+        self._done = done
 
     def __aiter__(self) -> _UntilCommit:
         return self

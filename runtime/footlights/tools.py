@@ -26,6 +26,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class SideEffects(StrEnum):
+    """When a tool may have changed something outside of itself. Staging intents is no side effect."""
+
     NONE = "none"
     """It changes nothing outside of itself."""
     MARKED = "marked"
@@ -36,10 +38,12 @@ class SideEffects(StrEnum):
 
 @frozen
 class ToolReturn:
-    """A tool's answer: the value for the model, and one sentence that may be shown to people."""
+    """A tool's answer."""
 
     value: JsonValue
+    """For the model."""
     summary: str | None = None
+    """One sentence that may be shown to people."""
 
 
 class ToolContext:
@@ -75,22 +79,31 @@ class ToolContext:
 
     @property
     def staged(self) -> tuple[Intent, ...]:
+        """What it asked for so far."""
         return tuple(self._staged)
 
     @property
     def side_effects_begun(self) -> bool:
+        """Whether it called `begin_side_effects`."""
         return self._side_effects
 
 
 ToolFunction: TypeAlias = "Callable[[Mapping[str, JsonValue], ToolContext], Awaitable[ToolReturn | JsonValue]]"
+"""A plain JSON value is returned as a `ToolReturn` without a summary."""
 
 
 @frozen(kw_only=True)
 class Tool:
+    """Something a model may ask the game to do. Raises `RegistrationError` if it cannot work."""
+
     name: str
+    """1 to 64 lower-case letters, digits or `_`, a letter first."""
     run: ToolFunction
+    """Called with the arguments and a `ToolContext`. Raises `ToolError` to tell the model why it will not."""
     description: str = ""
+    """What it does, told to the model."""
     cancel_safe: bool = False
+    """Whether it is cancelled when its turn is interrupted. If not, it may finish, and is discarded."""
     side_effects: SideEffects | None = None
     """What it declares; undeclared counts as immediate."""
     idempotency_key: Callable[[Mapping[str, JsonValue]], str] | None = None

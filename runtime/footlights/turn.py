@@ -28,9 +28,6 @@ from footlights.events import (
     EventType,
     Heard,
     InterruptReason,
-    ModelLoading,
-    ModelReady,
-    ModelSelected,
     Payload,
     StreamEvent,
     TokenDelta,
@@ -43,6 +40,7 @@ from footlights.events import (
 from footlights.lane import Entry
 from footlights.latch import Latch
 from footlights.lifecycle import Lifecycle, Step, TurnState
+from footlights.model_phase import ModelPhase
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
 
     from footlights.authority.intents import Intent
     from footlights.limits import Limits
+    from footlights.model_phase import ModelEvent
     from footlights.outbox import Outbox
     from footlights.params import TurnParams
 
@@ -93,6 +92,7 @@ class Turn:
         "_host",
         "_if_canceled",
         "_intents_left",
+        "_model",
         "_text_bytes_left",
         "commit",
         "context",
@@ -129,6 +129,7 @@ class Turn:
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
         self._text_bytes_left = host.limits.max_turn_text_bytes
+        self._model = ModelPhase()
         self._intents_left = host.limits.max_intents_per_turn
         self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
 
@@ -160,8 +161,13 @@ class Turn:
         self.lifecycle.advance(Step.RUN)
 
     @enable_ki_protection
-    def emit(self, payload: ModelSelected | ModelLoading | ModelReady) -> None:
-        self._step(Step(EVENT_TYPES[type(payload)]), payload)
+    def emit(self, payload: ModelEvent) -> None:
+        """What happens to the turn's model."""
+        step = Step(EVENT_TYPES[type(payload)])
+        if self.lifecycle.may(step):
+            self._model.check(payload)
+        self._step(step, payload)
+        self._model.take(payload)
 
     @enable_ki_protection
     def say(self, delta: str) -> None:

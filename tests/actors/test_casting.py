@@ -24,6 +24,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import JsonWorld, accept
+from footlights.testing import take_turn
 from footlights.testing.faults import slow_tool
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_actors.committer import AuthorityCommitter
@@ -81,24 +82,30 @@ def test_a_cast_without_models_has_none_to_choose() -> None:
 
 
 async def test_a_turn_without_a_model_or_a_workload_ends_in_a_model_error() -> None:
-    async with (
-        open_stage(standard_cast(workloads={"work": Work()})) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
-        turn_id = session.begin_turn("Hello?")
-        events = [event async for event in stream.until_commit(turn_id)]
+    async with open_stage(standard_cast(workloads={"work": Work()})) as stage:
+        session = stage.start()
+        events = await take_turn(session, "Hello?")
         assert events[1].payload == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
         commit = await session.finalize(session.begin_turn("Work!", TurnParams(workload="work"))).wait()
     assert commit.commit_outcome == "ok"
 
 
-async def test_a_turn_that_names_a_model_nobody_has_is_refused() -> None:
-    async with open_stage(standard_cast(model("a"))) as stage:
+async def test_a_turn_that_names_what_nobody_has_is_told_what_there_is() -> None:
+    cast = standard_cast(model("a"), model("b"), workloads={"work": Work(), "rest": Work()})
+    async with open_stage(cast) as stage:
         session = stage.start()
-        with pytest.raises(InvalidCommand):
-            session.begin_turn("Hello?", TurnParams(model="b"))
-        with pytest.raises(InvalidCommand):
-            session.begin_turn("Hello?", TurnParams(workload="b"))
+        with pytest.raises(InvalidCommand, match=r"no model 'c'; registered: a, b\."):
+            session.begin_turn("Hello?", TurnParams(model="c"))
+        with pytest.raises(InvalidCommand, match=r"no workload 'c'; registered: work, rest\."):
+            session.begin_turn("Hello?", TurnParams(workload="c"))
+
+
+async def test_a_name_nobody_has_is_refused_even_if_there_are_none() -> None:
+    async with open_stage(standard_cast()) as stage:
+        session = stage.start()
+        for params in (TurnParams(model="c"), TurnParams(workload="c")):
+            with pytest.raises(InvalidCommand, match=r"registered: none\."):
+                session.begin_turn("Hello?", params)
 
 
 # -- names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -14,7 +14,6 @@ from footlights import (
     Limits,
     Mode,
     ModelError,
-    Payload,
     Stage,
     StreamEvent,
     TokenDelta,
@@ -27,6 +26,7 @@ from footlights import (
     WarmState,
     open_stage,
 )
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import failing_model, flooding_model
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, standard_cast
 from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from footlights import Model, Prompt, ToolRequest
     from footlights.events import JsonValue
 
-P = TypeVar("P", bound=Payload)
 SECRET = "what the player said"
 
 
@@ -65,21 +64,8 @@ BELL = Tool(name="bell", run=ring)
 
 
 async def played(model: Model, params: TurnParams | None = None, limits: Limits | None = None) -> list[StreamEvent]:
-    async with (
-        open_stage(standard_cast(model, tools=[BELL]), limits=limits) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
-        turn_id = session.begin_turn(SECRET, params)
-        return [event async for event in stream.until_commit(turn_id)]
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
+    async with open_stage(standard_cast(model, tools=[BELL]), limits=limits) as stage:
+        return await take_turn(stage.start(), SECRET, params)
 
 
 # -- text
@@ -87,24 +73,24 @@ def the(kind: type[P], events: list[StreamEvent]) -> P:
 
 async def test_tokens_are_streamed_in_order_and_the_final_holds_them_all(quiet_clock: MockClock) -> None:
     events = await played(ScriptedModel(lambda _: [Say("Good evening, traveller.")], pace=0.1))
-    deltas = all_of(TokenDelta, events)
+    deltas = payloads(events, TokenDelta)
     assert [(each.delta, each.offset) for each in deltas] == [("Good", 0), (" evening,", 4), (" traveller.", 13)]
-    assert the(TurnFinal, events) == TurnFinal("Good evening, traveller.")
+    assert only(events, TurnFinal) == TurnFinal("Good evening, traveller.")
 
 
 async def test_a_model_that_says_nothing_has_said_all_it_had_to_say() -> None:
     events = await played(ScriptedModel(lambda _: []))
-    assert the(TurnFinal, events).text == ""
-    assert all_of(TokenDelta, events) == []
+    assert only(events, TurnFinal).text == ""
+    assert payloads(events, TokenDelta) == []
 
 
 async def test_a_turn_may_say_as_much_as_its_limit_and_no_more() -> None:
     limits = Limits(max_turn_text_bytes=10)
     fits = await played(ScriptedModel(lambda _: [Flood("é", 5)]), limits=limits)
-    assert the(TurnFinal, fits).text == "é" * 5
+    assert only(fits, TurnFinal).text == "é" * 5
     events = await played(ScriptedModel(lambda _: [Flood("é", 6)]), limits=limits)
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
-    assert "".join(each.delta for each in all_of(TokenDelta, events)) == "é" * 5
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
+    assert "".join(each.delta for each in payloads(events, TokenDelta)) == "é" * 5
 
 
 @pytest.mark.parametrize(("flooding", "burst"), [(1, 32), (100, 16)])
@@ -141,7 +127,7 @@ async def test_a_flood_can_be_cancelled_from_another_task() -> None:
             await trio.lowlevel.checkpoint()
         assert session.cancel(turn_id) == (turn_id,)
         events = [event async for event in stream.until_commit(turn_id)]
-    assert the(TurnInterrupted, events).reason is InterruptReason.CANCELED
+    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
 
 
 async def test_the_model_is_closed_as_soon_as_its_turn_is_cancelled(quiet_clock: MockClock) -> None:
@@ -175,7 +161,7 @@ async def test_a_model_hears_every_exchange_of_its_turn() -> None:
 
     events = await played(ScriptedModel(script))
     assert heard == [0, 1, 2, 3]
-    assert the(TurnFinal, events).text == "Ring! Ring! Ring! Enough."
+    assert only(events, TurnFinal).text == "Ring! Ring! Ring! Enough."
 
 
 async def test_a_model_is_told_what_was_said_and_which_tools_there_are() -> None:
@@ -198,15 +184,15 @@ async def test_in_chat_no_tool_runs_and_the_model_is_told_so() -> None:
         return [Say(str(prompt.exchanges[0].error))] if prompt.exchanges else [Call("bell")]
 
     events = await played(ScriptedModel(script), TurnParams(mode=Mode.CHAT))
-    assert all_of(ToolCallStarted, events) == []
-    assert the(TurnFinal, events).text == "Tools may not be used in this turn."
+    assert payloads(events, ToolCallStarted) == []
+    assert only(events, TurnFinal).text == "Tools may not be used in this turn."
 
 
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_model_that_only_ever_asks_for_tools_is_ended(mode: Mode) -> None:
     events = await played(ScriptedModel(lambda _: [Call("bell")]), TurnParams(mode=mode))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
-    assert len(all_of(ToolCallStarted, events)) <= MAX_TOOL_ROUNDS
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    assert len(payloads(events, ToolCallStarted)) <= MAX_TOOL_ROUNDS
 
 
 async def test_no_tool_runs_whose_result_nobody_will_hear() -> None:
@@ -217,7 +203,7 @@ async def test_no_tool_runs_whose_result_nobody_will_hear() -> None:
         return [Call("bell")]
 
     events = await played(ScriptedModel(script))
-    assert len(all_of(ToolCallStarted, events)) == heard[-1]
+    assert len(payloads(events, ToolCallStarted)) == heard[-1]
 
 
 async def test_a_model_may_ask_for_so_many_tools_at_once_and_no_more() -> None:
@@ -225,11 +211,11 @@ async def test_a_model_may_ask_for_so_many_tools_at_once_and_no_more() -> None:
         return lambda prompt: [] if prompt.exchanges else [Call("bell")] * calls
 
     fits = await played(ScriptedModel(script(MAX_CALLS_PER_ROUND)))
-    assert len(all_of(ToolCallStarted, fits)) == MAX_CALLS_PER_ROUND
+    assert len(payloads(fits, ToolCallStarted)) == MAX_CALLS_PER_ROUND
     assert fits[-2].event_type is EventType.TURN_FINAL
     events = await played(ScriptedModel(script(MAX_CALLS_PER_ROUND + 1)))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
-    assert all_of(ToolCallStarted, events) == []
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    assert payloads(events, ToolCallStarted) == []
 
 
 # -- a model's faults
@@ -249,15 +235,15 @@ async def test_a_model_that_fails_ends_its_turn_and_is_quoted_nowhere(
 ) -> None:
     caplog.set_level("DEBUG")
     events = await played(failing_model(ScriptedModel(lambda _: [Say("So far so good.")]), after_tokens=2, error=error))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
-    assert "".join(each.delta for each in all_of(TokenDelta, events)) == "So far"
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
+    assert "".join(each.delta for each in payloads(events, TokenDelta)) == "So far"
     assert detail in caplog.text
     assert SECRET not in caplog.text + repr(events)
 
 
 async def test_a_script_that_fails_is_a_model_that_fails() -> None:
     events = await played(ScriptedModel(lambda _: [Say("Oh"), Fail(ZeroDivisionError(SECRET))]))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, "ZeroDivisionError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "ZeroDivisionError")
 
 
 def refuses(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
@@ -277,13 +263,13 @@ async def test_whatever_a_model_does_wrong_is_a_model_error(
     generate: Callable[[Prompt], AsyncGenerator[str | ToolRequest, None]],
 ) -> None:
     events = await played(FreeModel(generate))
-    assert the(TurnInterrupted, events).reason is InterruptReason.MODEL_ERROR
+    assert only(events, TurnInterrupted).reason is InterruptReason.MODEL_ERROR
 
 
 async def test_a_model_that_asks_for_more_tools_than_a_turn_may_show_is_a_model_error() -> None:
     model = ScriptedModel(lambda _: [Call("bell")] * 4)
     events = await played(model, limits=Limits(max_turn_events=20))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
 
 
 async def test_a_model_that_swallows_its_cancel_is_still_silenced(quiet_clock: MockClock) -> None:
@@ -301,5 +287,5 @@ async def test_a_model_that_swallows_its_cancel_is_still_silenced(quiet_clock: M
         await trio.sleep(1)
         session.cancel(turn_id)
         events = [event async for event in stream.until_commit(turn_id)]
-    assert [each.delta for each in all_of(TokenDelta, events)] == ["Well,"]
+    assert [each.delta for each in payloads(events, TokenDelta)] == ["Well,"]
     assert events[-2].event_type is EventType.TURN_INTERRUPTED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -15,7 +15,6 @@ from footlights import (
     ModelLoading,
     ModelReady,
     ModelSelected,
-    Payload,
     StreamEvent,
     TurnFinal,
     TurnInterrupted,
@@ -23,6 +22,7 @@ from footlights import (
     WarmState,
     open_stage,
 )
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import failing_load, stalling_load
 from footlights_actors import Say, ScriptedModel, standard_cast
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Model, Prompt, ToolRequest
-
-P = TypeVar("P", bound=Payload)
 
 
 def hello(_: Prompt) -> list[Say]:
@@ -66,25 +64,12 @@ def reporting(*progress: float) -> ColdModel:
 
 
 async def played(*models: Model, params: TurnParams | None = None) -> list[StreamEvent]:
-    async with (
-        open_stage(standard_cast(*models)) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
-        turn_id = session.begin_turn("Hello?", params)
-        return [event async for event in stream.until_commit(turn_id)]
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
+    async with open_stage(standard_cast(*models)) as stage:
+        return await take_turn(stage.start(), "Hello?", params)
 
 
 def progress_of(events: list[StreamEvent]) -> list[float | None]:
-    return [loading.progress for loading in all_of(ModelLoading, events)]
+    return [loading.progress for loading in payloads(events, ModelLoading)]
 
 
 # -- hot, warm, cold
@@ -93,8 +78,8 @@ def progress_of(events: list[StreamEvent]) -> list[float | None]:
 async def test_a_hot_model_is_ready_at_once_and_nothing_is_loaded() -> None:
     events = await played(ScriptedModel(hello))
     assert [event.event_type for event in events[1:3]] == [EventType.MODEL_SELECTED, EventType.MODEL_READY]
-    assert the(ModelSelected, events) == ModelSelected("scripted", "default")
-    assert the(ModelReady, events) == ModelReady("scripted", WarmState.HOT, 0)
+    assert only(events, ModelSelected) == ModelSelected("scripted", "default")
+    assert only(events, ModelReady) == ModelReady("scripted", WarmState.HOT, 0)
 
 
 @pytest.mark.parametrize(("warm_state", "cold_start"), [(WarmState.COLD, True), (WarmState.WARM, False)])
@@ -105,19 +90,19 @@ async def test_loading_is_shown_before_it_begins_and_readiness_says_how_long_it_
     types = [event.event_type for event in events[:3]]
     assert types == [EventType.TURN_ACCEPTED, EventType.MODEL_SELECTED, EventType.MODEL_LOADING]
     assert {event.mono_ts_ms for event in events[:3]} == {events[0].mono_ts_ms}
-    assert all_of(ModelLoading, events)[0] == ModelLoading("scripted", cold_start)
-    assert the(ModelReady, events) == ModelReady("scripted", warm_state, 2500)
+    assert payloads(events, ModelLoading)[0] == ModelLoading("scripted", cold_start)
+    assert only(events, ModelReady) == ModelReady("scripted", warm_state, 2500)
 
 
 async def test_a_model_that_was_loaded_once_is_hot_for_the_next_turn(quiet_clock: MockClock) -> None:
     model = ScriptedModel(hello, warm_state=WarmState.COLD, load_seconds=1)
     await played(model)
-    assert the(ModelReady, await played(model)) == ModelReady("scripted", WarmState.HOT, 0)
+    assert only(await played(model), ModelReady) == ModelReady("scripted", WarmState.HOT, 0)
 
 
 async def test_a_turn_may_name_its_model() -> None:
     events = await played(ScriptedModel(hello), ScriptedModel(hello, model_id="b"), params=TurnParams(model="b"))
-    assert the(ModelSelected, events) == ModelSelected("b", "requested")
+    assert only(events, ModelSelected) == ModelSelected("b", "requested")
 
 
 async def test_two_turns_share_one_load(quiet_clock: MockClock) -> None:
@@ -126,12 +111,10 @@ async def test_two_turns_share_one_load(quiet_clock: MockClock) -> None:
         first, second = stage.start(), stage.start()
         first_id = first.begin_turn("Hello?")
         await trio.sleep(4)
-        async with second.subscribe() as stream:
-            second_id = second.begin_turn("Hello?")
-            events = [event async for event in stream.until_commit(second_id)]
+        events = await take_turn(second, "Hello?")
         await first.finalize(first_id).wait()
     assert trio.current_time() == pytest.approx(10)
-    assert the(ModelReady, events) == ModelReady("scripted", WarmState.COLD, 6000)
+    assert only(events, ModelReady) == ModelReady("scripted", WarmState.COLD, 6000)
 
 
 # -- progress
@@ -161,7 +144,7 @@ async def test_a_model_that_reports_all_the_time_is_shown_a_hundred_times_at_mos
 )
 async def test_progress_that_makes_no_sense_does_no_harm(odd: float) -> None:
     events = await played(reporting(odd, 0.5, odd))
-    assert the(TurnFinal, events).text == "Hello."
+    assert only(events, TurnFinal).text == "Hello."
     assert all(progress is None or 0 < progress <= 1 for progress in progress_of(events))
 
 
@@ -195,7 +178,7 @@ async def test_progress_that_comes_late_does_no_harm() -> None:
         reports.append(report)
 
     events = await played(Late(load))
-    assert the(TurnFinal, events).text == "Hello."
+    assert only(events, TurnFinal).text == "Hello."
 
 
 # -- failures
@@ -208,8 +191,8 @@ async def test_a_load_that_fails_ends_the_turn_and_quotes_nothing(
     caplog: pytest.LogCaptureFixture, error: Exception, detail: str
 ) -> None:
     events = await played(failing_load(ScriptedModel(hello), error=error))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
-    assert all_of(ModelReady, events) == []
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
+    assert payloads(events, ModelReady) == []
     assert str(error) not in caplog.text + repr(events)
 
 
@@ -223,8 +206,8 @@ async def test_a_load_that_failed_may_be_tried_again(quiet_clock: MockClock) -> 
             raise failure
 
     model = ColdModel(load)
-    assert the(TurnInterrupted, await played(model)).reason is InterruptReason.MODEL_ERROR
-    assert the(TurnFinal, await played(model)).text == "Hello."
+    assert only(await played(model), TurnInterrupted).reason is InterruptReason.MODEL_ERROR
+    assert only(await played(model), TurnFinal).text == "Hello."
 
 
 async def canceled_while_loading(model: Model) -> list[StreamEvent]:
@@ -240,7 +223,7 @@ async def canceled_while_loading(model: Model) -> list[StreamEvent]:
 
 async def test_a_turn_may_be_cancelled_while_its_model_loads(quiet_clock: MockClock) -> None:
     events = await canceled_while_loading(stalling_load(ScriptedModel(hello)))
-    assert the(TurnInterrupted, events).reason is InterruptReason.CANCELED
+    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
     assert trio.current_time() == pytest.approx(1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -19,9 +19,7 @@ from footlights import (
     InvalidEvent,
     MemoryLedger,
     ModelChoice,
-    Payload,
     SessionParams,
-    Stage,
     StreamEvent,
     ToolCallResult,
     TurnFinal,
@@ -30,6 +28,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
+from footlights.testing import only, take_turn
 from footlights.testing.faults import failing_model, raising_tool
 from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
 
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionContext
-
-P = TypeVar("P", bound=Payload)
 
 
 class Works:
@@ -53,24 +50,9 @@ class Works:
         await self._run(context)
 
 
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
-
-
-async def events_of(stage: Stage, params: TurnParams | None = None) -> list[StreamEvent]:
-    async with (session := stage.start()).subscribe() as stream:
-        turn_id = session.begin_turn("Hello?", params)
-        return [event async for event in stream.until_commit(turn_id)]
-
-
 async def worked(run: Callable[[InteractionContext], Awaitable[None]]) -> list[StreamEvent]:
     async with open_stage(standard_cast(workloads={"own": Works(run)})) as stage:
-        return await events_of(stage, TurnParams(workload="own"))
+        return await take_turn(stage.start(), "Hello?", TurnParams(workload="own"))
 
 
 # -- an actor that dies
@@ -96,9 +78,9 @@ async def test_an_actor_that_dies_takes_its_turn_to_one_terminal_and_one_commit(
     dies: Callable[[Cast], Cast],
 ) -> None:
     async with open_stage(dies(standard_cast(ScriptedModel(lambda _: [Say("Hello.")])))) as stage:
-        events = await events_of(stage)
+        events = await take_turn(stage.start(), "Hello?")
     assert [event.event_type for event in events[-2:]] == [EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
-    assert the(CommitFinal, events).commit_outcome is CommitOutcome.FAIL_CLOSED
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
 async def test_a_turn_that_dies_takes_no_neighbour_with_it(quiet_clock: MockClock) -> None:
@@ -111,8 +93,8 @@ async def test_a_turn_that_dies_takes_no_neighbour_with_it(quiet_clock: MockCloc
             dying = session.begin_turn("Hello?", TurnParams(model="bad", busy=BusyRule.CONCURRENT))
             events = [event async for event in stream.until_commit(neighbour)]
     own = [event for event in events if event.turn_id == neighbour]
-    assert the(TurnFinal, own).text == "one two"
-    assert the(TurnInterrupted, [event for event in events if event.turn_id == dying]).reason == "model_error"
+    assert only(own, TurnFinal).text == "one two"
+    assert only([event for event in events if event.turn_id == dying], TurnInterrupted).reason == "model_error"
 
 
 # -- workloads
@@ -130,7 +112,7 @@ async def test_a_workload_runs_in_the_place_of_the_model(quiet_clock: MockClock)
         EventType.TURN_FINAL,
         EventType.COMMIT_FINAL,
     ]
-    assert the(TurnFinal, events).text == "You said: Hello?"
+    assert only(events, TurnFinal).text == "You said: Hello?"
 
 
 async def test_a_workload_that_raises_ends_its_turn_and_is_quoted_nowhere(caplog: pytest.LogCaptureFixture) -> None:
@@ -139,7 +121,7 @@ async def test_a_workload_that_raises_ends_its_turn_and_is_quoted_nowhere(caplog
         raise LookupError(context.input)
 
     events = await worked(run)
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
     assert "LookupError" in caplog.text
     assert "Hello?" not in caplog.text
 
@@ -150,10 +132,10 @@ async def test_a_tool_that_a_workload_leaves_open_is_reported_before_the_turn_en
         await trio.lowlevel.checkpoint()
 
     events = await worked(run)
-    assert the(ToolCallResult, events) == ToolCallResult(
+    assert only(events, ToolCallResult) == ToolCallResult(
         "mine", "hammer", canceled=True, side_effects_may_have_occurred=True
     )
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
 
 
 async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
@@ -163,8 +145,8 @@ async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
         raise LookupError
 
     events = await worked(run)
-    assert the(ToolCallResult, events).canceled
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert only(events, ToolCallResult).canceled
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
 
 
 @pytest.mark.parametrize("loading", [False, True])
@@ -176,7 +158,7 @@ async def test_a_workload_that_never_readies_the_model_it_selected_has_failed(lo
         await trio.lowlevel.checkpoint()
 
     events = await worked(run)
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
 
 
 async def test_a_workload_that_learns_of_its_cancel_may_return_normally(quiet_clock: MockClock) -> None:
@@ -202,7 +184,7 @@ async def test_a_forged_event_reaches_nobody() -> None:
             context.emit_event(draft_event("turn_final", {"text": "The end.", "authoritative": False}))
 
     events = await worked(run)
-    assert the(TurnFinal, events).text == ""
+    assert only(events, TurnFinal).text == ""
 
 
 # -- before it begins, and worse than an exception

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import trio
@@ -11,6 +11,7 @@ import trio
 from footlights import (
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     Intent,
     IntentType,
     Mode,
@@ -28,6 +29,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import JsonWorld, JudgeRequest, RuleBook, judge
+from footlights.testing import only, payloads
 from footlights_actors.scripted import Call, Say
 from footlights_actors.tavern import tavern_cast
 from footlights_actors.tavern_innkeeper import innkeeper
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import InteractionSession, Issue, Payload, Stage, StreamEvent, Subscription
+    from footlights import InteractionSession, Issue, Stage, StreamEvent, Subscription
     from footlights.events import JsonValue
 
 
@@ -69,16 +71,12 @@ async def visit() -> AsyncGenerator[Visit]:
             yield Visit(stage, session, stream)
 
 
-def payloads(events: list[StreamEvent], kind: type[Payload]) -> list[Any]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
 def text_of(events: list[StreamEvent]) -> str:
-    return str(payloads(events, TurnFinal)[0].text)
+    return only(events, TurnFinal).text
 
 
 def outcome_of(events: list[StreamEvent]) -> tuple[CommitOutcome, list[str]]:
-    commit = payloads(events, CommitFinal)[0]
+    commit = only(events, CommitFinal)
     return commit.commit_outcome, [issue.code for issue in commit.issues]
 
 
@@ -143,9 +141,9 @@ async def test_the_model_is_cold_for_the_first_turn_and_hot_for_the_next(quiet_c
         assert trio.current_time() - began == pytest.approx(1.5 + words * 0.03)
         second = await tavern.say("Hello")
     assert [loading.progress for loading in payloads(first, ModelLoading)][:3] == [None, 0.1, 0.2]
-    assert payloads(first, ModelReady)[0].warm_state is WarmState.COLD
+    assert only(first, ModelReady).warm_state is WarmState.COLD
     assert not payloads(second, ModelLoading)
-    assert payloads(second, ModelReady)[0].warm_state is WarmState.HOT
+    assert only(second, ModelReady).warm_state is WarmState.HOT
 
 
 # -- renting
@@ -184,7 +182,8 @@ async def test_a_taken_room_is_a_tool_error_that_the_innkeeper_explains(quiet_cl
     async with visit() as tavern:
         events = await tavern.say("rent the gable room")
         assert tavern.world == opening_hour()
-    assert payloads(events, ToolCallResult)[0].error.message == "The book has Mirel the tinker in the gable room."
+    taken = ErrorInfo("tool_error", "The book has Mirel the tinker in the gable room.")
+    assert only(events, ToolCallResult).error == taken
     assert "Mirel the tinker" in text_of(events)
     assert outcome_of(events) == (CommitOutcome.OK, [])
 

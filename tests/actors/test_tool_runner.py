@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -16,7 +16,6 @@ from footlights import (
     InterruptReason,
     Limits,
     MemoryLedger,
-    Payload,
     SideEffects,
     StreamEvent,
     Tool,
@@ -29,6 +28,7 @@ from footlights import (
     TurnInterrupted,
     open_stage,
 )
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import FlakyLedger, raising_tool, slow_tool
 from footlights_actors import Call, Line, Say, Script, ScriptedModel, standard_cast
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from footlights import Ledger, Prompt
     from footlights.events import JsonValue
-
-P = TypeVar("P", bound=Payload)
 
 
 def asking_for(*calls: Call) -> Script:
@@ -76,25 +74,12 @@ def staging(tool: Tool, *refs: str) -> Tool:
 async def played(
     script: Script, *tools: Tool, ledger: Ledger | None = None, limits: Limits | None = None
 ) -> list[StreamEvent]:
-    async with (
-        open_stage(standard_cast(ScriptedModel(script), tools=tools), ledger=ledger, limits=limits) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
-        turn_id = session.begin_turn("Do it.")
-        return [event async for event in stream.until_commit(turn_id)]
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
+    async with open_stage(standard_cast(ScriptedModel(script), tools=tools), ledger=ledger, limits=limits) as stage:
+        return await take_turn(stage.start(), "Do it.")
 
 
 def codes(events: list[StreamEvent]) -> list[str | None]:
-    return [None if result.error is None else result.error.code for result in all_of(ToolCallResult, events)]
+    return [None if result.error is None else result.error.code for result in payloads(events, ToolCallResult)]
 
 
 # -- answers
@@ -102,9 +87,9 @@ def codes(events: list[StreamEvent]) -> list[str | None]:
 
 async def test_a_result_is_reported_with_its_summary_and_goes_back_to_the_model() -> None:
     events = await played(asking_for(Call("price")), returning("price", ToolReturn(3, "Three coins.")))
-    assert the(ToolCallStarted, events) == ToolCallStarted("call-1", "price")
-    assert the(ToolCallResult, events) == ToolCallResult("call-1", "price", canceled=False, summary="Three coins.")
-    assert the(TurnFinal, events).text == "3"
+    assert only(events, ToolCallStarted) == ToolCallStarted("call-1", "price")
+    assert only(events, ToolCallResult) == ToolCallResult("call-1", "price", canceled=False, summary="Three coins.")
+    assert only(events, TurnFinal).text == "3"
 
 
 async def test_the_value_of_a_tool_is_for_its_model_and_never_in_the_stream() -> None:
@@ -135,8 +120,8 @@ async def test_a_tool_gets_the_arguments_and_the_world_and_knows_its_turn() -> N
 async def test_a_tool_error_goes_back_to_the_model_and_the_turn_goes_on() -> None:
     events = await played(asking_for(Call("rent")), raising_tool("rent", error=ToolError("No room is free.")))
     assert codes(events) == ["tool_error"]
-    assert the(TurnFinal, events).text == "No room is free."
-    assert the(CommitFinal, events).commit_outcome is CommitOutcome.OK
+    assert only(events, TurnFinal).text == "No room is free."
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.OK
 
 
 async def test_what_a_failed_tool_staged_is_not_committed() -> None:
@@ -152,31 +137,31 @@ async def test_what_a_failed_tool_staged_is_not_committed() -> None:
 async def test_a_crash_ends_the_turn_after_its_result(caplog: pytest.LogCaptureFixture) -> None:
     events = await played(asking_for(Call("bad")), raising_tool("bad", error=ValueError("what the player said")))
     assert codes(events) == ["tool_error"]
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.TOOL_ERROR, "ValueError")
-    assert the(CommitFinal, events).commit_outcome is CommitOutcome.FAIL_CLOSED
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "ValueError")
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
     assert "ValueError" in caplog.text
     assert "what the player said" not in caplog.text + repr(events)
 
 
 async def test_a_crash_cancels_the_tools_beside_it(quiet_clock: MockClock) -> None:
     events = await played(asking_for(Call("bad"), Call("slow")), raising_tool("bad"), slow_tool(60))
-    results = {result.tool_name: result for result in all_of(ToolCallResult, events)}
+    results = {result.tool_name: result for result in payloads(events, ToolCallResult)}
     assert not results["bad"].canceled
     assert results["slow"].canceled
-    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
 async def test_a_tool_that_is_no_coroutine_is_a_crash_like_any_other() -> None:
     plain = Tool(name="plain", run=lambda arguments, context: 5)  # type: ignore[arg-type, return-value]
     events = await played(asking_for(Call("plain")), plain)
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.TOOL_ERROR, "TypeError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "TypeError")
 
 
 async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream() -> None:
     events = await played(asking_for(Call("what_the_model_made_up")))
-    assert the(ToolCallStarted, events).tool_name == "unknown"
+    assert only(events, ToolCallStarted).tool_name == "unknown"
     assert codes(events) == ["unknown_tool"]
-    assert the(TurnFinal, events).text == "There is no such tool."
+    assert only(events, TurnFinal).text == "There is no such tool."
     assert "made_up" not in repr(events)
 
 
@@ -184,7 +169,7 @@ async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream() -> No
 async def test_a_result_that_is_not_json_is_an_error_of_the_tool(value: JsonValue) -> None:
     events = await played(asking_for(Call("odd")), returning("odd", value))
     assert codes(events) == ["tool_error"]
-    assert the(TurnFinal, events).text == "The tool's result is not JSON."
+    assert only(events, TurnFinal).text == "The tool's result is not JSON."
 
 
 async def test_a_result_may_be_as_large_as_an_event_and_no_larger() -> None:
@@ -193,12 +178,12 @@ async def test_a_result_may_be_as_large_as_an_event_and_no_larger() -> None:
     assert codes(fits) == [None]
     events = await played(asking_for(Call("big")), returning("big", "x" * 99), limits=limits)
     assert codes(events) == ["tool_error"]
-    assert the(TurnFinal, events).text == "The tool's result is too large."
+    assert only(events, TurnFinal).text == "The tool's result is too large."
 
 
 async def test_a_long_summary_is_cut() -> None:
     events = await played(asking_for(Call("chatty")), returning("chatty", ToolReturn(1, "x" * 5000)))
-    assert the(ToolCallResult, events).summary == "x" * 500
+    assert only(events, ToolCallResult).summary == "x" * 500
 
 
 # -- several
@@ -206,15 +191,15 @@ async def test_a_long_summary_is_cut() -> None:
 
 async def test_the_tools_of_one_round_run_side_by_side(quiet_clock: MockClock) -> None:
     events = await played(asking_for(Call("a"), Call("b")), slow_tool(5, "a"), slow_tool(3, "b"))
-    assert {started.tool_call_id for started in all_of(ToolCallStarted, events)} == {"call-1", "call-2"}
-    assert [result.tool_name for result in all_of(ToolCallResult, events)] == ["b", "a"]
+    assert {started.tool_call_id for started in payloads(events, ToolCallStarted)} == {"call-1", "call-2"}
+    assert [result.tool_name for result in payloads(events, ToolCallResult)] == ["b", "a"]
     assert events[-1].mono_ts_ms - events[0].mono_ts_ms == 5000
 
 
 async def test_calls_are_shown_in_the_order_the_model_asked() -> None:
     for _ in range(30):  # a coin is tossed each time
         events = await played(asking_for(Call("a"), Call("b")), returning("a", 1), returning("b", 2))
-        assert [started.tool_call_id for started in all_of(ToolCallStarted, events)] == ["call-1", "call-2"]
+        assert [started.tool_call_id for started in payloads(events, ToolCallStarted)] == ["call-1", "call-2"]
 
 
 async def test_results_reach_the_model_in_the_order_it_asked(quiet_clock: MockClock) -> None:
@@ -230,7 +215,7 @@ async def test_results_reach_the_model_in_the_order_it_asked(quiet_clock: MockCl
 
 async def test_the_same_tool_may_be_called_twice_at_once(quiet_clock: MockClock) -> None:
     events = await played(asking_for(Call("slow"), Call("slow")), slow_tool(1))
-    assert {result.tool_call_id for result in all_of(ToolCallResult, events)} == {"call-1", "call-2"}
+    assert {result.tool_call_id for result in payloads(events, ToolCallResult)} == {"call-1", "call-2"}
     assert codes(events) == [None, None]
 
 
@@ -239,7 +224,7 @@ async def test_call_ids_count_on_over_the_rounds() -> None:
         return [Call("a"), Call("a")] if len(prompt.exchanges) < 4 else [Say("Done.")]
 
     events = await played(script, returning("a", 1))
-    assert sorted(started.tool_call_id for started in all_of(ToolCallStarted, events)) == [
+    assert sorted(started.tool_call_id for started in payloads(events, ToolCallStarted)) == [
         "call-1",
         "call-2",
         "call-3",
@@ -251,7 +236,7 @@ async def test_how_long_tools_take_does_not_change_what_is_committed(quiet_clock
     async def digest(a_takes: float, b_takes: float) -> str:
         a, b = staging(slow_tool(a_takes, "a"), "a"), staging(slow_tool(b_takes, "b"), "b")
         events = await played(asking_for(Call("a"), Call("b")), a, b)
-        return the(CommitFinal, events).commit_digest
+        return only(events, CommitFinal).commit_digest
 
     assert await digest(1, 2) == await digest(2, 1)
 
@@ -361,8 +346,8 @@ async def test_a_ledger_that_fails_after_the_tool_ran_does_not_undo_its_result(
 
     events = await played(asking_for(Call("rent")), Tool(name="rent", run=run), ledger=ledger)
     assert codes(events) == [None]
-    assert the(TurnFinal, events).text == "rented"
-    assert "could not record" in caplog.text
+    assert only(events, TurnFinal).text == "rented"
+    assert "ended unrecorded" in caplog.text
 
 
 async def test_a_tool_for_which_there_is_no_room_is_refused_and_the_turn_goes_on(quiet_clock: MockClock) -> None:
@@ -372,11 +357,11 @@ async def test_a_tool_for_which_there_is_no_room_is_refused_and_the_turn_goes_on
         returning("quick", 1),
         limits=Limits(max_running_tools=1),
     )
-    results = {result.tool_name: result for result in all_of(ToolCallResult, events)}
+    results = {result.tool_name: result for result in payloads(events, ToolCallResult)}
     assert results["slow"].error is None
     assert results["quick"].error is not None
     assert results["quick"].error.code == "busy"
-    assert the(TurnFinal, events).text
+    assert only(events, TurnFinal).text
 
 
 async def test_a_tool_cannot_write_the_world() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -11,7 +11,6 @@ from footlights import (
     BusyRule,
     InterruptReason,
     Limits,
-    Payload,
     StreamEvent,
     ToolCallResult,
     TurnFinal,
@@ -21,6 +20,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import deaf_tool, hanging_tool, stalling_load, stalling_model
 from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
 
@@ -29,27 +29,17 @@ if TYPE_CHECKING:
 
     from footlights import Cast, InteractionContext, Model, Tool
 
-P = TypeVar("P", bound=Payload)
-
 LIMITS = Limits(stall_timeout=10, turn_timeout=100, tool_cancel_grace=0.25)
 
 
 async def played(cast: Cast, params: TurnParams | None = None) -> list[StreamEvent]:
-    async with (
-        open_stage(cast, limits=LIMITS) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
-        turn_id = session.begin_turn("Hello?", params)
-        return [event async for event in stream.until_commit(turn_id)]
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
+    async with open_stage(cast, limits=LIMITS) as stage:
+        return await take_turn(stage.start(), "Hello?", params)
 
 
 def ending(events: list[StreamEvent]) -> tuple[InterruptReason | None, float]:
     """Why the turn ended early, if it did, and after how many seconds."""
-    reasons = [payload.reason for payload in all_of(TurnInterrupted, events)]
+    reasons = [payload.reason for payload in payloads(events, TurnInterrupted)]
     return reasons[0] if reasons else None, (events[-2].mono_ts_ms - events[0].mono_ts_ms) / 1000
 
 
@@ -68,7 +58,7 @@ async def test_a_model_that_is_silent_too_long_ends_its_turn(quiet_clock: MockCl
 async def test_a_tool_that_is_silent_too_long_ends_its_turn_after_its_grace(quiet_clock: MockClock, tool: Tool) -> None:
     events = await played(standard_cast(ScriptedModel(lambda _: [Call("tool")]), tools=[tool]))
     assert ending(events) == (InterruptReason.STALLED, 10.25)
-    assert [result.canceled for result in all_of(ToolCallResult, events)] == [True]
+    assert [result.canceled for result in payloads(events, ToolCallResult)] == [True]
 
 
 async def test_a_workload_is_watched_like_a_model(quiet_clock: MockClock) -> None:
@@ -84,7 +74,7 @@ async def test_a_workload_is_watched_like_a_model(quiet_clock: MockClock) -> Non
 
 async def test_every_sign_of_life_counts(quiet_clock: MockClock) -> None:
     events = await played(standard_cast(hello(pace=9.9)))
-    assert all_of(TurnFinal, events) == [TurnFinal("one two three")]
+    assert only(events, TurnFinal).text == "one two three"
 
 
 async def test_load_progress_is_a_sign_of_life(quiet_clock: MockClock) -> None:
@@ -107,14 +97,11 @@ async def test_a_turn_that_runs_too_long_is_ended_however_lively(quiet_clock: Mo
 
 async def test_a_turn_is_not_blamed_for_the_time_it_waited_in_the_queue(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("a "), Pause(9), Say("b "), Pause(9), Say("c")])
-    async with (
-        open_stage(standard_cast(model), limits=LIMITS) as stage,
-        (session := stage.start()).subscribe() as stream,
-    ):
+    async with open_stage(standard_cast(model), limits=LIMITS) as stage:
+        session = stage.start()
         session.begin_turn("First.")
-        second = session.begin_turn("Second.")
-        events = [event async for event in stream.until_commit(second)]
-    assert all_of(TurnInterrupted, events) == []
+        events = await take_turn(session, "Second.")
+    assert only(events, TurnFinal).text == "a b c"
     assert trio.current_time() == pytest.approx(36)
 
 

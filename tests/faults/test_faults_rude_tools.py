@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -15,7 +15,6 @@ from footlights import (
     InterruptReason,
     Limits,
     MemoryLedger,
-    Payload,
     SideEffects,
     StreamEvent,
     Tool,
@@ -26,6 +25,7 @@ from footlights import (
     TurnInterrupted,
     open_stage,
 )
+from footlights.testing import only, payloads
 from footlights.testing.faults import FlakyLedger, raising_tool
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 
@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights.events import JsonValue
-
-P = TypeVar("P", bound=Payload)
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
 
 
 def model_asking_for(tool: Tool, arguments: Mapping[str, JsonValue] | None = None) -> ScriptedModel:
@@ -74,13 +63,13 @@ async def survived(
 
 async def test_a_crashing_tool_hurts_only_its_turn() -> None:
     events = await survived(raising_tool())
-    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
 async def test_a_key_that_cannot_be_made_hurts_only_its_turn() -> None:
     tool = evolve(raising_tool("rent"), idempotency_key=lambda arguments: str(arguments["room"]))
     events = await survived(tool, arguments={"no": "room"})
-    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
 async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:
@@ -92,7 +81,7 @@ async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:
 
     tool = Tool(name="rent", run=run, idempotency_key=lambda arguments: str(arguments["room"]))
     events = await survived(tool, arguments={"room": 3})
-    assert the(ToolCallResult, events).error is None
+    assert only(events, ToolCallResult).error is None
 
 
 async def test_a_tool_whose_tasks_all_fail_hurts_only_its_turn() -> None:
@@ -107,7 +96,7 @@ async def test_a_tool_whose_tasks_all_fail_hurts_only_its_turn() -> None:
         return None
 
     events = await survived(Tool(name="group", run=run))
-    assert the(TurnInterrupted, events).reason is InterruptReason.TOOL_ERROR
+    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
 async def sleep_and_fail_to_clean_up(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
@@ -123,7 +112,7 @@ async def test_a_cancelled_tool_that_fails_while_it_cleans_up_hurts_nobody(quiet
     tool = Tool(name="messy", run=sleep_and_fail_to_clean_up, cancel_safe=True, side_effects=SideEffects.IMMEDIATE)
 
     events = await survived(tool, cancel_after=1)
-    assert the(ToolCallResult, events).canceled
+    assert only(events, ToolCallResult).canceled
 
 
 async def test_a_tool_that_fails_while_the_stage_closes_does_not_stop_the_commits(quiet_clock: MockClock) -> None:
@@ -149,8 +138,8 @@ async def test_words_that_are_not_unicode_are_an_error_of_the_tool(answer: ToolR
         return answer
 
     events = await survived(Tool(name="odd", run=run))
-    assert not the(ToolCallResult, events).canceled
-    assert {each.reason for each in all_of(TurnInterrupted, events)} <= {InterruptReason.TOOL_ERROR}
+    assert not only(events, ToolCallResult).canceled
+    assert {each.reason for each in payloads(events, TurnInterrupted)} <= {InterruptReason.TOOL_ERROR}
 
 
 @pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}], ids=["nan", "inf"])
@@ -160,7 +149,7 @@ async def test_numbers_that_json_does_not_have_are_an_error_of_the_tool(value: J
         return value
 
     events = await survived(Tool(name="odd", run=run))
-    assert the(ToolCallResult, events).error is not None
+    assert only(events, ToolCallResult).error is not None
 
 
 async def test_a_tool_that_stages_too_much_hurts_only_its_turn() -> None:
@@ -171,4 +160,4 @@ async def test_a_tool_that_stages_too_much_hurts_only_its_turn() -> None:
         return None
 
     events = await survived(Tool(name="greedy", run=run))
-    assert the(TurnInterrupted, events) == TurnInterrupted(InterruptReason.TOOL_ERROR, "busy")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "busy")

@@ -19,6 +19,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import CommitRecord, JsonWorld, JudgeRequest, RuleBook, ToolRecord, ToolState, judge
+from footlights.testing import payloads, take_turn
 from footlights.testing.faults import FlakyLedger, flooding_model, stalled_subscriber, vanishing_subscriber
 from footlights_actors import Say, ScriptedModel, standard_cast
 
@@ -29,13 +30,7 @@ if TYPE_CHECKING:
 
 
 def text_of(events: list[StreamEvent]) -> str:
-    return "".join(event.payload.delta for event in events if isinstance(event.payload, TokenDelta))
-
-
-async def read_turn(session: InteractionSession) -> list[StreamEvent]:
-    async with session.subscribe() as stream:
-        turn_id = session.begin_turn("Hello?")
-        return [event async for event in stream.until_commit(turn_id)]
+    return "".join(payload.delta for payload in payloads(events, TokenDelta))
 
 
 # -- subscribers
@@ -47,7 +42,7 @@ async def test_a_stalled_subscriber_costs_no_more_than_its_limits_and_slows_nobo
     async with open_stage(standard_cast(model), limits=limits) as stage:
         session = stage.start()
         async with stalled_subscriber(session) as stalled:
-            events = await read_turn(session)
+            events = await take_turn(session, "Hello?")
             waiting = stalled.statistics()
     assert text_of(events) == "blah " * 10_000 + "The end."
     assert waiting.best_effort_waiting == 100
@@ -60,7 +55,7 @@ async def test_a_stalled_subscriber_is_let_go_and_may_resume(quiet_clock: MockCl
     async with open_stage(standard_cast(model), limits=Limits(stall_detach=4)) as stage:
         session = stage.start()
         async with stalled_subscriber(session) as stalled:
-            await read_turn(session)
+            await take_turn(session, "Hello?")
             with pytest.raises(Detached) as caught:
                 await anext(stalled)
         assert caught.value.reason == DetachReason.STALLED
@@ -83,7 +78,7 @@ async def test_a_subscriber_that_vanishes_is_not_a_cancel_and_can_come_back(
     async with open_stage(standard_cast(model)) as stage, trio.open_nursery() as nursery:
         session = stage.start()
         await nursery.start(vanish, session)
-        events = await read_turn(session)
+        events = await take_turn(session, "Hello?")
         assert len(taken) == after_events
         assert session.statistics().subscribers == ()
         cursor = {event.turn_id: event.seq for event in taken}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 import trio
@@ -16,7 +16,6 @@ from footlights import (
     InterruptReason,
     Ledger,
     MemoryLedger,
-    Payload,
     SideEffects,
     StreamEvent,
     Tool,
@@ -27,6 +26,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import ToolRecord, ToolState
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import (
     FlakyLedger,
     blocking_tool,
@@ -45,19 +45,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights.tools import ToolFunction
 
-P = TypeVar("P", bound=Payload)
-
 GRACE = 0.25
 KEY = "key"
-
-
-def all_of(kind: type[P], events: list[StreamEvent]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def the(kind: type[P], events: list[StreamEvent]) -> P:
-    (payload,) = all_of(kind, events)
-    return payload
 
 
 def with_key(tool: Tool) -> Tool:
@@ -78,7 +67,7 @@ async def interrupted(
     ):
         turn_id = session.begin_turn("Do it.")
         events = [await anext(stream)]
-        while len(all_of(ToolCallStarted, events)) < len(tools):
+        while len(payloads(events, ToolCallStarted)) < len(tools):
             events.append(await anext(stream))
         await trio.sleep(after)
         assert session.cancel(turn_id) == (turn_id,)
@@ -100,17 +89,17 @@ def seconds_to_end(events: list[StreamEvent], cancelled_after: float = 1.0) -> f
 
 async def test_a_tool_that_ends_within_the_grace_is_waited_for_and_discarded(quiet_clock: MockClock) -> None:
     events = await interrupted(slow_tool(1.1))
-    assert the(ToolCallResult, events) == ToolCallResult(
+    assert only(events, ToolCallResult) == ToolCallResult(
         "call-1", "slow", canceled=True, side_effects_may_have_occurred=True
     )
-    assert the(TurnInterrupted, events).reason is InterruptReason.CANCELED
+    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
     assert seconds_to_end(events) == pytest.approx(0.1, abs=0.002)
 
 
 @pytest.mark.parametrize("tool", [slow_tool(60), hanging_tool(), deaf_tool(60)], ids=lambda tool: tool.name)
 async def test_a_turn_waits_no_longer_than_the_grace_for_any_tool(quiet_clock: MockClock, tool: Tool) -> None:
     events = await interrupted(tool)
-    result = the(ToolCallResult, events)
+    result = only(events, ToolCallResult)
     assert result.canceled
     assert result.side_effects_may_have_occurred
     assert seconds_to_end(events) == pytest.approx(GRACE, abs=0.002)
@@ -118,13 +107,13 @@ async def test_a_turn_waits_no_longer_than_the_grace_for_any_tool(quiet_clock: M
 
 async def test_many_tools_share_one_grace(quiet_clock: MockClock) -> None:
     events = await interrupted(slow_tool(60, "a"), slow_tool(60, "b"), deaf_tool(60, "c"))
-    assert [result.canceled for result in all_of(ToolCallResult, events)] == [True] * 3
+    assert [result.canceled for result in payloads(events, ToolCallResult)] == [True] * 3
     assert seconds_to_end(events) == pytest.approx(GRACE, abs=0.002)
 
 
 async def test_a_thread_that_ends_within_the_grace_is_waited_for(quiet_clock: MockClock) -> None:
     events = await interrupted(blocking_tool(0.002), after=0)
-    assert the(ToolCallResult, events).canceled
+    assert only(events, ToolCallResult).canceled
     assert seconds_to_end(events, cancelled_after=0) < GRACE
 
 
@@ -161,12 +150,10 @@ async def test_a_cancel_overtakes_a_result_that_was_on_its_way(quiet_clock: Mock
     model = ScriptedModel(lambda _: [Call("slow")])
     async with open_stage(standard_cast(model, tools=[tool]), ledger=ledger) as stage:
         session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("Do it.")
-            events = [event async for event in stream.until_commit(turn_id)]
-    assert won == [(turn_id,)]
-    assert the(ToolCallResult, events).canceled
-    assert the(TurnInterrupted, events).reason is InterruptReason.CANCELED
+        events = await take_turn(session, "Do it.")
+    assert won == [(events[0].turn_id,)]
+    assert only(events, ToolCallResult).canceled
+    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
 
 
 # -- tools that may be cancelled
@@ -195,14 +182,14 @@ async def test_a_cancel_safe_tool_is_cancelled_at_once_and_tells_of_its_side_eff
     quiet_clock: MockClock, run: ToolFunction, side_effects: SideEffects, may_have_occurred: bool
 ) -> None:
     events = await interrupted(Tool(name="safe", run=run, cancel_safe=True, side_effects=side_effects))
-    result = the(ToolCallResult, events)
+    result = only(events, ToolCallResult)
     assert (result.canceled, result.side_effects_may_have_occurred) == (True, may_have_occurred)
     assert seconds_to_end(events) == 0
 
 
 async def test_a_cancel_safe_tool_that_is_deaf_still_gets_only_the_grace(quiet_clock: MockClock) -> None:
     events = await interrupted(evolve(deaf_tool(60), cancel_safe=True, side_effects=SideEffects.IMMEDIATE))
-    assert the(ToolCallResult, events).canceled
+    assert only(events, ToolCallResult).canceled
     assert seconds_to_end(events) == pytest.approx(GRACE, abs=0.002)
 
 
@@ -233,7 +220,7 @@ async def test_a_tool_that_runs_on_may_yet_have_side_effects_and_is_reported_so(
 
     events = await interrupted(Tool(name="late", run=run, side_effects=SideEffects.MARKED), then=wait)
     assert effects
-    assert the(ToolCallResult, events).side_effects_may_have_occurred
+    assert only(events, ToolCallResult).side_effects_may_have_occurred
 
 
 # -- tools that outlive their turn

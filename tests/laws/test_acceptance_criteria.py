@@ -13,7 +13,6 @@ from footlights import (
     Intent,
     IntentType,
     InteractionContext,
-    InteractionSession,
     InterruptReason,
     Limits,
     MemoryLedger,
@@ -31,6 +30,7 @@ from footlights import (
 )
 from footlights.authority import patch, recompute_digest
 from footlights.authority.rules import Ruling, accept, refuse
+from footlights.testing import only, payloads, take_turn
 from footlights_actors import Call, Flood, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
@@ -70,12 +70,6 @@ def inn(*, cold: bool = False, room: str = "attic") -> Cast:
     )
     world: dict[str, JsonValue] = {"attic": "free", "cellar": "taken"}
     return standard_cast(model, tools=[Tool(name="rent", run=rent)], world=world, rules={"rooms": rooms})
-
-
-async def whole_turn(session: InteractionSession, said: str = "A room?") -> list[StreamEvent]:
-    async with session.subscribe() as stream:
-        turn_id = session.begin_turn(said)
-        return [event async for event in stream.until_commit(turn_id)]
 
 
 def types(events: list[StreamEvent]) -> list[EventType]:
@@ -120,9 +114,7 @@ async def test_2_cancel_stops_generation_and_emits_a_deterministic_interruption(
                         assert session.cancel(turn_id) == (turn_id,)
                         at = trio.current_time()
                 assert trio.current_time() == at, "nothing waited for the model"
-        payload = seen[-2].payload
-        assert isinstance(payload, TurnInterrupted)
-        assert payload.reason is InterruptReason.CANCELED
+        assert only(seen, TurnInterrupted).reason is InterruptReason.CANCELED
         return types(seen)
 
     assert await interrupted() == await interrupted()
@@ -146,22 +138,19 @@ async def test_4_finalized_turn_commits_with_provenance_and_fails_closed(quiet_c
     ledger = MemoryLedger()
     async with open_stage(inn(), ledger=ledger) as stage:
         session = stage.start()
-        [*_, accepted] = await whole_turn(session)
-        [*_, refused] = await whole_turn(session)
-        assert isinstance(accepted.payload, CommitFinal)
-        assert accepted.payload.commit_outcome is CommitOutcome.OK
+        turns = [await take_turn(session, "A room?") for _ in range(2)]
+        accepted, refused = (only(events, CommitFinal) for events in turns)
+        assert accepted.commit_outcome is CommitOutcome.OK
         assert stage.world == {"attic": "taken", "cellar": "taken"}
-        assert isinstance(refused.payload, CommitFinal)
-        assert refused.payload.commit_outcome is CommitOutcome.FAIL_CLOSED
-        assert [issue.code for issue in refused.payload.issues] == ["room_taken"]
+        assert refused.commit_outcome is CommitOutcome.FAIL_CLOSED
+        assert [issue.code for issue in refused.issues] == ["room_taken"]
 
-        records = [await ledger.find(event.session_id, event.turn_id) for event in (accepted, refused)]
-        for record, event in zip(records, (accepted, refused), strict=True):
-            assert record is not None
-            assert isinstance(event.payload, CommitFinal)
-            assert recompute_digest(record) == event.payload.commit_digest
-        assert records[1] is not None
-        assert records[1].previous == accepted.payload.commit_digest
+        first, second = [await ledger.find(session.session_id, events[0].turn_id) for events in turns]
+        assert first is not None
+        assert second is not None
+        assert recompute_digest(first) == accepted.commit_digest
+        assert recompute_digest(second) == refused.commit_digest
+        assert (first.previous, second.previous) == (None, accepted.commit_digest)
 
 
 async def test_5_extension_workload_participates_without_internal_apis(quiet_clock: MockClock) -> None:
@@ -179,9 +168,7 @@ async def test_5_extension_workload_participates_without_internal_apis(quiet_clo
     cast = standard_cast(workloads={"fortune": Fortune()}, world={"told": 0}, rules={"told": told})
     async with open_stage(cast) as stage:
         session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("Will it rain?", TurnParams(workload="fortune"))
-            events = [event async for event in stream.until_commit(turn_id)]
+        events = await take_turn(session, "Will it rain?", TurnParams(workload="fortune"))
         assert types(events) == [ET.TURN_ACCEPTED, ET.TOKEN_DELTA, ET.TURN_FINAL, ET.COMMIT_FINAL]
         assert stage.world == {"told": 1}
 
@@ -213,13 +200,13 @@ async def test_7_dropped_deltas_are_declared(quiet_clock: MockClock) -> None:
     missing = {seq for r in declared for seq in range(r.start_seq, r.end_seq + 1)}
     assert got | missing == set(range(events[-1].seq + 1))
     assert not got & missing
-    deltas = [event.payload for event in events if isinstance(event.payload, TokenDelta)]
-    assert "".join(payload.delta for payload in deltas) == "x" * 10, "what fits is joined, not lost"
+    text = "".join(payload.delta for payload in payloads(events, TokenDelta))
+    assert text == "x" * 10, "what fits is joined, not lost"
 
 
 async def test_8_mono_ts_ms_is_non_decreasing_while_ordering_stays_seq_based(quiet_clock: MockClock) -> None:
     async with open_stage(inn(cold=True)) as stage:
-        events = await whole_turn(stage.start())
+        events = await take_turn(stage.start(), "A room?")
     stamps = [event.mono_ts_ms for event in events]
     assert stamps == sorted(stamps)
     assert len(set(stamps)) < len(stamps), "several events share a stamp: only seq tells them apart"
@@ -228,11 +215,10 @@ async def test_8_mono_ts_ms_is_non_decreasing_while_ordering_stays_seq_based(qui
 
 async def test_9_model_loading_is_emitted_within_50_ms_of_selection(quiet_clock: MockClock) -> None:
     async with open_stage(inn(cold=True)) as stage:
-        events = await whole_turn(stage.start())
+        events = await take_turn(stage.start(), "A room?")
     selected = next(event for event in events if event.event_type is ET.MODEL_SELECTED)
     loading = next(event for event in events if event.event_type is ET.MODEL_LOADING)
-    assert isinstance(loading.payload, ModelLoading)
-    assert loading.payload.cold_start
+    assert payloads(events, ModelLoading)[0].cold_start
     assert loading.mono_ts_ms == selected.mono_ts_ms, "on the virtual clock: no time at all"
     ready = next(event for event in events if event.event_type is ET.MODEL_READY)
     assert ready.mono_ts_ms - loading.mono_ts_ms == 1000

@@ -361,3 +361,18 @@ def test_stage_shutdown() -> None:
         assert {event.turn_id for event in seen} == set(turns)
 
     assert cancel_everywhere(scenario, orders=ORDERS, pairs=0).points > 20
+
+
+def test_a_host_canceled_as_a_whole() -> None:
+    """The stage itself is opened, used and closed under the cancel: also while it opens."""
+
+    async def scenario() -> None:
+        the_cast = cast(Say("Wait."), Call("rent"), Say("Done."), tools=[tool("rent", 0.4)], cold=True)
+        async with open_stage(the_cast, ledger=SlowLedger(), wall_clock=trio.current_time) as stage:
+            session = stage.start()
+            async with session.subscribe() as stream:
+                turn_id = session.begin_turn("A room?")
+                async for _ in stream.until_commit(turn_id):
+                    pass
+
+    assert cancel_everywhere(scenario, orders=ORDERS).points > 20

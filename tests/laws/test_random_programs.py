@@ -202,7 +202,7 @@ class Subscriber:
             with self.scope:
                 async with stream:
                     self.attached = True
-                    self.must_see = {turn.turn_id for turn in self.session._open.values()}
+                    self.must_see = {turn.turn_id for turn in self.session._core._open.values()}
                     task_status.started()
                     await self._take_all(stream)
                     assert stream.is_exhausted

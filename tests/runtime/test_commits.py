@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,36 +13,22 @@ from footlights import (
     CommitFinal,
     CommitOutcome,
     CommitUnknown,
-    LedgerUnavailable,
     Limits,
     MemoryLedger,
     Stage,
     UnknownTurn,
     open_stage,
 )
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from footlights.authority.record import CommitRecord
+    from footlights import Ledger
 
 
-class FullDisk(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord]) -> None:
-        await trio.lowlevel.checkpoint()
-        raise LedgerUnavailable("The disk is full.")
-
-
-class Hanging(MemoryLedger):
-    """Nobody knows whether what it was given is written."""
-
-    async def append(self, records: Sequence[CommitRecord]) -> None:
-        await trio.sleep_forever()
-
-
-def tavern(limits: Limits | None = None, ledger: MemoryLedger | None = None) -> AbstractAsyncContextManager[Stage]:
+def tavern(limits: Limits | None = None, ledger: Ledger | None = None) -> AbstractAsyncContextManager[Stage]:
     model = ScriptedModel(lambda _: (Say("Good evening,"), Pause(1.0), Say(" my friend.")))
     return open_stage(standard_cast(model), limits=limits, ledger=ledger)
 
@@ -115,7 +102,7 @@ async def test_a_turn_that_nobody_remembers_is_unknown(quiet_clock: trio.testing
 
 
 async def test_a_ledger_that_cannot_write_fails_the_commit_closed(quiet_clock: trio.testing.MockClock) -> None:
-    async with tavern(ledger=FullDisk()) as stage:
+    async with tavern(ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
         session = stage.start()
         commit = await session.finalize(session.begin_turn("A room?")).wait()
     assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
@@ -123,18 +110,17 @@ async def test_a_ledger_that_cannot_write_fails_the_commit_closed(quiet_clock: t
 
 
 async def test_a_commit_in_doubt_is_never_announced(quiet_clock: trio.testing.MockClock) -> None:
-    async with tavern(Limits(shutdown_deadline=1.0), Hanging()) as stage:
+    never = FlakyLedger(MemoryLedger(), delay=inf)
+    async with trio.open_nursery() as nursery, tavern(Limits(shutdown_deadline=1.0), never) as stage:
         session = stage.start()
         waited_for, asked_later = (session.finalize(session.begin_turn("A room?")) for _ in range(2))
-        async with trio.open_nursery() as nursery:
 
-            @nursery.start_soon
-            async def _wait() -> None:
-                with pytest.raises(CommitUnknown):
-                    await waited_for.wait()
+        @nursery.start_soon
+        async def _wait() -> None:
+            with pytest.raises(CommitUnknown):
+                await waited_for.wait()
 
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(stage.close)
+        await trio.testing.wait_all_tasks_blocked()
     assert waited_for.commit is None
     with pytest.raises(CommitUnknown):
         await asked_later.wait()

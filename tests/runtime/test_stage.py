@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,27 +38,19 @@ from footlights import (
 )
 from footlights.authority import patch
 from footlights.authority.rules import accept
+from footlights.testing import only, take_turn
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Flood, Line, Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from footlights import Ledger
     from footlights.authority.record import CommitRecord
 
 TALK: tuple[Line, ...] = (Say("Good evening,"), Pause(1.0), Say(" my friend."))
 FAILING = TurnParams(model="failing")
-
-
-class SlowLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord]) -> None:
-        await trio.sleep(1.0)
-        await super().append(records)
-
-
-class Hanging(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord]) -> None:
-        await trio.sleep_forever()
 
 
 class Broken(MemoryLedger):
@@ -85,11 +78,15 @@ class Quits:
         raise SystemExit
 
 
+def slow_ledger(seconds: float = 1.0) -> FlakyLedger:
+    return FlakyLedger(MemoryLedger(), delay=seconds)
+
+
 def tavern(
     limits: Limits | None = None,
     *,
     lines: Iterable[Line] = TALK,
-    ledger: MemoryLedger | None = None,
+    ledger: Ledger | None = None,
 ) -> AbstractAsyncContextManager[Stage]:
     cast = standard_cast(
         ScriptedModel(lambda _: tuple(lines)),
@@ -117,7 +114,7 @@ async def test_sessions_are_numbered_unless_the_host_names_them() -> None:
     async with tavern() as stage:
         first, named = stage.start(), stage.start(SessionParams(session_id="inn"))
         assert (first.session_id, named.session_id) == ("s1-000001", "inn")
-        assert stage.session("inn") is named
+        assert stage.session("inn").session_id == named.session_id
         assert stage.start(SessionParams()).session_id not in {first.session_id, named.session_id}
 
 
@@ -196,12 +193,10 @@ async def test_a_turn_that_fails_is_interrupted_with_a_reason_and_without_words(
 ) -> None:
     async with tavern(lines=(Say("Well,"), Fail(error))) as stage:
         session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("A room?")
-            events = [event async for event in stream.until_commit(turn_id)]
-    assert events[-2].payload == TurnInterrupted(reason, detail)
+        events = await take_turn(session, "A room?")
+    assert only(events, TurnInterrupted) == TurnInterrupted(reason, detail)
     assert [record.name for record in caplog.records] == ["footlights"]
-    assert f"{turn_id} of {session.session_id} failed: {detail} at " in caplog.text
+    assert f"{events[0].turn_id} of {session.session_id} failed: {detail} at " in caplog.text
     assert "Edda" not in caplog.text
 
 
@@ -287,7 +282,7 @@ async def test_the_hosts_own_exception_leaves_the_block_as_it_is(
 
 
 async def test_a_host_that_is_cancelled_still_closes_in_order(quiet_clock: trio.testing.MockClock) -> None:
-    ledger = SlowLedger()
+    ledger = slow_ledger()
     with trio.move_on_after(0.5) as scope:
         async with tavern(ledger=ledger) as stage:
             session = stage.start(SessionParams(session_id="inn"))
@@ -319,7 +314,7 @@ async def test_leaving_interrupts_every_turn_and_ends_every_stream(quiet_clock: 
 
 
 async def test_leaving_waits_for_the_commit_of_a_turn_that_has_ended(quiet_clock: trio.testing.MockClock) -> None:
-    async with tavern(ledger=SlowLedger()) as stage:
+    async with tavern(ledger=slow_ledger()) as stage:
         session = stage.start()
         handle = session.finalize(session.begin_turn("A room?"))
         await trio.sleep(1.5)
@@ -330,7 +325,7 @@ async def test_leaving_waits_for_the_commit_of_a_turn_that_has_ended(quiet_clock
 
 async def test_leaving_does_not_wait_for_a_commit_past_the_deadline(quiet_clock: trio.testing.MockClock) -> None:
     began = trio.current_time()
-    async with tavern(Limits(shutdown_deadline=2.0), ledger=Hanging()) as stage:
+    async with tavern(Limits(shutdown_deadline=2.0), ledger=slow_ledger(inf)) as stage:
         session = stage.start()
         stream = await session.subscribe().__aenter__()
         session.begin_turn("A room?")
@@ -344,13 +339,11 @@ async def test_leaving_does_not_wait_for_a_commit_past_the_deadline(quiet_clock:
     assert session.state is SessionState.CLOSED
 
 
-async def test_closing_twice_is_closing_once(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_stage_that_was_left_takes_no_more_sessions(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         stage.start().begin_turn("A room?")
-        await stage.close()
-        await stage.close()
-        with pytest.raises(SessionClosed):
-            stage.start()
+    with pytest.raises(SessionClosed):
+        stage.start()
 
 
 # -- statistics and plain calls

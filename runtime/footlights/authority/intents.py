@@ -26,6 +26,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class IntentType(StrEnum):
+    """What an intent comes from."""
+
     TOOL_RESULT = "tool_result"
     """A tool came back, and what it found should count."""
     DECISION = "decision"
@@ -40,10 +42,11 @@ def _intent_type(value: str) -> IntentType:
 
 @frozen
 class Intent:
-    """`ref` says which tool call, decision or turn it is about, in the words of whoever staged it.
+    """A request to the authority plane. A turn stages it; the rules judge it at the end.
 
-    `ref` and the digest of `payload` are kept in the ledger: neither may be something that people or models
-    said. An intent without a payload may name the digest of one that is kept elsewhere.
+    `ref` says which tool call, decision or turn it is about, in the words of whoever staged it. It is kept in the
+    ledger, and so is the digest of `payload`: neither may be something that people or models said. An intent
+    without a payload may name the digest of one that is kept elsewhere.
     """
 
     type: IntentType = field(converter=_intent_type)
@@ -64,7 +67,7 @@ def check_intent(intent: Intent) -> str | None:
         found = digest(intent.payload)
     except NotCanonical as error:
         # Its path stays out of the message, because the keys on it may be a model's words.
-        raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from error
+        raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from None
     if intent.payload is None:
         return _elsewhere(intent.payload_digest)
     if intent.payload_digest not in (None, found):

@@ -33,12 +33,17 @@ class JudgeRequest:
     session_id: str
     turn_id: str
     interrupted: InterruptReason | None
+    """None if it ended with `turn_final`."""
     intents: tuple[Intent, ...] = ()
+    """In the order they were staged."""
 
 
 @frozen
 class Judgement:
+    """What was decided about a turn."""
+
     record: CommitRecord
+    """For the ledger."""
     world: World
     """The world after the turn: the same object as before, unless the turn changed it."""
 
@@ -99,12 +104,19 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
 def _ask(name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
     try:
         ruling = rule(view, intents)
+        _check_issues(ruling)
         # Whatever has no canonical form could not be recorded, so it fails here, where it has a name.
         canonical([[to_json(op) for op in ruling.changes], [issue_json(issue) for issue in ruling.issues]])
     except Exception as error:  # noqa: BLE001 - a supervision boundary: a rule that breaks refuses the turn
         # Only the type: the text of the exception may quote what was said.
         return refuse("rule_error", type(error).__name__, name)
     return ruling
+
+
+def _check_issues(ruling: Ruling) -> None:
+    texts: list[object] = [text for it in ruling.issues for text in (it.code, it.message, it.ref or "-")]
+    if not all(isinstance(text, str) and text for text in texts):
+        raise TypeError("an issue has a code and a message")
 
 
 def _change(world: World, steps: list[tuple[str, PatchOp]]) -> World | Issue:

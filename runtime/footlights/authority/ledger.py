@@ -25,14 +25,20 @@ _V = TypeVar("_V")
 
 
 class ToolState(StrEnum):
+    """How far a tool got."""
+
     STARTED = "started"
     """Begun, and nothing more was heard of it: whether it had its effect is unknown."""
     OK = "ok"
+    """It ended well."""
     ERROR = "error"
+    """It ended, and failed."""
 
 
 @frozen
 class ToolRecord:
+    """What the ledger knows of a tool that claimed a key."""
+
     key: str
     state: ToolState
 
@@ -56,7 +62,9 @@ class Ledger(Protocol):
         """
         ...
 
-    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        """The commit of this turn, if it is here."""
+        ...
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         """Claim `key` before the tool has any effect. None: it is yours, durably, so go ahead.
@@ -107,6 +115,7 @@ class MemoryLedger:
     async def begin_epoch(self) -> int:
         await trio.lowlevel.checkpoint()
         self._epoch += 1
+        self._heads.clear()  # its world begins anew with each stage, so its chains do
         return self._epoch
 
     async def append(self, records: Sequence[CommitRecord]) -> None:

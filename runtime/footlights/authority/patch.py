@@ -56,6 +56,7 @@ def add(path: str, value: JsonValue) -> PatchOp:
 
 
 def remove(path: str) -> PatchOp:
+    """Take away what is there."""
     return PatchOp("remove", path)
 
 
@@ -65,10 +66,12 @@ def replace(path: str, value: JsonValue) -> PatchOp:
 
 
 def move(from_: str, path: str) -> PatchOp:
+    """`remove` what is at `from_` and `add` it at `path`."""
     return PatchOp("move", path, from_=from_)
 
 
 def copy(from_: str, path: str) -> PatchOp:
+    """`add` at `path` what is at `from_`."""
     return PatchOp("copy", path, from_=from_)
 
 

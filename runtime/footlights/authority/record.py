@@ -40,17 +40,23 @@ class Verdict:
 
 @frozen(kw_only=True)
 class CommitRecord:
+    """All that was decided about one turn, and the digest that proves it."""
+
     session_id: str
     turn_id: str
     outcome: CommitOutcome
     issues: tuple[Issue, ...]
+    """Why it failed closed. Empty if the outcome is ok."""
     intents: tuple[IntentEntry, ...]
     """Empty if the turn was interrupted: what it had staged was discarded."""
     verdicts: tuple[Verdict, ...]
+    """What each rule said, in the order of the rule book."""
     changes: tuple[PatchOp, ...]
     """What was made true. Empty unless the outcome is ok."""
     world_before: str
+    """The digest of the world that the turn was judged in."""
     world_after: str
+    """The digest of the world from then on."""
     previous: str | None
     """The commit_digest of the session's commit before this one."""
     commit_digest: str = ""

@@ -27,7 +27,7 @@ from footlights.events import Issue
 
 @frozen
 class Ruling:
-    """With any issue nothing of the turn is committed, and the changes do not matter."""
+    """What a rule says. With any issue nothing of the turn is committed, and the changes do not matter."""
 
     changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
     issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
@@ -35,14 +35,19 @@ class Ruling:
 
 # The view is Any because only the host knows what its world shows: a rule annotates what it expects.
 Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
+"""A plain function of the world's view and the turn's intents."""
 
 
 def accept(*changes: PatchOp) -> Ruling:
+    """A ruling that allows the turn, with these changes."""
     return Ruling(changes=changes)
 
 
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:
-    """All three are kept in the ledger and shown to clients; none may quote what people or models said."""
+    """A ruling that forbids the turn.
+
+    All three are kept in the ledger and shown to clients; none may quote what people or models said.
+    """
     return Ruling(issues=(Issue(code, message, ref),))
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class World(Protocol):
+    """What is true, as a value: nothing ever changes it in place."""
+
     def view(self) -> object:
         """What rules, tools and hosts see of the world. It is theirs: changing it changes nothing."""
         ...

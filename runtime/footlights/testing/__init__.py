@@ -1,6 +1,7 @@
 """The public test kit: for Footlights' own tests, for yours, and for any trio project.
 
 - `cancel_everywhere(scenario)`: cancel any async function at every point it has.
+- `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: take a whole turn, and look at it.
 - `witness()`: hold every stream to the laws; the pytest plugin `footlights.testing.plugin` does it around each test.
 - `quiesced_threads()`, `Gate`: worker threads that keep step with virtual time.
 - `faults`: models, tools, subscribers and ledgers that misbehave on cue.
@@ -10,6 +11,7 @@
 from footlights.testing import faults
 from footlights.testing.explore import Exploration, cancel_everywhere
 from footlights.testing.quiesce import Gate, quiesced_threads
+from footlights.testing.reading import only, payloads, take_turn
 from footlights.testing.trial import Trial
 from footlights.testing.verdicts import (
     Deadlocked,
@@ -37,6 +39,9 @@ __all__ = [
     "Witness",
     "cancel_everywhere",
     "faults",
+    "only",
+    "payloads",
     "quiesced_threads",
+    "take_turn",
     "witness",
 ]

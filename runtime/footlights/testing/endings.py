@@ -1,7 +1,7 @@
 """The instrument that sees to it that every run ends.
 
 A run that can do nothing any more (a deadlock), or does not stop doing things (a runaway), is recorded as failed
-and taken down by ever stronger means: the scope around it is canceled; then the failure is thrown into the waits
+and taken down by ever stronger means: the scope around it is cancelled; then the failure is thrown into the waits
 that a cancel does not reach; then the loop itself is broken off. Only code that never waits at all gets away.
 """
 

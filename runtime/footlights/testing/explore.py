@@ -1,4 +1,4 @@
-"""`cancel_everywhere`: run a scenario once for every moment at which it can be canceled.
+"""`cancel_everywhere`: run a scenario once for every moment at which it can be cancelled.
 
 Each order of the tasks is run once without a cancel, to record its points; then once per point with the
 cancel exactly there; then for pairs of cancels, spread evenly over all pairs there are. Time is virtual, threads
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Exploration:
-    """What was done: orders tried, points and pairs of points canceled at in all of them, and runs."""
+    """What was done: orders tried, points and pairs of points cancelled at in all of them, and runs."""
 
     orders: int
     points: int
@@ -51,8 +51,8 @@ def cancel_everywhere(
     """Cancel `scenario` at every point, one run each; the first run that is not good is raised.
 
     A run is good when the scenario raised nothing, left no task behind and did not deadlock.
-    `async def scenario()` is canceled as a whole: it must end by itself or by that cancel. It has no pairs, for
-    a scope that is canceled stays canceled. `async def scenario(trial)` says what a cancel is, by
+    `async def scenario()` is cancelled as a whole: it must end by itself or by that cancel. It has no pairs, for
+    a scope that is cancelled stays cancelled. `async def scenario(trial)` says what a cancel is, by
     `trial.aim(callback)`, and checks what came of it.
 
     Args:

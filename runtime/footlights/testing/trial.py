@@ -57,7 +57,7 @@ class Trial:
 
 @frozen
 class Case:
-    """One way to run a scenario: the order of its tasks, and the points at which it is canceled."""
+    """One way to run a scenario: the order of its tasks, and the points at which it is cancelled."""
 
     order: int
     points: tuple[int, ...] = ()
@@ -133,7 +133,7 @@ def _with_trial(scenario: Scenario) -> Callable[[Trial], Awaitable[object]]:
     async def canceled_as_a_whole(trial: Trial) -> None:
         with trio.CancelScope() as scope:
             trial.aim(scope.cancel)
-            # The first point comes before the first line: what is canceled before it begins must be good too.
+            # The first point comes before the first line: what is cancelled before it begins must be good too.
             await trio.lowlevel.cancel_shielded_checkpoint()
             await cast("Callable[[], Awaitable[object]]", scenario)()
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from attrs import Factory, define
 
 from footlights import laws
-from footlights.session import InteractionSession
+from footlights.session_core import SessionCore
 from footlights.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 class LawsBroken(AssertionError):
+    """A stream was not lawful; `violations` says how."""
+
     def __init__(self, violations: list[Violation]) -> None:
         super().__init__("\n".join(str(violation) for violation in violations))
         self.violations = violations
@@ -43,9 +45,12 @@ class Recording:
 
 @define(eq=False)
 class Witness:
+    """What was found so far. Made by `witness`."""
+
     judged: int = 0
     """Recordings judged so far."""
     violations: list[Violation] = Factory(list["Violation"])
+    """What was wrong with them."""
     tolerated: bool = False
     """Set it in a test that breaks the laws on purpose; look at `violations` then."""
     _recordings: dict[Subscription, Recording] = Factory(dict["Subscription", "Recording"])
@@ -58,7 +63,7 @@ class Witness:
             recording = self._recordings[subscription] = Recording(subscription.after)
         recording.events.append(event)
 
-    def saw_cancel(self, session: InteractionSession, won: tuple[str, ...]) -> None:
+    def saw_cancel(self, session: SessionCore, won: tuple[str, ...]) -> None:
         self._canceled.setdefault(session, set()).update(won)
 
     def judge(self, subscription: Subscription, *, complete: bool) -> None:
@@ -79,10 +84,11 @@ class Witness:
 
 @contextmanager
 def witness() -> Generator[Witness]:
+    """Hold every stream that is read inside to the laws. Raises `LawsBroken`."""
     watching = Witness()
     take = Subscription._take  # pyright: ignore[reportPrivateUsage]
     leave = Subscription.__aexit__
-    cancel = InteractionSession.cancel
+    cancel = SessionCore.cancel
 
     def watched_take(self: Subscription) -> StreamEvent | None:
         event = take(self)
@@ -96,7 +102,7 @@ def witness() -> Generator[Witness]:
         if error[0] is None:
             watching.judge(self, complete=complete)
 
-    def watched_cancel(self: InteractionSession, turn_id: str | None = None) -> tuple[str, ...]:
+    def watched_cancel(self: SessionCore, turn_id: str | None) -> tuple[str, ...]:
         won = cancel(self, turn_id)
         watching.saw_cancel(self, won)
         return won
@@ -105,7 +111,7 @@ def witness() -> Generator[Witness]:
     with (
         patch.object(Subscription, "_take", watched_take),
         patch.object(Subscription, "__aexit__", watched_leave),
-        patch.object(InteractionSession, "cancel", watched_cancel),
+        patch.object(SessionCore, "cancel", watched_cancel),
     ):
         yield watching
         watching.close()

@@ -1,0 +1,117 @@
+"""The sessions of a stage: their ids, their places, and how many of what there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from footlights.authority.record import commit_final
+from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.session_core import SessionCore
+
+if TYPE_CHECKING:
+    from footlights.events import CommitFinal, InterruptReason
+    from footlights.outbox import DetachReason, Outbox
+    from footlights.params import TurnParams
+    from footlights.supervision import Supervisor
+    from footlights.turn import Turn, WallClock
+
+
+class SessionRegistry:
+    """Satisfies `footlights.session_core.SessionHost`."""
+
+    def __init__(self, supervisor: Supervisor, epoch: int, wall_clock: WallClock) -> None:
+        self.limits = supervisor.limits
+        self.wall_clock = wall_clock
+        self.epoch = epoch
+        self.sessions: dict[str, SessionCore] = {}
+        self.open_turns = 0
+        self.settled: Counter[str] = Counter()
+        self.best_effort_dropped = 0
+        self.bounded_dropped = 0
+        self._supervisor = supervisor
+        self._sessions_started = 0
+        self._highest_turn = 0
+
+    # -- for the stage
+
+    def start(self, name: str | None) -> SessionCore:
+        self._check_open()
+        if len(self.sessions) >= self.limits.max_sessions:
+            raise Busy(f"The stage has {self.limits.max_sessions} sessions already (max_sessions).")
+        if name in self.sessions:
+            raise InvalidCommand(f"A session named {name} is open.")
+        self._sessions_started += 1
+        session = (
+            SessionCore(self, f"s{self.epoch}-{self._sessions_started:06d}", first_number=1)
+            if name is None
+            # A name may come back in the same epoch, a turn id never: so it counts on from above all others.
+            else SessionCore(self, name, first_number=self._highest_turn + 1)
+        )
+        self.sessions[session.session_id] = session
+        return session
+
+    def find(self, session_id: str) -> SessionCore:
+        try:
+            return self.sessions[session_id]
+        except KeyError:
+            raise UnknownSession(f"There is no open session {session_id[:128]!r}.") from None
+
+    def close_all(self, reason: InterruptReason) -> None:
+        for session in list(self.sessions.values()):
+            session.begin_close(reason)
+
+    def abandon_all(self, reason: DetachReason) -> None:
+        for session in list(self.sessions.values()):
+            session.abandon(reason)
+
+    # -- for sessions
+
+    def check_turn(self, params: TurnParams) -> None:
+        self._check_open()
+        # A turn whose actors ignore its cancel is committed and still runs: it has its place until it is gone.
+        if max(self.open_turns, self._supervisor.running_turns) >= self.limits.max_open_turns:
+            raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not done yet (max_open_turns).")
+        cast = self._supervisor.cast
+        if params.workload is not None and cast.workloads.get(params.workload) is None:
+            known = ", ".join(cast.workloads.names) or "none"
+            raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
+        if params.model is not None and params.model not in cast.models:
+            known = ", ".join(cast.models) or "none"
+            raise InvalidCommand(f"There is no model {params.model[:64]!r}; registered: {known}.")
+
+    def turn_begun(self, number: int) -> None:
+        self.open_turns += 1
+        self._highest_turn = max(self._highest_turn, number)
+
+    def run_turn(self, turn: Turn) -> None:
+        self._supervisor.run_turn(turn)
+
+    def give_grace(self, turn: Turn) -> None:
+        self._supervisor.give_grace(turn)
+
+    def judge_turn(self, turn: Turn) -> None:
+        self._supervisor.judge_turn(turn)
+
+    def turn_settled(self, turn: Turn) -> None:
+        self.open_turns -= 1
+        if turn.interruption is not None:
+            self.settled[turn.interruption.reason] += 1
+        elif turn.commit is not None:
+            self.settled[turn.commit.commit_outcome] += 1
+
+    def session_closed(self, session: SessionCore) -> None:
+        del self.sessions[session.session_id]
+
+    def subscriber_gone(self, outbox: Outbox) -> None:
+        gone = outbox.statistics()
+        self.best_effort_dropped += gone.best_effort_dropped
+        self.bounded_dropped += gone.bounded_dropped
+
+    async def find_commit(self, session_id: str, turn_id: str) -> CommitFinal | None:
+        record = await self._supervisor.ledger.find(session_id, turn_id)
+        return None if record is None else commit_final(record)
+
+    def _check_open(self) -> None:
+        if not self._supervisor.is_open:
+            raise SessionClosed("The stage is closing.")

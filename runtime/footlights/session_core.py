@@ -1,0 +1,319 @@
+"""The inside of a session: which turns are open and in what order they run, what is kept of finished ones, and
+who is subscribed.
+
+A plain object without a task. Its turns tell it what becomes of them, its subscriptions attach to it, and the
+stage gives it places, tasks and judgement; hosts hold an `SessionCore` in front of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import frozen
+from trio.lowlevel import enable_ki_protection
+
+from footlights.commits import CommitHandle
+from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, UnknownTurn
+from footlights.events import InterruptReason
+from footlights.latch import Latch
+from footlights.params import BusyRule, TurnParams
+from footlights.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights.events import CommitFinal
+    from footlights.lifecycle import TurnState
+    from footlights.limits import Limits
+    from footlights.outbox import DetachReason, Outbox, OutboxStatistics
+    from footlights.subscription import Subscription
+    from footlights.turn import WallClock
+
+
+_MAX_DIGITS = 20
+
+
+class SessionHost(Protocol):
+    """What a session needs of its stage."""
+
+    limits: Limits
+    epoch: int
+    wall_clock: WallClock
+
+    def check_turn(self, params: TurnParams) -> None: ...
+    def turn_begun(self, number: int) -> None: ...
+    def run_turn(self, turn: Turn) -> None: ...
+    def give_grace(self, turn: Turn) -> None: ...
+    def judge_turn(self, turn: Turn) -> None: ...
+    def turn_settled(self, turn: Turn) -> None: ...
+    def session_closed(self, session: SessionCore) -> None: ...
+    def subscriber_gone(self, outbox: Outbox) -> None: ...
+    async def find_commit(self, session_id: str, turn_id: str) -> CommitFinal | None: ...
+
+
+class SessionState(StrEnum):
+    OPEN = "open"
+    CLOSING = "closing"
+    """No new turns; the open ones are being settled."""
+    CLOSED = "closed"
+
+
+@frozen
+class SessionStatistics:
+    session_id: str
+    state: SessionState
+    turns_by_state: Mapping[TurnState, int]
+    turns_waiting: int
+    max_queued_turns: int
+    turns_retained: int
+    replay_turns: int
+    subscribers: tuple[OutboxStatistics, ...]
+    max_subscribers: int
+
+
+class SessionCore:
+    __slots__ = (
+        "__weakref__",
+        "_first_number",
+        "_last_number",
+        "_open",
+        "_retained",
+        "_stage",
+        "_subscriptions",
+        "closed",
+        "limits",
+        "outboxes",
+        "session_id",
+        "state",
+        "wall_clock",
+    )
+
+    def __init__(self, stage: SessionHost, session_id: str, first_number: int) -> None:
+        self._stage = stage
+        self.session_id = session_id
+        self.limits = stage.limits
+        self.wall_clock = stage.wall_clock
+        self.state = SessionState.OPEN
+        self.outboxes: tuple[Outbox, ...] = ()
+        self._subscriptions: dict[Outbox, Subscription] = {}
+        self._first_number = first_number
+        self._last_number = first_number - 1
+        self._open: dict[str, Turn] = {}
+        self._retained: dict[str, Turn] = {}
+        self.closed = Latch()
+
+    # -- turns
+
+    @enable_ki_protection
+    def begin_turn(self, said: str, params: TurnParams) -> str:
+        self._check_input(said)
+        self._stage.check_turn(params)
+        self._check_places(params.busy)
+        if params.busy is BusyRule.INTERRUPT:
+            self._stop_open_turns(InterruptReason.BARGE_IN)
+        number = self._last_number + 1
+        turn = Turn(self, self.session_id, self._turn_id(number), said, params)
+        runs_now = not self._open or params.busy is BusyRule.CONCURRENT
+        turns_ahead = 0 if runs_now else len(self._open)
+        turn.accept(turns_ahead)
+        self._last_number = number
+        self._stage.turn_begun(number)
+        self._open[turn.turn_id] = turn
+        if runs_now:
+            self._run(turn)
+        return turn.turn_id
+
+    @enable_ki_protection
+    def cancel(self, turn_id: str | None) -> tuple[str, ...]:
+        if turn_id is None:
+            return self._stop_open_turns(InterruptReason.CANCELED)
+        self._check_known(turn_id)
+        turn = self._open.get(turn_id)
+        return (turn_id,) if turn is not None and turn.stop(InterruptReason.CANCELED) else ()
+
+    def finalize(self, turn_id: str) -> CommitHandle:
+        self._check_known(turn_id)
+        return CommitHandle(turn_id, self._find(turn_id), self._find_commit)
+
+    @enable_ki_protection
+    def heard(self, turn_id: str, seq: int) -> None:
+        self._check_known(turn_id)
+        turn = self._find(turn_id)
+        if turn is None:
+            return
+        if not _is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
+            raise InvalidCommand(f"{turn_id} has no event with seq {seq!r}.")
+        turn.hear(seq)
+
+    # -- subscribers
+
+    @enable_ki_protection
+    def attach(self, subscription: Subscription) -> None:
+        """Called when a subscription is entered."""
+        if self.state is SessionState.CLOSED:
+            raise SessionClosed(f"The session {self.session_id} is closed.")
+        if len(self.outboxes) >= self.limits.max_subscribers:
+            raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
+        backlog = self._backlog(subscription.after)
+        outbox = subscription.outbox
+        for turn, seq in backlog:
+            outbox.catch_up(turn.replay, seq)
+        if subscription.after is None:
+            # What ended before it came is not its business, also when it comes back.
+            subscription.skip({turn.turn_id: turn.replay.next_seq - 1 for turn in self._retained.values()})
+        self._subscriptions[outbox] = subscription
+        self.outboxes = (*self.outboxes, outbox)
+
+    def is_open(self, turn_id: str) -> bool:
+        """Whether the turn is not settled yet. Raises `UnknownTurn`."""
+        self._check_known(turn_id)
+        return turn_id in self._open
+
+    def remembers(self, turn_id: str) -> bool:
+        """Whether a subscriber that comes back could still be given events of this turn."""
+        return turn_id in self._open or turn_id in self._retained
+
+    @enable_ki_protection
+    def let_go(self, outbox: Outbox) -> None:
+        """Called when a subscription is left or detached."""
+        if self._subscriptions.pop(outbox, None) is not None:
+            self.outboxes = tuple(self._subscriptions)
+            self._stage.subscriber_gone(outbox)
+
+    # -- the end
+
+    @enable_ki_protection
+    def begin_close(self, reason: InterruptReason) -> None:
+        if self.state is SessionState.OPEN:
+            self.state = SessionState.CLOSING
+            self._stop_open_turns(reason)
+            self._close_if_settled()
+
+    @enable_ki_protection
+    def abandon(self, reason: DetachReason) -> None:
+        """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
+        for turn in self._open.values():
+            turn.lose_sight()
+        self._open.clear()
+        for outbox in self.outboxes:
+            outbox.detach(reason)
+        self._close_if_settled()
+
+    def statistics(self) -> SessionStatistics:
+        return SessionStatistics(
+            session_id=self.session_id,
+            state=self.state,
+            turns_by_state=Counter(turn.state for turn in self._open.values()),
+            turns_waiting=self._waiting_turns(),
+            max_queued_turns=self.limits.max_queued_turns,
+            turns_retained=len(self._retained),
+            replay_turns=self.limits.replay_turns,
+            subscribers=tuple(outbox.statistics() for outbox in self.outboxes),
+            max_subscribers=self.limits.max_subscribers,
+        )
+
+    # -- what turns tell
+
+    def turn_stopping(self, turn: Turn) -> None:
+        self._stage.give_grace(turn)
+
+    def turn_ended(self, turn: Turn) -> None:
+        self._stage.judge_turn(turn)
+
+    def turn_settled(self, turn: Turn) -> None:
+        del self._open[turn.turn_id]
+        self._retain(turn)
+        self._stage.turn_settled(turn)
+        following = next(iter(self._open.values()), None)
+        if following is not None and following.is_waiting:
+            self._run(following)
+        self._close_if_settled()
+
+    # -- inside
+
+    def _turn_id(self, number: int) -> str:
+        return f"t{self._stage.epoch}-{number:06d}"
+
+    def _check_known(self, turn_id: str) -> None:
+        _, _, digits = turn_id.partition("-")
+        number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < _MAX_DIGITS else -1
+        if not self._first_number <= number <= self._last_number or turn_id != self._turn_id(number):
+            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
+
+    def _check_input(self, said: str) -> None:
+        if self.state is not SessionState.OPEN:
+            raise SessionClosed(f"The session {self.session_id} is {self.state}.")
+        if not said.strip():
+            raise InvalidCommand("The input is empty.")
+        if _utf8_size(said) > self.limits.max_input_bytes:
+            raise TooLarge(f"The input is longer than {self.limits.max_input_bytes} bytes (max_input_bytes).")
+
+    def _check_places(self, busy: BusyRule) -> None:
+        limits = self.limits
+        # Also for turns that have ended and wait for their commit: a barging player fills no more than this.
+        if len(self._open) > limits.max_queued_turns + limits.max_concurrent_turns:
+            raise Busy("The session has too many turns that are not settled.")
+        if not self._open or busy is BusyRule.INTERRUPT:
+            return
+        if busy is BusyRule.REJECT:
+            raise Busy("A turn is open, and the busy rule is reject.")
+        if busy is BusyRule.QUEUE and self._waiting_turns() >= limits.max_queued_turns:
+            raise Busy(f"{limits.max_queued_turns} turns are waiting already (max_queued_turns).")
+        if busy is BusyRule.CONCURRENT and self._running_turns() >= limits.max_concurrent_turns:
+            raise Busy(f"{limits.max_concurrent_turns} turns are running already (max_concurrent_turns).")
+
+    def _waiting_turns(self) -> int:
+        return sum(turn.is_waiting for turn in self._open.values())
+
+    def _running_turns(self) -> int:
+        return sum(not turn.is_waiting and not turn.has_ended for turn in self._open.values())
+
+    def _run(self, turn: Turn) -> None:
+        turn.run()
+        self._stage.run_turn(turn)
+
+    def _stop_open_turns(self, reason: InterruptReason) -> tuple[str, ...]:
+        return tuple(turn.turn_id for turn in list(self._open.values()) if turn.stop(reason))
+
+    def _find(self, turn_id: str) -> Turn | None:
+        return self._open.get(turn_id) or self._retained.get(turn_id)
+
+    async def _find_commit(self, turn_id: str) -> CommitFinal | None:
+        return await self._stage.find_commit(self.session_id, turn_id)
+
+    def _retain(self, turn: Turn) -> None:
+        self._retained[turn.turn_id] = turn
+        if len(self._retained) > self.limits.replay_turns:
+            del self._retained[next(iter(self._retained))]
+
+    def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
+        if after is None:
+            return [(turn, -1) for turn in self._open.values()]
+        turns = [*self._retained.values(), *self._open.values()]
+        for turn in turns:
+            seq = after.get(turn.turn_id, -1)
+            if not _is_seq(seq) or not -1 <= seq < turn.replay.next_seq:
+                raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
+        return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
+
+    def _close_if_settled(self) -> None:
+        if self.state is SessionState.CLOSING and not self._open:
+            self.state = SessionState.CLOSED
+            for outbox, subscription in list(self._subscriptions.items()):
+                self.let_go(outbox)
+                subscription.end()
+            self._stage.session_closed(self)
+            self.closed.set()
+
+
+def _is_seq(value: object) -> bool:
+    return type(value) is int
+
+
+def _utf8_size(said: str) -> int:
+    try:
+        return len(said.encode())
+    except UnicodeEncodeError:
+        raise InvalidCommand("The input holds half of a surrogate pair; it is not valid Unicode.") from None

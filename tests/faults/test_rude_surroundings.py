@@ -1,0 +1,301 @@
+"""What hosts, tools, models and workloads may do wrong without harming anybody but themselves."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+from attrs import evolve
+
+from footlights import (
+    Busy,
+    BusyRule,
+    CommitFinal,
+    CommitOutcome,
+    Detached,
+    EventType,
+    Intent,
+    IntentType,
+    InteractionContext,
+    InvalidEvent,
+    Limits,
+    MemoryLedger,
+    SideEffects,
+    StreamEvent,
+    Tool,
+    ToolCallResult,
+    ToolContext,
+    ToolError,
+    TurnInterrupted,
+    TurnParams,
+    UnknownTurn,
+    draft_event,
+    open_stage,
+)
+from footlights.authority.rules import Ruling, refuse
+from footlights.testing.faults import FlakyLedger, slow_tool
+from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Literal
+
+    from trio.testing import MockClock
+
+    from footlights import InteractionSession, Prompt
+    from footlights.authority import CommitRecord
+    from footlights.events import JsonValue
+
+
+def asking(*calls: Call) -> ScriptedModel:
+    def script(prompt: Prompt) -> Sequence[Line]:
+        return calls if not prompt.exchanges else [Say("Done.")]
+
+    return ScriptedModel(script)
+
+
+async def events_of(session: InteractionSession, params: TurnParams | None = None) -> list[StreamEvent]:
+    async with session.subscribe() as stream:
+        turn_id = session.begin_turn("Go on.", params)
+        return [event async for event in stream.until_commit(turn_id)]
+
+
+# -- tools
+
+
+async def test_a_tool_of_a_round_that_fails_is_not_begun_behind_its_turns_back(quiet_clock: MockClock) -> None:
+    ran: list[str] = []
+
+    async def bomb(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        ran.append("bomb")
+        return None
+
+    cast = standard_cast(asking(Call("bomb"), Call("bomb")), tools=[Tool(name="bomb", run=bomb)])
+    ledger = FlakyLedger(MemoryLedger(), delay=0.1)
+    async with open_stage(cast, ledger=ledger, limits=Limits(max_turn_events=4)) as stage:
+        events = await events_of(stage.start())
+        await trio.sleep(1)
+        result = next(event.payload for event in events if isinstance(event.payload, ToolCallResult))
+        assert (result.canceled, result.side_effects_may_have_occurred) == (True, False)
+    assert ran == []
+
+
+async def test_a_tool_may_finish_after_its_turn_was_interrupted_and_what_it_stages_is_discarded(
+    quiet_clock: MockClock,
+) -> None:
+    done: list[str] = []
+
+    async def ship(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await trio.sleep(0.1)
+        context.request_commit(Intent(IntentType.TOOL_RESULT, "shipped"))
+        done.append("shipped")
+        return None
+
+    ledger = MemoryLedger()
+    async with open_stage(
+        standard_cast(asking(Call("ship")), tools=[Tool(name="ship", run=ship)]), ledger=ledger
+    ) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Ship it.")
+        await trio.sleep(0.05)
+        session.cancel(turn_id)
+        commit = await session.finalize(turn_id).wait()
+        await trio.sleep(1)
+    assert done == ["shipped"]
+    assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+async def test_an_error_that_cannot_be_printed_is_an_error_all_the_same() -> None:
+    class Mute(ToolError):
+        def __str__(self) -> str:
+            raise ValueError
+
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        raise Mute
+
+    async with open_stage(standard_cast(asking(Call("mute")), tools=[Tool(name="mute", run=run)])) as stage:
+        events = await events_of(stage.start())
+    result = next(event.payload for event in events if isinstance(event.payload, ToolCallResult))
+    assert result.error is not None
+    assert events[-2].event_type is EventType.TURN_FINAL
+
+
+async def test_a_ledger_that_breaks_while_a_tool_is_recorded_hurts_nobody() -> None:
+    class Forgetful(MemoryLedger):
+        async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+            raise OSError("no space left")
+
+    async with open_stage(
+        standard_cast(asking(Call("slow")), tools=[slow_tool(0, "slow")]), ledger=Forgetful()
+    ) as stage:
+        session = stage.start()
+        assert (await events_of(session))[-2].event_type is EventType.TURN_FINAL
+        assert (await events_of(session))[-2].event_type is EventType.TURN_FINAL
+
+
+async def test_a_tool_request_that_names_no_tool_is_the_models_fault() -> None:
+    async with open_stage(standard_cast(asking(Call(["rent"])))) as stage:  # type: ignore[arg-type]  # that is the point
+        terminal = (await events_of(stage.start()))[-2].payload
+    assert isinstance(terminal, TurnInterrupted)
+    assert terminal.reason == "model_error"
+
+
+# -- workloads
+
+
+async def test_workloads_that_ignore_their_cancel_are_counted_until_they_are_gone(quiet_clock: MockClock) -> None:
+    class Deaf:
+        async def run(self, context: InteractionContext) -> None:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(10)
+
+    limits = Limits(max_open_turns=3)
+    async with open_stage(standard_cast(workloads={"deaf": Deaf()}), limits=limits) as stage:
+        session = stage.start()
+        for _ in range(3):
+            session.begin_turn("Hello?", TurnParams(workload="deaf", busy=BusyRule.INTERRUPT))
+            await trio.sleep(0.1)
+        assert stage.statistics().open_turns == 1
+        with pytest.raises(Busy):
+            session.begin_turn("Hello?", TurnParams(workload="deaf", busy=BusyRule.INTERRUPT))
+        await trio.sleep(20)
+        session.begin_turn("Hello?", TurnParams(workload="deaf"))
+
+
+READY: dict[str, object] = {"model_id": "m", "warm_state": "cold", "load_ms": 5}
+LOADING: dict[str, object] = {"model_id": "m", "cold_start": True}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        [("model_ready", READY)],
+        [("model_loading", LOADING), ("model_ready", {**READY, "model_id": "other"})],
+        [("model_loading", {**LOADING, "model_id": "other"})],
+        [("model_ready", {**READY, "warm_state": "hot"})],
+        [("model_loading", LOADING), ("model_ready", {**READY, "warm_state": "hot", "load_ms": 0})],
+        [("model_loading", {**LOADING, "progress": 0.5}), ("model_loading", {**LOADING, "progress": 0.4})],
+    ],
+)
+async def test_a_workload_cannot_contradict_itself_about_its_model(story: list[tuple[str, dict[str, object]]]) -> None:
+    class Liar:
+        async def run(self, context: InteractionContext) -> None:
+            context.emit_event(draft_event("model_selected", {"model_id": "m", "reason": "whim"}))
+            *before, (last_type, last) = story
+            for event_type, payload in before:
+                context.emit_event(draft_event(event_type, payload))
+            with pytest.raises(InvalidEvent):
+                context.emit_event(draft_event(last_type, last))
+
+    async with open_stage(standard_cast(workloads={"liar": Liar()})) as stage:
+        await events_of(stage.start(), TurnParams(workload="liar"))
+
+
+@pytest.mark.parametrize("issue", [(5, "x"), ("", "x"), ("code", None)])
+async def test_an_issue_that_says_nothing_is_an_error_of_its_rule(issue: tuple[str, str]) -> None:
+    def rule(world: object, intents: tuple[Intent, ...]) -> Ruling:
+        return refuse(*issue)
+
+    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), rules={"rule": rule})
+    async with open_stage(cast) as stage:
+        commit = (await events_of(stage.start()))[-1].payload
+    assert isinstance(commit, CommitFinal)
+    assert [each.code for each in commit.issues] == ["rule_error"]
+
+
+# -- subscribers
+
+
+async def test_who_comes_back_is_not_told_what_ended_before_it_first_came(quiet_clock: MockClock) -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))) as stage:
+        session = stage.start()
+        for _ in range(2):
+            await session.finalize(session.begin_turn("Long ago.")).wait()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("Now.")
+            await anext(stream)
+        async with session.subscribe(after=stream.cursor) as stream:
+            events = [event async for event in stream.until_commit(turn_id)]
+    assert {event.turn_id for event in events} == {turn_id}
+
+
+async def test_until_commit_of_a_turn_that_is_settled_ends_at_once(quiet_clock: MockClock) -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Now.")
+        await session.finalize(turn_id).wait()
+        async with session.subscribe() as stream:
+            assert [event async for event in stream.until_commit(turn_id)] == []
+            with pytest.raises(UnknownTurn):
+                stream.until_commit("t1-000099")
+
+
+async def test_a_commit_in_doubt_does_not_hide_the_ones_that_are_certain(quiet_clock: MockClock) -> None:
+    class SecondHangs(MemoryLedger):
+        async def append(self, records: Sequence[CommitRecord]) -> None:
+            if self._records:
+                await trio.sleep_forever()
+            await super().append(records)
+
+    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))
+    async with open_stage(cast, ledger=SecondHangs(), limits=Limits(shutdown_deadline=1)) as stage:
+        session = stage.start()
+        stream = await session.subscribe().__aenter__()
+        first = session.begin_turn("One.")
+        session.begin_turn("Two.")
+        await session.finalize(first).wait()
+    seen: list[StreamEvent] = []
+    while not stream.outbox.is_empty:
+        seen += await stream.receive_batch()
+    with pytest.raises(Detached):
+        await anext(stream)
+    assert [event.turn_id for event in seen if event.event_type is EventType.COMMIT_FINAL] == [first]
+
+
+# -- the host
+
+
+def test_ctrl_c_while_the_stage_closes_leaves_unwrapped_and_keeps_the_hosts_error() -> None:
+    class Interrupting(MemoryLedger):
+        async def append(self, records: Sequence[CommitRecord]) -> None:
+            signal.raise_signal(signal.SIGINT)
+            await trio.sleep(1)
+            await super().append(records)
+
+    commits: list[bool] = []
+
+    async def host() -> None:
+        cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")], pace=1))
+        async with open_stage(cast, ledger=Interrupting()) as stage:
+            session = stage.start()
+            handle = session.finalize(session.begin_turn("One."))
+            commits.append(False)
+            await trio.lowlevel.checkpoint()
+            try:
+                raise ZeroDivisionError
+            finally:
+                commits[0] = handle.commit is not None
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        trio.run(host, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert isinstance(caught.value.__context__, ZeroDivisionError)
+    assert commits == [False]
+
+
+async def test_a_cancel_safe_tool_of_a_round_that_fails_is_cancelled(quiet_clock: MockClock) -> None:
+    ended: list[float] = []
+
+    async def wait(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await trio.sleep(5)
+        ended.append(trio.current_time())
+        return None
+
+    tool = evolve(Tool(name="wait", run=wait), cancel_safe=True, side_effects=SideEffects.MARKED)
+    cast = standard_cast(asking(Call("wait"), Call("wait")), tools=[tool])
+    async with open_stage(cast, limits=Limits(max_turn_events=4)) as stage:
+        await events_of(stage.start())
+        await trio.sleep(10)
+    assert ended == []
