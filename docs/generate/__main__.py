@@ -89,6 +89,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "api-ledger": lambda: api.described(
         footlights.Ledger,
         footlights.MemoryLedger,
+        authority.Opening,
         authority.CommitRecord,
         authority.IntentEntry,
         authority.Verdict,

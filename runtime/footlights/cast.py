@@ -115,7 +115,7 @@ class Cast:
     tools: Mapping[str, Tool] = field(factory=dict[str, "Tool"])
     """By name."""
     world: World = field(factory=lambda: JsonWorld({}))
-    """What is true when the stage opens."""
+    """What is true when the stage opens, unless its ledger knows better."""
     rules: RuleBook = field(factory=RuleBook)
     """What may become true."""
     workloads: ExtensionManager = field(factory=ExtensionManager)

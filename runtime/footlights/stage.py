@@ -120,8 +120,9 @@ async def open_stage(
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast. Without a `ledger`, commits are kept in memory only."""
     ledger = MemoryLedger() if ledger is None else ledger
-    supervisor = Supervisor(cast, ledger, limits or Limits())
-    registry = SessionRegistry(supervisor, await ledger.begin_epoch(), wall_clock)
+    opening = await ledger.begin_epoch(cast.world)
+    supervisor = Supervisor(cast, ledger, opening.world, limits or Limits())
+    registry = SessionRegistry(supervisor, opening.epoch, wall_clock)
     host_error: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:

@@ -31,7 +31,7 @@ log = logging.getLogger("footlights")
 class Supervisor:
     """Satisfies `footlights.cast.Services`."""
 
-    def __init__(self, cast: Cast, ledger: Ledger, limits: Limits) -> None:
+    def __init__(self, cast: Cast, ledger: Ledger, world: World, limits: Limits) -> None:
         self.cast = cast
         self.ledger = ledger
         self.limits = limits
@@ -40,7 +40,7 @@ class Supervisor:
         self.opened = trio.Event()
         self.closing = trio.Event()
         self.closed = trio.Event()
-        self._committer = cast.make_committer(ledger, cast.world, cast.rules, limits)
+        self._committer = cast.make_committer(ledger, world, cast.rules, limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
         self._tools: trio.Nursery | None = None

@@ -111,7 +111,7 @@ async def test_a_flaky_ledger_refuses_the_chosen_appends_and_keeps_the_others() 
 
 async def test_an_unavailable_ledger_writes_nothing_until_it_is_back() -> None:
     ledger = FlakyLedger(MemoryLedger())
-    assert await ledger.begin_epoch() == 1
+    assert (await ledger.begin_epoch(JsonWorld({}))).epoch == 1
     await ledger.begin_tool("a")
     ledger.available = False
     for write in (ledger.append([commit("t1")]), ledger.begin_tool("b"), ledger.complete_tool("a", "ok")):

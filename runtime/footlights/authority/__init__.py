@@ -8,7 +8,7 @@ from footlights.authority import patch
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.judge import Judgement, JudgeRequest, judge
-from footlights.authority.ledger import Ledger, MemoryLedger, ToolRecord, ToolState
+from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
@@ -25,6 +25,7 @@ __all__ = [
     "Ledger",
     "MemoryLedger",
     "NotCanonical",
+    "Opening",
     "PatchFailed",
     "PatchOp",
     "Rule",

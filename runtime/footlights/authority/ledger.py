@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -43,11 +44,21 @@ class ToolRecord:
     state: ToolState
 
 
+@frozen
+class Opening:
+    """What a stage is told when it opens on a ledger."""
+
+    epoch: int
+    """Which opening of this ledger it is, counting from 1. Ids carry it, so none comes back."""
+    world: World
+    """The world as it was committed last."""
+
+
 class Ledger(Protocol):
     """What a ledger promises. A cancelled call that has not begun to write has no effect."""
 
-    async def begin_epoch(self) -> int:
-        """Called once by each stage that opens on this ledger: 1, then 2... Ids carry it, so none comes back."""
+    async def begin_epoch(self, genesis: World) -> Opening:
+        """Called once by each stage that opens on this ledger, with the world to begin from if it has none yet."""
         ...
 
     def last_digest(self, session_id: str) -> str | None:
@@ -112,11 +123,11 @@ class MemoryLedger:
     # In each method the checkpoint comes first and is the only one: a call that is cancelled has done
     # nothing, and one that has done something cannot be cancelled any more.
 
-    async def begin_epoch(self) -> int:
+    async def begin_epoch(self, genesis: World) -> Opening:
         await trio.lowlevel.checkpoint()
         self._epoch += 1
-        self._heads.clear()  # its world begins anew with each stage, so its chains do
-        return self._epoch
+        self._heads.clear()  # it keeps no world, so each epoch begins anew, and its chains do
+        return Opening(self._epoch, genesis)
 
     async def append(self, records: Sequence[CommitRecord]) -> None:
         await trio.lowlevel.checkpoint()

@@ -21,8 +21,9 @@ from footlights.tools import Tool
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
 
-    from footlights.authority.ledger import Ledger, ToolRecord
+    from footlights.authority.ledger import Ledger, Opening, ToolRecord
     from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
     from footlights.events import JsonValue, StreamEvent
     from footlights.models import Model, Prompt, ToolRequest
     from footlights.session import InteractionSession
@@ -216,8 +217,8 @@ class FlakyLedger:
         self._inner = inner
         self._failing_appends = failing_appends
 
-    async def begin_epoch(self) -> int:
-        return await self._inner.begin_epoch()
+    async def begin_epoch(self, genesis: World) -> Opening:
+        return await self._inner.begin_epoch(genesis)
 
     def last_digest(self, session_id: str) -> str | None:
         return self._inner.last_digest(session_id)

@@ -49,7 +49,7 @@ def commit(session_id: str, turn_id: str, previous: CommitRecord | None = None) 
 
 
 async def test_each_stage_that_opens_on_a_ledger_begins_an_epoch(ledger: Ledger) -> None:
-    assert [await ledger.begin_epoch() for _ in range(3)] == [1, 2, 3]
+    assert [(await ledger.begin_epoch(JsonWorld({}))).epoch for _ in range(3)] == [1, 2, 3]
 
 
 async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
