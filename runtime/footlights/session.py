@@ -31,10 +31,12 @@ class InteractionSession:
 
     @property
     def session_id(self) -> str:
+        """The host's name for it, or the number that the stage gave it."""
         return self._core.session_id
 
     @property
     def state(self) -> SessionState:
+        """Whether it takes turns."""
         return self._core.state
 
     @enable_ki_protection
@@ -84,4 +86,5 @@ class InteractionSession:
         await self._core.closed.wait()
 
     def statistics(self) -> SessionStatistics:
+        """What is open, waiting and kept now."""
         return self._core.statistics()

@@ -2,7 +2,7 @@
 who is subscribed.
 
 A plain object without a task. Its turns tell it what becomes of them, its subscriptions attach to it, and the
-stage gives it places, tasks and judgement; hosts hold an `SessionCore` in front of it.
+stage gives it places, tasks and judgement; hosts hold an `InteractionSession` in front of it.
 """
 
 from __future__ import annotations
@@ -54,14 +54,20 @@ class SessionHost(Protocol):
 
 
 class SessionState(StrEnum):
+    """Whether a session takes turns."""
+
     OPEN = "open"
+    """Turns may begin."""
     CLOSING = "closing"
     """No new turns; the open ones are being settled."""
     CLOSED = "closed"
+    """Every turn is settled, every stream has ended."""
 
 
 @frozen
 class SessionStatistics:
+    """What one session has open, waiting and kept, beside the limits."""
+
     session_id: str
     state: SessionState
     turns_by_state: Mapping[TurnState, int]

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 @frozen
 class StageStatistics:
+    """What a stage has open, running and waiting, beside the limits."""
+
     sessions: int
     max_sessions: int
     open_turns: int
@@ -83,6 +85,7 @@ class Stage:
 
     @property
     def ledger(self) -> Ledger:
+        """Where this stage's commits are kept."""
         return self._supervisor.ledger
 
     def statistics(self) -> StageStatistics:

@@ -134,6 +134,7 @@ class Subscription:
         return self._phase is _Phase.ENDED and self.outbox.detached is None and self.outbox.is_empty
 
     def statistics(self) -> OutboxStatistics:
+        """What waits, and what was dropped and joined so far."""
         return self.outbox.statistics()
 
     def skip(self, cursor: Mapping[str, int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import footlights
 import footlights.errors
+import footlights.testing
 import footlights_actors
 
 FOOTLIGHTS = """
@@ -41,3 +42,15 @@ def test_every_error_is_public_and_has_a_stable_code_of_its_own() -> None:
     errors = [each for each in members if isinstance(each, type) and issubclass(each, footlights.FootlightsError)]
     assert sorted(error.code for error in errors) == sorted(CODES.split())
     assert [error for error in errors if error.__name__ not in footlights.__all__] == []
+
+
+def test_every_public_class_and_function_says_what_it_is() -> None:
+    modules = (footlights, footlights.authority, footlights.testing, footlights_actors)
+    members = [(module, name, getattr(module, name)) for module in modules for name in module.__all__]
+    silent = [f"{module.__name__}.{name}" for module, name, it in members if callable(it) and not _own_docstring(it)]
+    assert silent == []
+
+
+def _own_docstring(it: object) -> str | None:
+    # attrs and enums bring one of their own when the class has none.
+    return vars(it).get("__doc__") if isinstance(it, type) else it.__doc__
