@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
+
 import footlights
 import footlights.errors
 import footlights.testing
@@ -47,8 +49,12 @@ def test_every_error_is_public_and_has_a_stable_code_of_its_own() -> None:
 def test_every_public_class_and_function_says_what_it_is() -> None:
     modules = (footlights, footlights.authority, footlights.testing, footlights_actors)
     members = [(module, name, getattr(module, name)) for module in modules for name in module.__all__]
-    silent = [f"{module.__name__}.{name}" for module, name, it in members if callable(it) and not _own_docstring(it)]
+    silent = [f"{module.__name__}.{name}" for module, name, it in members if _is_ours(it) and not _own_docstring(it)]
     assert silent == []
+
+
+def _is_ours(it: object) -> bool:
+    return isinstance(it, type) or isfunction(it)
 
 
 def _own_docstring(it: object) -> str | None:

@@ -101,8 +101,8 @@ class MemoryLedger:
     """A ledger for tests and for games that may forget. It ends with the process, and its memory is bounded.
 
     - Of the commits, the latest `max_records` can be found.
-    - Within an epoch, chains outlive them: a chain's end takes little room, so those of the `max_sessions` sessions that
-      committed last are kept. A session that has been silent for longer than that begins a new chain.
+    - Within an epoch, chains outlive them: a chain's end takes little room, so those of the `max_sessions`
+      sessions that committed last are kept. A session that has been silent for longer than that begins a new chain.
     - Of the tools, `max_records` keys are kept, and those that ended are forgotten oldest first. A key that
       names its turn can never come back. One from a tool's `idempotency_key` can, and its tool would then run
       again. One that has not ended is never forgotten; with `max_records` of them open, no other may begin.
