@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import evolve
@@ -18,6 +18,8 @@ from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest
 from footlights.params import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from footlights.cast import ModelChoice, Services
     from footlights.models import Model
     from footlights.turn import Turn
@@ -29,20 +31,13 @@ FEW_TURNS = 64
 _NO_TOOLS_HERE = "Tools may not be used in this turn."
 
 
-class ModelDesk(Protocol):
-    """Where a model is asked for, and handed out when it is ready."""
-
-    async def get(self, choice: ModelChoice) -> Model: ...
-
-
-class ToolDesk(Protocol):
-    """Where tool requests are handed in, and results handed out."""
-
-    async def run(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolExchange, ...]: ...
-
-
-async def generate(turn: Turn, services: Services, models: ModelDesk, tools: ToolDesk) -> None:
-    model = await models.get(services.cast.choose_model(turn.params))
+async def generate(
+    turn: Turn,
+    services: Services,
+    get_model: Callable[[ModelChoice], Awaitable[Model]],
+    run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
+) -> None:
+    model = await get_model(services.cast.choose_model(turn.params))
     may_use_tools = turn.params.mode is Mode.EXECUTION
     tools_offered = tuple(ToolOffer(tool.name, tool.description) for tool in services.cast.tools.values())
     prompt = Prompt(turn.input, tools=tools_offered if may_use_tools else ())
@@ -53,7 +48,7 @@ async def generate(turn: Turn, services: Services, models: ModelDesk, tools: Too
         if tool_round > MAX_TOOL_ROUNDS:
             raise ModelError("The model asked for tools in too many rounds.")
         if may_use_tools:
-            exchanges = await tools.run(requests)
+            exchanges = await run_tools(requests)
         else:
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in requests)
         prompt = evolve(prompt, exchanges=prompt.exchanges + exchanges)

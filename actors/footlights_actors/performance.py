@@ -8,7 +8,8 @@ A workload of an extension runs in the generator's place, under the same watchdo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from footlights.cast import Services
     from footlights.turn import Turn
 
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
 
 async def perform(turn: Turn, services: Services) -> None:
     async with trio.open_nursery() as nursery:
@@ -39,55 +43,45 @@ async def perform(turn: Turn, services: Services) -> None:
 
 
 async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery) -> None:
-    await generate(turn, services, _ModelDesk(turn, services, nursery), _ToolDesk(turn, services, nursery))
+    models = services.cast.models
+
+    def start_loader(choices: trio.MemoryReceiveChannel[ModelChoice], ready: trio.MemorySendChannel[Model]) -> None:
+        nursery.start_soon(load_models, turn, models, choices, ready, name=f"loader of {turn.turn_id}")
+
+    def start_tool_runner(
+        rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
+        results: trio.MemorySendChannel[tuple[ToolExchange, ...]],
+    ) -> None:
+        nursery.start_soon(run_tools, turn, services, rounds, results, name=f"tools of {turn.turn_id}")
+
+    loader = _Desk(start_loader)
+    tool_runner = _Desk(start_tool_runner)
+
+    async def get_model(choice: ModelChoice) -> Model:
+        model = models[choice.model_id]
+        if model.warm_state is not WarmState.HOT:
+            return await loader.ask(choice)
+        select_hot(turn, choice)
+        return model
+
+    await generate(turn, services, get_model, tool_runner.ask)
 
 
-class _ModelDesk:
-    """Starts the loader when the first model is asked for that is not hot."""
+class _Desk(Generic[Request, Reply]):
+    """Where an actor is asked through small channels. It is started by the first request, and not before."""
 
-    def __init__(self, turn: Turn, services: Services, nursery: trio.Nursery) -> None:
-        self._turn = turn
-        self._services = services
-        self._nursery = nursery
-        self._choices: trio.MemorySendChannel[ModelChoice] | None = None
-        self._ready: trio.MemoryReceiveChannel[Model] | None = None
+    def __init__(
+        self,
+        start: Callable[[trio.MemoryReceiveChannel[Request], trio.MemorySendChannel[Reply]], None],
+    ) -> None:
+        self._start = start
+        self._requests: trio.MemorySendChannel[Request] | None = None
+        self._replies: trio.MemoryReceiveChannel[Reply] | None = None
 
-    async def get(self, choice: ModelChoice) -> Model:
-        model = self._services.cast.models[choice.model_id]
-        if model.warm_state is WarmState.HOT:
-            select_hot(self._turn, choice)
-            return model
-        if self._choices is None or self._ready is None:
-            self._choices, choices = trio.open_memory_channel[ModelChoice](1)
-            ready, self._ready = trio.open_memory_channel[Model](1)
-            self._nursery.start_soon(
-                load_models,
-                self._turn,
-                self._services.cast.models,
-                choices,
-                ready,
-                name=f"loader of {self._turn.turn_id}",
-            )
-        await self._choices.send(choice)
-        return await self._ready.receive()
-
-
-class _ToolDesk:
-    """Starts the tool runner when the first tool is asked for."""
-
-    def __init__(self, turn: Turn, services: Services, nursery: trio.Nursery) -> None:
-        self._turn = turn
-        self._services = services
-        self._nursery = nursery
-        self._rounds: trio.MemorySendChannel[tuple[ToolRequest, ...]] | None = None
-        self._results: trio.MemoryReceiveChannel[tuple[ToolExchange, ...]] | None = None
-
-    async def run(self, requests: tuple[ToolRequest, ...]) -> tuple[ToolExchange, ...]:
-        if self._rounds is None or self._results is None:
-            self._rounds, rounds = trio.open_memory_channel[tuple[ToolRequest, ...]](1)
-            results, self._results = trio.open_memory_channel[tuple[ToolExchange, ...]](1)
-            self._nursery.start_soon(
-                run_tools, self._turn, self._services, rounds, results, name=f"tools of {self._turn.turn_id}"
-            )
-        await self._rounds.send(requests)
-        return await self._results.receive()
+    async def ask(self, request: Request) -> Reply:
+        if self._requests is None or self._replies is None:
+            self._requests, requests = trio.open_memory_channel[Request](1)
+            replies, self._replies = trio.open_memory_channel[Reply](1)
+            self._start(requests, replies)
+        await self._requests.send(request)
+        return await self._replies.receive()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from attrs import Factory, define, evolve
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from footlights import Limits, laws
+from footlights import Limits
 from footlights.events import (
+    DELIVERY,
+    EVENT_TYPES,
     SCHEMA_V,
     CommitFinal,
     CommitOutcome,
     DeliveryClass,
-    EventType,
     Ext,
-    ModelLoading,
     Payload,
     SeqRange,
     StreamEvent,
@@ -29,59 +25,29 @@ from footlights.lane import Entry
 from footlights.outbox import DetachReason, Outbox
 from footlights.replay import Replay
 
-MUST_DELIVER, BOUNDED, BEST_EFFORT = DeliveryClass.MUST_DELIVER, DeliveryClass.BOUNDED, DeliveryClass.BEST_EFFORT
 OK = CommitFinal("0" * 64, CommitOutcome.OK)
-
-_TYPES: dict[type[Payload], tuple[EventType, DeliveryClass]] = {
-    TurnAccepted: (EventType.TURN_ACCEPTED, MUST_DELIVER),
-    ModelLoading: (EventType.MODEL_LOADING, BEST_EFFORT),
-    TokenDelta: (EventType.TOKEN_DELTA, BEST_EFFORT),
-    ToolCallStarted: (EventType.TOOL_CALL_STARTED, BOUNDED),
-    TurnFinal: (EventType.TURN_FINAL, MUST_DELIVER),
-    CommitFinal: (EventType.COMMIT_FINAL, MUST_DELIVER),
-}
+TURNS = ("t1", "t2", "t3")
 
 
 class Speaker:
-    """A turn that says whatever it is told to, into its replay and one outbox."""
+    """A turn that says whatever it is told to."""
 
     def __init__(self, turn_id: str = "t1") -> None:
-        self.turn_id = turn_id
         self.told: list[StreamEvent] = []
         self.replay = Replay("s1", turn_id)
-
-    def tell(self, payload: Payload, size: int = 100) -> Entry:
-        event_type, delivery = _TYPES[type(payload)]
-        seq = len(self.told)
-        event = StreamEvent(SCHEMA_V, "s1", self.turn_id, seq, seq * 10, event_type, payload, seq / 10)
-        self.told.append(event)
-        if is_plain(event):
-            self.replay.append_delta(text_of(event), event.mono_ts_ms, event.wall_ts)
-        else:
-            self.replay.append(event)
-        return Entry(event, delivery, 0 if delivery is MUST_DELIVER else size)
 
     def delta(self, text: str, ext: Ext | None = None) -> TokenDelta:
         return TokenDelta(text, self.replay.text_length, ext=ext)
 
-
-def is_plain(event: StreamEvent) -> bool:
-    return isinstance(event.payload, TokenDelta) and event.payload.ext is None
-
-
-def put(outbox: Outbox, entry: Entry, replay: Replay, now: float) -> None:
-    """As a turn puts it: plain deltas go in without an event of their own."""
-    event = entry.event
-    if is_plain(event):
-        assert isinstance(event.payload, TokenDelta)
-        delta, offset = event.payload.delta, event.payload.offset
-        outbox.put_delta(replay, delta, event.seq, offset, entry.size, event.mono_ts_ms, event.wall_ts, now)
-    else:
-        outbox.put(entry, replay, now)
-
-
-def text_of(event: StreamEvent) -> str:
-    return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
+    def tell(self, payload: Payload) -> StreamEvent:
+        seq, turn_id = len(self.told), self.replay.turn_id
+        event = StreamEvent(SCHEMA_V, "s1", turn_id, seq, seq * 10, EVENT_TYPES[type(payload)], payload)
+        self.told.append(event)
+        if isinstance(payload, TokenDelta) and payload.ext is None:
+            self.replay.append_delta(payload.delta, event.mono_ts_ms, None)
+        else:
+            self.replay.append(event)
+        return event
 
 
 @define
@@ -97,237 +63,25 @@ class Listener:
         self.wakes += 1
 
     def put(self, speaker: Speaker, payload: Payload, size: int = 100, now: float = 0.0) -> None:
-        put(self.outbox, speaker.tell(payload, size), speaker.replay, now)
+        """As a turn does it: plain deltas go in without an event of their own."""
+        event = speaker.tell(payload)
+        if isinstance(payload, TokenDelta) and payload.ext is None:
+            delta, offset = payload.delta, payload.offset
+            self.outbox.put_delta(speaker.replay, delta, event.seq, offset, size, event.mono_ts_ms, None, now)
+        else:
+            delivery = DELIVERY[event.event_type]
+            counted = 0 if delivery is DeliveryClass.MUST_DELIVER else size
+            self.outbox.put(Entry(event, delivery, counted), speaker.replay, now)
 
     def take_all(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))
 
 
-# -- any program, against a model that keeps plain lists
+def text_of(event: StreamEvent) -> str:
+    return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
 
 
-@define
-class Lane:
-    """What one turn still owes the subscriber, said in the simplest way."""
-
-    speaker: Speaker
-    last_seq: int
-    catching_up: bool
-    waiting: list[Entry] = Factory(list["Entry"])
-
-    def count(self, delivery: DeliveryClass) -> int:
-        return sum(entry.delivery is delivery for entry in self.waiting)
-
-    def bytes(self, *deliveries: DeliveryClass) -> int:
-        return sum(entry.size for entry in self.waiting if entry.delivery in deliveries)
-
-    def forget_newest_best_effort(self) -> None:
-        at = max(at for at, entry in enumerate(self.waiting) if entry.delivery is BEST_EFFORT)
-        del self.waiting[at]
-
-    def take(self) -> StreamEvent:
-        ahead = self.speaker.told[self.last_seq + 1 :] if self.catching_up else [entry.event for entry in self.waiting]
-        event = ahead[0]
-        taken = 1
-        for following in ahead[1:]:
-            if not (is_plain(event) and is_plain(following) and following.seq == event.seq + 1):
-                break
-            first = event.payload
-            assert isinstance(first, TokenDelta)
-            event = evolve(following, payload=TokenDelta(first.delta + text_of(following), first.offset))
-            taken += 1
-        if self.catching_up:
-            self.catching_up = event.seq + 1 < len(self.speaker.told)
-        else:
-            del self.waiting[:taken]
-        if event.seq > self.last_seq + 1:
-            missing = (SeqRange(self.last_seq + 1, event.seq - 1),)
-            event = evolve(event, payload=evolve(event.payload, dropped_seq_ranges=missing))
-        self.last_seq = event.seq
-        return event
-
-
-@define
-class Model:
-    limits: Limits
-    listener: Listener = Factory(lambda self: Listener(self.limits), takes_self=True)
-    lanes: dict[str, Lane] = Factory(dict[str, "Lane"])
-    order: list[Lane] = Factory(list["Lane"])
-    put_events: int = 0
-    delivered: int = 0
-
-    @property
-    def outbox(self) -> Outbox:
-        return self.listener.outbox
-
-    def catch_up(self, speaker: Speaker, after: int) -> None:
-        self.outbox.catch_up(speaker.replay, after)
-        if after + 1 < len(speaker.told):
-            lane = self.lanes[speaker.turn_id] = Lane(speaker, after, catching_up=True)
-            self.order.append(lane)
-
-    def put(self, speaker: Speaker, payload: Payload, size: int) -> None:
-        lane = self.lanes.get(speaker.turn_id)
-        if lane is None:
-            lane = self.lanes[speaker.turn_id] = Lane(speaker, len(speaker.told) - 1, catching_up=False)
-        best_effort, bounded = self.outbox.statistics().best_effort_dropped, self.outbox.statistics().bounded_dropped
-        entry = speaker.tell(payload, size)
-        put(self.outbox, entry, speaker.replay, 0.0)
-        best_effort = self.outbox.statistics().best_effort_dropped - best_effort
-        bounded = self.outbox.statistics().bounded_dropped - bounded
-        self.put_events += not lane.catching_up
-        if lane.catching_up or entry.delivery is MUST_DELIVER:
-            assert (best_effort, bounded) == (0, 0)
-        elif entry.delivery is BEST_EFFORT:
-            assert (best_effort, bounded) == (self._has_no_room(lane, entry), 0)
-        else:
-            self._check_bounded(lane, entry, best_effort, bounded)
-        is_kept = not bounded and not (best_effort and entry.delivery is BEST_EFFORT)
-        if is_kept and not lane.catching_up:
-            lane.waiting.append(entry)
-            if lane not in self.order:
-                self.order.append(lane)
-
-    def _has_no_room(self, lane: Lane, entry: Entry) -> bool:
-        return (
-            lane.count(BEST_EFFORT) >= self.limits.best_effort_max_events_per_turn
-            or lane.bytes(BEST_EFFORT, BOUNDED) + entry.size > self.limits.max_bytes_per_turn_queue
-        )
-
-    def _check_bounded(self, lane: Lane, entry: Entry, best_effort: int, bounded: int) -> None:
-        """It is dropped only if it cannot fit beside the other bounded ones, and pushes out only what it must."""
-        limit = self.limits.max_bytes_per_turn_queue
-        cannot_fit = (
-            lane.count(BOUNDED) >= self.limits.bounded_max_events_per_turn or lane.bytes(BOUNDED) + entry.size > limit
-        )
-        assert bounded == cannot_fit
-        assert not (bounded and best_effort)
-        for _ in range(best_effort):
-            assert lane.bytes(BEST_EFFORT, BOUNDED) + entry.size > limit
-            lane.forget_newest_best_effort()
-
-    def take(self) -> None:
-        event = self.outbox.take()
-        if not self.order:
-            assert event is None
-            return
-        lane = self.order.pop(0)
-        before = len(lane.waiting)
-        was_catching_up = lane.catching_up
-        assert event == lane.take()
-        self.delivered += 0 if was_catching_up else before - len(lane.waiting)
-        if lane.waiting or lane.catching_up:
-            self.order.append(lane)
-        elif event.event_type is EventType.COMMIT_FINAL:
-            del self.lanes[lane.speaker.turn_id]
-
-    def check(self) -> None:
-        found = self.outbox.statistics()
-        lanes = self.lanes.values()
-        assert found.turns == len(self.order)
-        assert found.best_effort_waiting == sum(lane.count(BEST_EFFORT) for lane in lanes)
-        assert found.bounded_waiting == sum(lane.count(BOUNDED) for lane in lanes)
-        assert found.must_deliver_waiting == sum(lane.count(MUST_DELIVER) for lane in lanes)
-        assert found.bytes_waiting == sum(lane.bytes(BEST_EFFORT, BOUNDED) for lane in lanes)
-        assert self.outbox.is_empty is (not self.order)
-        for lane in lanes:
-            assert lane.count(BEST_EFFORT) <= self.limits.best_effort_max_events_per_turn
-            assert lane.count(BOUNDED) <= self.limits.bounded_max_events_per_turn
-            assert lane.bytes(BEST_EFFORT, BOUNDED) <= self.limits.max_bytes_per_turn_queue
-        waiting = sum(len(lane.waiting) for lane in lanes)
-        dropped = found.best_effort_dropped + found.bounded_dropped
-        assert self.put_events == self.delivered + waiting + dropped
-
-
-Command: TypeAlias = "tuple[str, int, int]"
-"""What to do, with which turn, and how many bytes it takes."""
-
-TURNS = ("t1", "t2", "t3")
-KINDS = ("delta", "ext", "progress", "tool")
-
-# Few turns, few sizes and rare takes: only a crowded lane has to decide anything.
-commands = st.tuples(
-    st.sampled_from(("delta", "delta", "delta", "tool", "tool", "ext", "progress", "take")),
-    st.sampled_from((0, 0, 0, 1, 2)),
-    st.sampled_from((0, 20, 40, 90)),
-)
-tiny_limits = st.builds(
-    Limits,
-    best_effort_max_events_per_turn=st.integers(1, 5),
-    bounded_max_events_per_turn=st.integers(1, 4),
-    max_bytes_per_turn_queue=st.sampled_from((1, 80, 130, 170, 10_000)),
-)
-
-
-def payload_for(kind: str, speaker: Speaker) -> Payload:
-    number = len(speaker.told)
-    match kind:
-        case "delta":
-            return speaker.delta(f"{number}é")
-        case "ext":
-            return speaker.delta("!", Ext("ext.acme.mood", number))
-        case "progress":
-            return ModelLoading("m", cold_start=True, progress=0.5)
-        case _:
-            return ToolCallStarted(f"c{number}", "rent_room")
-
-
-@settings(max_examples=300)
-@example(
-    Limits(max_bytes_per_turn_queue=1),
-    [([], -1)] * 3,
-    [("delta", 0, 0), ("tool", 0, 2), ("take", 0, 0)],
-)
-@given(
-    tiny_limits,
-    st.lists(st.tuples(st.lists(st.sampled_from(KINDS), max_size=5), st.integers(-1, 6)), min_size=3, max_size=3),
-    st.lists(commands, max_size=30),
-)
-def test_any_program_does_what_plain_lists_would_do(
-    limits: Limits, pasts: list[tuple[list[str], int]], program: list[Command]
-) -> None:
-    model = Model(limits)
-    speakers = [Speaker(turn_id) for turn_id in TURNS]
-    for speaker, (past, after) in zip(speakers, pasts, strict=True):
-        for kind in past:
-            speaker.tell(payload_for(kind, speaker))
-        model.catch_up(speaker, min(after, len(past) - 1))
-    for kind, which, size in program:
-        if kind == "take":
-            model.take()
-        else:
-            model.put(speakers[which], payload_for(kind, speakers[which]), size)
-        model.check()
-    for speaker in speakers:
-        model.put(speaker, OK, 0)
-    while model.order:
-        model.take()
-        model.check()
-    assert model.outbox.take() is None
-    assert model.outbox.statistics().turns == 0
-
-
-@given(tiny_limits, st.lists(commands, max_size=30))
-def test_whatever_is_dropped_the_stream_is_lawful(limits: Limits, program: list[Command]) -> None:
-    """Held to the laws by the law checker, which knows nothing of the model above."""
-    listener = Listener(limits)
-    speakers = [Speaker(turn_id) for turn_id in TURNS]
-    got: list[StreamEvent] = []
-    for speaker in speakers:
-        listener.put(speaker, TurnAccepted())
-    for kind, which, size in program:
-        if kind == "take":
-            event = listener.outbox.take()
-            got += [] if event is None else [event]
-        elif kind in ("delta", "ext"):
-            listener.put(speakers[which], payload_for(kind, speakers[which]), size)
-    for speaker in speakers:
-        listener.put(speaker, TurnFinal(speaker.replay.text))
-        listener.put(speaker, OK)
-    assert laws.check(got + listener.take_all()) == []
-
-
-# -- one promise at a time
+# -- what is kept, joined and dropped
 
 
 def test_adjacent_deltas_are_joined_and_nothing_of_them_is_lost() -> None:

@@ -30,7 +30,7 @@ from footlights import (
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from footlights.testing.witness import Witness
@@ -213,6 +213,18 @@ async def test_a_reader_that_waits_is_told_when_the_subscription_is_left(quiet_c
                 nursery.start_soon(read, stream)
                 await trio.testing.wait_all_tasks_blocked()
     assert got == [[]]
+
+
+@pytest.mark.parametrize("read", [anext, Subscription.receive_batch])
+async def test_a_subscription_that_was_not_entered_says_so_instead_of_waiting(
+    quiet_clock: trio.testing.MockClock, read: Callable[[Subscription], Awaitable[object]]
+) -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        session.begin_turn("A room?")
+        with trio.fail_after(60), pytest.raises(InvalidCommand, match="async with"):
+            await read(session.subscribe())
+        assert session.statistics().subscribers == ()
 
 
 async def test_a_subscription_is_entered_once(quiet_clock: trio.testing.MockClock, footlights_witness: Witness) -> None:
