@@ -8,22 +8,22 @@ A workload of an extension runs in the generator's place, under the same watchdo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
-from footlights.cast import ModelChoice
 from footlights.events import WarmState
 from footlights.extensions import InteractionContext
-from footlights.models import Model, ToolExchange, ToolRequest
 from footlights_actors.generator import generate
 from footlights_actors.loader import load_models, select_hot
 from footlights_actors.tool_runner import run_tools
 from footlights_actors.watchdog import watch
 
 if TYPE_CHECKING:
-    from footlights.cast import Services
+    from collections.abc import Callable
+
+    from footlights.cast import ModelChoice, Services
+    from footlights.models import Model, ToolExchange, ToolRequest
     from footlights.turn import Turn
 
 Request = TypeVar("Request")
