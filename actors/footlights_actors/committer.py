@@ -63,28 +63,38 @@ class AuthorityCommitter:
         return [self._receive.receive_nowait() for _ in range(ready)]
 
     async def _commit(self, batch: list[Turn]) -> None:
-        records, world = await self._judge(batch)
-        try:
-            await self._ledger.append(records)
-        except LedgerUnavailable:
-            commits = [_not_written(record) for record in records]
-        else:
+        heads = await self._heads(batch)
+        records, world = await self._judge(batch, heads or {})
+        if heads is not None and await self._write(records, world):
             self.world = world
-            commits = records
-        for turn, record in zip(batch, commits, strict=True):
+        else:
+            records = [_not_written(record) for record in records]
+        for turn, record in zip(batch, records, strict=True):
             turn.settle(commit_final(record))
 
-    async def _judge(self, batch: list[Turn]) -> tuple[list[CommitRecord], World]:
+    async def _heads(self, batch: list[Turn]) -> dict[str, str] | None:
+        """Where the chains of the batch's sessions end; None if the ledger cannot even be read."""
+        try:
+            return dict(await self._ledger.last_digests(dict.fromkeys(turn.session_id for turn in batch)))
+        except LedgerUnavailable:
+            return None
+
+    async def _write(self, records: list[CommitRecord], world: World) -> bool:
+        try:
+            await self._ledger.append(records, world)
+        except LedgerUnavailable:
+            return False
+        return True
+
+    async def _judge(self, batch: list[Turn], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
         world = self.world
-        heads: dict[str, str] = {}
         records: list[CommitRecord] = []
         for turn in batch:
             if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
                 await trio.lowlevel.checkpoint()
             reason = None if turn.interruption is None else turn.interruption.reason
             request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged))
-            previous = heads.get(turn.session_id) or self._ledger.last_digest(turn.session_id)
-            judgement = judge(request, world, self._rules, previous)
+            judgement = judge(request, world, self._rules, heads.get(turn.session_id))
             world = judgement.world
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from footlights.authority.record import commit_final
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.params import SessionParams
+from footlights.recall import epoch_of_session
 from footlights.session_core import SessionCore
 
 if TYPE_CHECKING:
-    from footlights.events import CommitFinal, InterruptReason
+    from footlights.authority.record import CommitRecord
+    from footlights.events import InterruptReason
     from footlights.outbox import DetachReason, Outbox
     from footlights.params import TurnParams
     from footlights.supervision import Supervisor
@@ -36,20 +38,25 @@ class SessionRegistry:
     # -- for the stage
 
     def start(self, name: str | None) -> SessionCore:
-        self._check_open()
-        if len(self.sessions) >= self.limits.max_sessions:
-            raise Busy(f"The stage has {self.limits.max_sessions} sessions already (max_sessions).")
+        self._check_places()
         if name in self.sessions:
             raise InvalidCommand(f"A session named {name} is open.")
-        self._sessions_started += 1
-        session = (
-            SessionCore(self, f"s{self.epoch}-{self._sessions_started:06d}", first_number=1)
-            if name is None
-            # A name may come back in the same epoch, a turn id never: so it counts on from above all others.
-            else SessionCore(self, name, first_number=self._highest_turn + 1)
-        )
-        self.sessions[session.session_id] = session
-        return session
+        if name is None:
+            self._sessions_started += 1
+            return self._open(f"s{self.epoch}-{self._sessions_started:06d}", first_number=1)
+        # A name may come back in the same epoch, a turn id never: so it counts on from above all others.
+        return self._open(name, first_number=self._highest_turn + 1)
+
+    def resume(self, session_id: str) -> SessionCore:
+        if session_id in self.sessions:
+            return self.sessions[session_id]
+        epoch = epoch_of_session(session_id)
+        if epoch is None:
+            SessionParams(session_id=session_id)  # a name of the host's, if it can be one
+        elif epoch >= self.epoch:
+            raise UnknownSession(f"There is no open session {session_id}.")
+        self._check_places()
+        return self._open(session_id, first_number=self._highest_turn + 1)
 
     def find(self, session_id: str) -> SessionCore:
         try:
@@ -108,9 +115,17 @@ class SessionRegistry:
         self.best_effort_dropped += gone.best_effort_dropped
         self.bounded_dropped += gone.bounded_dropped
 
-    async def find_commit(self, session_id: str, turn_id: str) -> CommitFinal | None:
-        record = await self._supervisor.ledger.find(session_id, turn_id)
-        return None if record is None else commit_final(record)
+    async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        return await self._supervisor.ledger.find(session_id, turn_id)
+
+    def _open(self, session_id: str, first_number: int) -> SessionCore:
+        session = self.sessions[session_id] = SessionCore(self, session_id, first_number)
+        return session
+
+    def _check_places(self) -> None:
+        self._check_open()
+        if len(self.sessions) >= self.limits.max_sessions:
+            raise Busy(f"The stage has {self.limits.max_sessions} sessions already (max_sessions).")
 
     def _check_open(self) -> None:
         if not self._supervisor.is_open:

@@ -15,7 +15,7 @@ from footlights.params import TurnParams
 from footlights.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from footlights.commits import CommitHandle
     from footlights.session_core import SessionCore, SessionState, SessionStatistics
@@ -68,14 +68,18 @@ class InteractionSession:
         """Say that the player took the turn in up to this event. An interruption reports the text so far."""
         self._core.heard(turn_id, seq)
 
-    def subscribe(self, after: Mapping[str, int] | None = None) -> Subscription:
+    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
         """A stream of this session's events, to be entered with `async with`.
 
         Without `after`: unfinished turns from their beginning, then live. With `after={turn_id: seq}`: every
         retained event with a greater seq, all of a retained turn not named, then live. `after={}`: everything
         retained. No event is skipped between the retained and the live ones, and none is repeated.
+
+        A turn named in `after` that is not retained any more, or ran before a restart, is answered from the
+        ledger: by its commit_final, after a turn_interrupted if the restart cut it short and `terminal_seen` does
+        not name it. So name only turns whose commit_final you have not seen.
         """
-        return Subscription(self._core, after)
+        return Subscription(self._core, after, terminal_seen)
 
     async def close(self) -> None:
         """Interrupt what runs, wait until every turn is settled, end every stream. Idempotent.

@@ -11,20 +11,24 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
+from footlights.authority.record import commit_final
 from footlights.commits import CommitHandle
 from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
 from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
+from footlights.recall import epoch_of, recalled
 from footlights.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from footlights.events import CommitFinal
+    from footlights.authority.record import CommitRecord
+    from footlights.events import CommitFinal, StreamEvent
     from footlights.lifecycle import TurnState
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
@@ -50,7 +54,7 @@ class SessionHost(Protocol):
     def turn_settled(self, turn: Turn) -> None: ...
     def session_closed(self, session: SessionCore) -> None: ...
     def subscriber_gone(self, outbox: Outbox) -> None: ...
-    async def find_commit(self, session_id: str, turn_id: str) -> CommitFinal | None: ...
+    async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
 
 
 class SessionState(StrEnum):
@@ -172,6 +176,28 @@ class SessionCore:
         self._subscriptions[outbox] = subscription
         self.outboxes = (*self.outboxes, outbox)
 
+    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]:
+        """What the ledger knows of the turns that a returning subscriber names and nobody here remembers."""
+        forgotten = [turn_id for turn_id in after if not self.remembers(turn_id)]
+        limit = self.limits.max_turns_per_subscriber
+        if len(forgotten) > limit:
+            raise InvalidCommand(f"A subscriber may ask after {limit} turns of long ago (max_turns_per_subscriber).")
+        events: list[StreamEvent] = []
+        for turn_id in forgotten:
+            self._check_ever_known(turn_id)
+            if not _is_seq(after[turn_id]):
+                raise InvalidCommand(f"{turn_id} has no event with seq {after[turn_id]!r}.")
+            record = await self._stage.find_record(self.session_id, turn_id)
+            events += recalled(
+                self.session_id,
+                turn_id,
+                record,
+                after=after[turn_id],
+                terminal_seen=turn_id in terminal_seen,
+                now_ms=int(trio.current_time() * 1000),
+            )
+        return events
+
     def is_open(self, turn_id: str) -> bool:
         """Whether the turn is not settled yet. Raises `UnknownTurn`."""
         self._check_known(turn_id)
@@ -248,6 +274,12 @@ class SessionCore:
         if not self._first_number <= number <= self._last_number or turn_id != self._turn_id(number):
             raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
+    def _check_ever_known(self, turn_id: str) -> None:
+        """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        epoch = epoch_of(turn_id)
+        if epoch is None or epoch >= self._stage.epoch:
+            self._check_known(turn_id)
+
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:
             raise SessionClosed(f"The session {self.session_id} is {self.state}.")
@@ -287,7 +319,8 @@ class SessionCore:
         return self._open.get(turn_id) or self._retained.get(turn_id)
 
     async def _find_commit(self, turn_id: str) -> CommitFinal | None:
-        return await self._stage.find_commit(self.session_id, turn_id)
+        record = await self._stage.find_record(self.session_id, turn_id)
+        return None if record is None else commit_final(record)
 
     def _retain(self, turn: Turn) -> None:
         self._retained[turn.turn_id] = turn

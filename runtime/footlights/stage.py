@@ -78,6 +78,15 @@ class Stage:
         """The open session with this id. Raises `UnknownSession`."""
         return InteractionSession(self._registry.find(session_id))
 
+    @enable_ki_protection
+    def resume(self, session_id: str) -> InteractionSession:
+        """The session with this id; opened again if it was one of an earlier epoch, or has a name of the host's.
+
+        Raises `UnknownSession` for a number that this epoch has not given out or whose session is closed, and what
+        `start` raises.
+        """
+        return InteractionSession(self._registry.resume(session_id))
+
     @property
     def world(self) -> Any:
         """What is true: a copy of the world as it was committed last."""

@@ -21,7 +21,7 @@ from footlights.events import EventType
 from footlights.outbox import Outbox, OutboxStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping
     from types import TracebackType
 
     from footlights.events import StreamEvent
@@ -34,6 +34,7 @@ class SubscriptionHost(Protocol):
     limits: Limits
 
     def attach(self, subscription: Subscription) -> None: ...
+    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]: ...
     def is_open(self, turn_id: str) -> bool: ...
     def remembers(self, turn_id: str) -> bool: ...
     def let_go(self, outbox: Outbox) -> None: ...
@@ -48,21 +49,27 @@ class _Phase(Enum):
 class Subscription:
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_phase", "_reader", "after", "host", "outbox")
+    __slots__ = ("_cursor", "_phase", "_reader", "after", "host", "outbox", "terminal_seen")
 
-    def __init__(self, host: SubscriptionHost, after: Mapping[str, int] | None) -> None:
+    def __init__(
+        self, host: SubscriptionHost, after: Mapping[str, int] | None, terminal_seen: Collection[str] = ()
+    ) -> None:
         self.host = host
         self._reader: trio.lowlevel.Task | None = None
         self._phase = _Phase.NEW
         self._cursor: dict[str, int] = {} if after is None else dict(after)
         self.after = after
+        self.terminal_seen = frozenset(terminal_seen)
         self.outbox = Outbox(host.limits, self._wake, host.let_go)
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
         if self._phase is not _Phase.NEW:
             raise InvalidCommand("A subscription is entered once; subscribe again.")
+        forgotten = await self.host.recall(self.after or {}, self.terminal_seen)
         self.host.attach(self)
+        for event in forgotten:
+            self.outbox.recall(event, after=self._cursor[event.turn_id])
         self._phase = _Phase.ATTACHED
         return self
 

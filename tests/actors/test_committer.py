@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from attrs import Factory, define
 
 from footlights import (
     BusyRule,
@@ -23,10 +24,12 @@ from footlights import (
     MemoryLedger,
     Stage,
     StreamEvent,
+    TurnAccepted,
+    TurnInterrupted,
     TurnParams,
     open_stage,
 )
-from footlights.authority import CommitRecord, Ruling, accept, patch, recompute_digest, refuse
+from footlights.authority import CommitRecord, Ruling, accept, digest, patch, recompute_digest, refuse
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.committer import MAX_BATCH
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionContext, InteractionSession
+    from footlights.authority import World
 
 NOTE = TurnParams(workload="note", busy=BusyRule.CONCURRENT)
 
@@ -49,10 +53,10 @@ class KeepingLedger(MemoryLedger):
         self.batches: list[list[CommitRecord]] = []
         self._takes = first_takes
 
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         takes, self._takes = self._takes, 0.0
         await trio.sleep(takes)
-        await super().append(records)
+        await super().append(records, world)
         self.batches.append(list(records))
 
     @property
@@ -76,6 +80,23 @@ def write_down(world: list[str], intents: tuple[Intent, ...]) -> Ruling:
     return accept(*(patch.add("/-", intent.ref) for intent in intents))
 
 
+@define
+class Seen:
+    """What a subscriber that stays to the end was given, and why it was let go."""
+
+    events: list[StreamEvent] = Factory(list["StreamEvent"])
+    detached: str | None = None
+
+    async def watch(self, session: InteractionSession, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as stream:
+            task_status.started()
+            try:
+                while True:
+                    self.events.append(await anext(stream))
+            except Detached as detached:
+                self.detached = detached.reason
+
+
 def note_cast() -> Cast:
     return standard_cast(world=[], rules={"write_down": write_down}, workloads={"note": Note()})
 
@@ -96,6 +117,12 @@ def begin_many(stage: Stage, count: int) -> list[InteractionSession]:
     return sessions
 
 
+async def begin_behind_a_slow_write(stage: Stage, count: int) -> list[InteractionSession]:
+    stage.start().begin_turn("first", NOTE)
+    await trio.sleep(0.5)
+    return begin_many(stage, count)
+
+
 # -- order and batches
 
 
@@ -110,9 +137,7 @@ async def test_turns_of_a_session_are_committed_in_their_order() -> None:
 async def test_a_batch_is_what_queued_while_the_last_one_was_written(quiet_clock: MockClock) -> None:
     ledger = KeepingLedger(first_takes=5)
     async with open_stage(note_cast(), ledger=ledger) as stage:
-        stage.start().begin_turn("first", NOTE)
-        await trio.sleep(1)
-        begin_many(stage, 40)
+        await begin_behind_a_slow_write(stage, 40)
         await trio.sleep(1)
         assert stage.statistics().commits_waiting == 41
         await trio.sleep(10)
@@ -123,9 +148,7 @@ async def test_a_batch_is_what_queued_while_the_last_one_was_written(quiet_clock
 async def test_no_batch_is_larger_than_its_limit(quiet_clock: MockClock) -> None:
     ledger = KeepingLedger(first_takes=5)
     async with open_stage(note_cast(), ledger=ledger) as stage:
-        stage.start().begin_turn("first", NOTE)
-        await trio.sleep(1)
-        begin_many(stage, MAX_BATCH + 10)
+        await begin_behind_a_slow_write(stage, MAX_BATCH + 10)
         await trio.sleep(10)
     assert [len(batch) for batch in ledger.batches] == [1, MAX_BATCH, 10]
 
@@ -133,9 +156,7 @@ async def test_no_batch_is_larger_than_its_limit(quiet_clock: MockClock) -> None
 async def test_turns_of_a_batch_see_what_the_earlier_ones_changed(quiet_clock: MockClock) -> None:
     ledger = KeepingLedger(first_takes=5)
     async with open_stage(note_cast(), ledger=ledger) as stage:
-        stage.start().begin_turn("first", NOTE)
-        await trio.sleep(1)
-        begin_many(stage, 20)
+        await begin_behind_a_slow_write(stage, 20)
         await trio.sleep(10)
     records = ledger.records
     assert len(records) == 21
@@ -205,7 +226,19 @@ async def test_the_same_turns_give_the_same_digests() -> None:
     assert await digests() == await digests()
 
 
-# -- turns that change nothing
+# -- what changes nothing
+
+
+async def test_what_a_host_does_to_the_world_it_is_shown_changes_nothing() -> None:
+    ledger = KeepingLedger()
+    async with open_stage(note_cast(), ledger=ledger) as stage:
+        session = stage.start()
+        await commits(session, "a")
+        stage.world.append("forged")
+        assert stage.world == ["a"]
+        await commits(session, "b")
+        assert stage.world == ["a", "b"]
+    assert [record.world_after for record in ledger.records] == [digest(["a"]), digest(["a", "b"])]
 
 
 async def test_a_refused_turn_leaves_the_world_alone_and_the_next_one_commits() -> None:
@@ -244,9 +277,7 @@ async def test_turns_without_intents_commit_too() -> None:
 async def test_a_batch_that_cannot_be_written_fails_closed_as_a_whole(quiet_clock: MockClock) -> None:
     ledger = FlakyLedger(MemoryLedger(), failing_appends={2}, delay=1)
     async with open_stage(note_cast(), ledger=ledger) as stage:
-        stage.start().begin_turn("first", NOTE)
-        await trio.sleep(0.5)
-        sessions = begin_many(stage, 3)
+        sessions = await begin_behind_a_slow_write(stage, 3)
         decided = [await session.finalize("t1-000001").wait() for session in sessions]
         assert outcomes(decided) == [CommitOutcome.FAIL_CLOSED] * 3
         assert {issue.code for commit in decided for issue in commit.issues} == {"ledger_unavailable"}
@@ -297,56 +328,54 @@ async def test_turns_that_shutdown_interrupts_fail_closed(quiet_clock: MockClock
 
 async def test_past_the_shutdown_deadline_the_commit_is_unknown(quiet_clock: MockClock) -> None:
     ledger = FlakyLedger(MemoryLedger(), delay=60)
-    events: list[StreamEvent] = []
-    reasons: list[str] = []
-
-    async def watch(session: InteractionSession, task_status: trio.TaskStatus[None]) -> None:
-        async with session.subscribe() as stream:
-            task_status.started()
-            try:
-                while True:
-                    events.append(await anext(stream))
-            except Detached as detached:
-                reasons.append(detached.reason)
-
+    seen = Seen()
     async with trio.open_nursery() as nursery:
         async with open_stage(note_cast(), ledger=ledger, limits=Limits(shutdown_deadline=4)) as stage:
             session = stage.start()
-            await nursery.start(watch, session)
+            await nursery.start(seen.watch, session)
             commit = session.finalize(session.begin_turn("doubtful", NOTE))
             await trio.sleep(1)
         assert trio.current_time() == pytest.approx(5)
         with pytest.raises(CommitUnknown):
             await commit.wait()
-    assert reasons == [DetachReason.COMMIT_UNKNOWN]
-    assert [event.event_type for event in events] == [EventType.TURN_ACCEPTED, EventType.TURN_FINAL]
+    assert seen.detached == DetachReason.COMMIT_UNKNOWN
+    assert [event.event_type for event in seen.events] == [EventType.TURN_ACCEPTED, EventType.TURN_FINAL]
 
 
 class BrokenLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.lowlevel.checkpoint()
         raise OSError("a bug, and no word about what was written")
 
 
 async def test_a_committer_that_dies_leaves_its_turns_in_doubt_and_says_so(quiet_clock: MockClock) -> None:
-    cast = standard_cast(ScriptedModel(lambda prompt: [Say("Good evening.")]))
-    detached: list[str] = []
-
-    async def watch(session: InteractionSession, task_status: trio.TaskStatus[None]) -> None:
-        async with session.subscribe() as stream:
-            task_status.started()
-            with pytest.raises(Detached) as caught:
-                async for _ in stream:
-                    pass
-            detached.append(caught.value.reason)
-
+    seen = Seen()
     async with trio.open_nursery() as nursery:
         with pytest.RaisesGroup(pytest.RaisesGroup(OSError)):
-            async with open_stage(cast, ledger=BrokenLedger()) as stage:
+            async with open_stage(note_cast(), ledger=BrokenLedger()) as stage:
                 session = stage.start()
-                await nursery.start(watch, session)
-                handle = session.finalize(session.begin_turn("A room?"))
+                await nursery.start(seen.watch, session)
+                handle = session.finalize(session.begin_turn("a", NOTE))
                 await trio.sleep_forever()
         with pytest.raises(CommitUnknown):
             await handle.wait()
-    assert detached == [DetachReason.COMMIT_UNKNOWN]
+    assert seen.detached == DetachReason.COMMIT_UNKNOWN
+
+
+async def test_a_queued_turn_is_ended_before_a_committer_that_dies_leaves_everybody_in_doubt(
+    quiet_clock: MockClock,
+) -> None:
+    seen = Seen()
+    async with trio.open_nursery() as nursery:
+        with pytest.RaisesGroup(pytest.RaisesGroup(OSError)):
+            async with open_stage(note_cast(), ledger=BrokenLedger()) as stage:
+                session = stage.start()
+                await nursery.start(seen.watch, session)
+                session.begin_turn("a", NOTE)
+                queued = session.begin_turn("b", TurnParams(workload="note"))
+                await trio.sleep_forever()
+    assert seen.detached == DetachReason.COMMIT_UNKNOWN
+    assert [event.payload for event in seen.events if event.turn_id == queued] == [
+        TurnAccepted(turns_ahead=1),
+        TurnInterrupted(InterruptReason.SHUTDOWN),
+    ]

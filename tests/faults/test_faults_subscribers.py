@@ -90,31 +90,33 @@ async def test_a_subscriber_that_vanishes_is_not_a_cancel_and_can_come_back(
 
 # -- the ledger
 
+WORLD = JsonWorld({})
+
 
 def commit(turn_id: str, previous: str | None = None) -> CommitRecord:
-    return judge(JudgeRequest("s", turn_id, None), JsonWorld({}), RuleBook(), previous).record
+    return judge(JudgeRequest("s", turn_id, None), WORLD, RuleBook(), previous).record
 
 
 async def test_a_flaky_ledger_refuses_the_chosen_appends_and_keeps_the_others() -> None:
     ledger = FlakyLedger(MemoryLedger(), failing_appends={2})
     first = commit("t1")
-    await ledger.append([first])
+    await ledger.append([first], WORLD)
     second = commit("t2", first.commit_digest)
     with pytest.raises(LedgerUnavailable):
-        await ledger.append([second])
+        await ledger.append([second], WORLD)
     assert await ledger.find("s", "t2") is None
-    assert ledger.last_digest("s") == first.commit_digest
-    await ledger.append([second])
+    assert await ledger.last_digests(["s"]) == {"s": first.commit_digest}
+    await ledger.append([second], WORLD)
     assert await ledger.find("s", "t2") == second
     assert ledger.appends == 3
 
 
 async def test_an_unavailable_ledger_writes_nothing_until_it_is_back() -> None:
     ledger = FlakyLedger(MemoryLedger())
-    assert (await ledger.begin_epoch(JsonWorld({}))).epoch == 1
+    assert (await ledger.begin_epoch(WORLD)).epoch == 1
     await ledger.begin_tool("a")
     ledger.available = False
-    for write in (ledger.append([commit("t1")]), ledger.begin_tool("b"), ledger.complete_tool("a", "ok")):
+    for write in (ledger.append([commit("t1")], WORLD), ledger.begin_tool("b"), ledger.complete_tool("a", "ok")):
         with pytest.raises(LedgerUnavailable):
             await write
     ledger.available = True
@@ -125,8 +127,8 @@ async def test_an_unavailable_ledger_writes_nothing_until_it_is_back() -> None:
 async def test_a_slow_ledger_takes_its_time_and_a_cancelled_write_has_no_effect(quiet_clock: MockClock) -> None:
     ledger = FlakyLedger(MemoryLedger(), delay=5)
     with trio.move_on_after(4):
-        await ledger.append([commit("t1")])
-    assert ledger.last_digest("s") is None
-    await ledger.append([commit("t1")])
-    assert ledger.last_digest("s") is not None
+        await ledger.append([commit("t1")], WORLD)
+    assert await ledger.last_digests(["s"]) == {}
+    await ledger.append([commit("t1")], WORLD)
+    assert (await ledger.last_digests(["s"])).keys() == {"s"}
     assert trio.current_time() == pytest.approx(9)

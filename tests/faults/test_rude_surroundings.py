@@ -36,6 +36,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority.rules import Ruling, refuse
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import FlakyLedger, slow_tool
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import InteractionSession, Prompt
-    from footlights.authority import CommitRecord
+    from footlights import Prompt
+    from footlights.authority import CommitRecord, World
     from footlights.events import JsonValue
 
 
@@ -55,12 +56,6 @@ def asking(*calls: Call) -> ScriptedModel:
         return calls if not prompt.exchanges else [Say("Done.")]
 
     return ScriptedModel(script)
-
-
-async def events_of(session: InteractionSession, params: TurnParams | None = None) -> list[StreamEvent]:
-    async with session.subscribe() as stream:
-        turn_id = session.begin_turn("Go on.", params)
-        return [event async for event in stream.until_commit(turn_id)]
 
 
 # -- tools
@@ -76,9 +71,9 @@ async def test_a_tool_of_a_round_that_fails_is_not_begun_behind_its_turns_back(q
     cast = standard_cast(asking(Call("bomb"), Call("bomb")), tools=[Tool(name="bomb", run=bomb)])
     ledger = FlakyLedger(MemoryLedger(), delay=0.1)
     async with open_stage(cast, ledger=ledger, limits=Limits(max_turn_events=4)) as stage:
-        events = await events_of(stage.start())
+        events = await take_turn(stage.start(), "Go on.")
         await trio.sleep(1)
-        result = next(event.payload for event in events if isinstance(event.payload, ToolCallResult))
+        result = payloads(events, ToolCallResult)[0]
         assert (result.canceled, result.side_effects_may_have_occurred) == (True, False)
     assert ran == []
 
@@ -117,8 +112,8 @@ async def test_an_error_that_cannot_be_printed_is_an_error_all_the_same() -> Non
         raise Mute
 
     async with open_stage(standard_cast(asking(Call("mute")), tools=[Tool(name="mute", run=run)])) as stage:
-        events = await events_of(stage.start())
-    result = next(event.payload for event in events if isinstance(event.payload, ToolCallResult))
+        events = await take_turn(stage.start(), "Go on.")
+    result = payloads(events, ToolCallResult)[0]
     assert result.error is not None
     assert events[-2].event_type is EventType.TURN_FINAL
 
@@ -132,15 +127,14 @@ async def test_a_ledger_that_breaks_while_a_tool_is_recorded_hurts_nobody() -> N
         standard_cast(asking(Call("slow")), tools=[slow_tool(0, "slow")]), ledger=Forgetful()
     ) as stage:
         session = stage.start()
-        assert (await events_of(session))[-2].event_type is EventType.TURN_FINAL
-        assert (await events_of(session))[-2].event_type is EventType.TURN_FINAL
+        assert (await take_turn(session, "Go on."))[-2].event_type is EventType.TURN_FINAL
+        assert (await take_turn(session, "Go on."))[-2].event_type is EventType.TURN_FINAL
 
 
 async def test_a_tool_request_that_names_no_tool_is_the_models_fault() -> None:
     async with open_stage(standard_cast(asking(Call(["rent"])))) as stage:  # type: ignore[arg-type]  # that is the point
-        terminal = (await events_of(stage.start()))[-2].payload
-    assert isinstance(terminal, TurnInterrupted)
-    assert terminal.reason == "model_error"
+        events = await take_turn(stage.start(), "Go on.")
+    assert only(events, TurnInterrupted).reason == "model_error"
 
 
 # -- workloads
@@ -191,7 +185,7 @@ async def test_a_workload_cannot_contradict_itself_about_its_model(story: list[t
                 context.emit_event(draft_event(last_type, last))
 
     async with open_stage(standard_cast(workloads={"liar": Liar()})) as stage:
-        await events_of(stage.start(), TurnParams(workload="liar"))
+        await take_turn(stage.start(), "Go on.", TurnParams(workload="liar"))
 
 
 @pytest.mark.parametrize("issue", [(5, "x"), ("", "x"), ("code", None)])
@@ -201,9 +195,8 @@ async def test_an_issue_that_says_nothing_is_an_error_of_its_rule(issue: tuple[s
 
     cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), rules={"rule": rule})
     async with open_stage(cast) as stage:
-        commit = (await events_of(stage.start()))[-1].payload
-    assert isinstance(commit, CommitFinal)
-    assert [each.code for each in commit.issues] == ["rule_error"]
+        events = await take_turn(stage.start(), "Go on.")
+    assert [each.code for each in only(events, CommitFinal).issues] == ["rule_error"]
 
 
 # -- subscribers
@@ -235,10 +228,10 @@ async def test_until_commit_of_a_turn_that_is_settled_ends_at_once(quiet_clock: 
 
 async def test_a_commit_in_doubt_does_not_hide_the_ones_that_are_certain(quiet_clock: MockClock) -> None:
     class SecondHangs(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord]) -> None:
+        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
             if self._records:
                 await trio.sleep_forever()
-            await super().append(records)
+            await super().append(records, world)
 
     cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))
     async with open_stage(cast, ledger=SecondHangs(), limits=Limits(shutdown_deadline=1)) as stage:
@@ -260,10 +253,10 @@ async def test_a_commit_in_doubt_does_not_hide_the_ones_that_are_certain(quiet_c
 
 def test_ctrl_c_while_the_stage_closes_leaves_unwrapped_and_keeps_the_hosts_error() -> None:
     class Interrupting(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord]) -> None:
+        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
             signal.raise_signal(signal.SIGINT)
             await trio.sleep(1)
-            await super().append(records)
+            await super().append(records, world)
 
     commits: list[bool] = []
 
@@ -296,6 +289,6 @@ async def test_a_cancel_safe_tool_of_a_round_that_fails_is_cancelled(quiet_clock
     tool = evolve(Tool(name="wait", run=wait), cancel_safe=True, side_effects=SideEffects.MARKED)
     cast = standard_cast(asking(Call("wait"), Call("wait")), tools=[tool])
     async with open_stage(cast, limits=Limits(max_turn_events=4)) as stage:
-        await events_of(stage.start())
+        await take_turn(stage.start(), "Go on.")
         await trio.sleep(10)
     assert ended == []

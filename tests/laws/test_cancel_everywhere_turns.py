@@ -45,7 +45,7 @@ from footlights.testing.explore import cancel_everywhere
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord
+    from footlights.authority import CommitRecord, World
     from footlights.events import JsonValue
     from footlights.testing.trial import Trial
 
@@ -103,9 +103,9 @@ def cast(*lines: Line, tools: Sequence[Tool] = (), cold: bool = False) -> Cast:
 
 
 class SlowLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.sleep(0.02)
-        await super().append(records)
+        await super().append(records, world)
 
 
 # -- the house

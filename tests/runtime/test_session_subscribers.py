@@ -110,7 +110,7 @@ async def test_whoever_asks_for_everything_gets_all_that_is_retained(quiet_clock
         session = stage.start()
         turns = [(await take_turn(session, "A room?"))[0].turn_id for _ in range(3)]
         assert {event.turn_id for event in await replayed(session, {})} == set(turns[1:])
-        assert {event.turn_id for event in await replayed(session, {turns[1]: 2, turns[0]: 0})} == set(turns[1:])
+        assert {event.turn_id for event in await replayed(session, {turns[1]: 2})} == set(turns[1:])
         assert session.statistics().turns_retained == 2
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from footlights import Ledger
     from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
 
 TALK: tuple[Line, ...] = (Say("Good evening,"), Pause(1.0), Say(" my friend."))
 FAILING = TurnParams(model="failing")
@@ -56,7 +57,7 @@ FAILING = TurnParams(model="failing")
 class Broken(MemoryLedger):
     """A ledger with a bug: it raises what no ledger may raise."""
 
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.sleep(1.0)
         raise ZeroDivisionError
 

@@ -38,6 +38,7 @@ from footlights import (
     WarmState,
 )
 from footlights.outbox import Outbox
+from footlights.testing import payloads
 from footlights.turn import Turn, WallClock
 
 CANCELED, STALLED = InterruptReason.CANCELED, InterruptReason.STALLED
@@ -78,12 +79,14 @@ class Host:
         return list(iter(self.outbox.take, None))
 
 
-def begun(limits: Limits | None = None) -> tuple[Host, Turn]:
-    """A turn that was accepted and runs, its first event taken."""
+def begun(*before: Action, limits: Limits | None = None) -> tuple[Host, Turn]:
+    """A turn that was accepted, runs, and got so far; its events until then are taken."""
     host = Host(limits)
     turn = host.turn()
     turn.accept(0)
     turn.run()
+    for step in before:
+        step(turn)
     host.taken()
     return host, turn
 
@@ -212,10 +215,7 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
     ],
 )
 async def test_what_may_not_happen_now_changes_nothing(before: list[Action], action: Action) -> None:
-    host, turn = begun()
-    for step in before:
-        step(turn)
-    host.taken()
+    host, turn = begun(*before)
     known = facts(turn)
     with pytest.raises(IllegalTransition):
         action(turn)
@@ -243,7 +243,7 @@ async def test_what_json_cannot_say_never_enters_the_stream(action: Action) -> N
 
 @pytest.mark.parametrize("delta", ["1234", "é12", "日4", "\U0001f3ad"])
 async def test_a_turn_may_say_just_as_many_bytes_as_its_limit(delta: str) -> None:
-    _, turn = begun(Limits(max_turn_text_bytes=7))
+    _, turn = begun(limits=Limits(max_turn_text_bytes=7))
     turn.say("abc")
     turn.say(delta)
     known = facts(turn)
@@ -255,7 +255,7 @@ async def test_a_turn_may_say_just_as_many_bytes_as_its_limit(delta: str) -> Non
 
 
 async def test_a_turn_with_too_many_events_can_still_end_its_tools_and_itself() -> None:
-    host, turn = begun(Limits(max_turn_events=2))
+    host, turn = begun(limits=Limits(max_turn_events=2))
     turn.start_tool(ASKED)
     known = facts(turn)
     with pytest.raises(TooLarge):
@@ -268,7 +268,7 @@ async def test_a_turn_with_too_many_events_can_still_end_its_tools_and_itself() 
 
 
 async def test_text_is_not_counted_as_events() -> None:
-    _, turn = begun(Limits(max_turn_events=1))
+    _, turn = begun(limits=Limits(max_turn_events=1))
     for _ in range(5):
         turn.say("word ")
     assert turn.replay.text == "word " * 5
@@ -278,7 +278,7 @@ async def test_text_is_not_counted_as_events() -> None:
 
 
 async def test_a_turn_takes_only_so_many_intents() -> None:
-    _, turn = begun(Limits(max_intents_per_turn=2))
+    _, turn = begun(limits=Limits(max_intents_per_turn=2))
     turn.reserve_intent()
     turn.reserve_intent()
     with pytest.raises(Busy):
@@ -325,9 +325,7 @@ async def test_only_the_first_stop_wins() -> None:
 
 @pytest.mark.parametrize("before", [FINAL, COMMITTED])
 async def test_a_stop_after_the_end_changes_nothing(before: list[Action]) -> None:
-    _, turn = begun()
-    for step in before:
-        step(turn)
+    _, turn = begun(*before)
     known = facts(turn)
     assert not turn.stop(CANCELED)
     assert facts(turn) == known
@@ -357,7 +355,7 @@ async def test_abandoned_tools_are_all_reported_and_the_turn_ends() -> None:
     turn.start_tool(ToolCallStarted("c2", "light_fire"), lambda: harmless)
     turn.stop(CANCELED)
     turn.abandon_tools()
-    results = [event.payload for event in host.taken() if isinstance(event.payload, ToolCallResult)]
+    results = payloads(host.taken(), ToolCallResult)
     assert [(each.tool_call_id, each.canceled, each.side_effects_may_have_occurred) for each in results] == [
         ("c1", True, True),
         ("c2", True, False),
@@ -367,9 +365,7 @@ async def test_abandoned_tools_are_all_reported_and_the_turn_ends() -> None:
 
 @pytest.mark.parametrize("before", [LOADING, ASKING])
 async def test_a_turn_with_something_open_is_not_finished(before: list[Action]) -> None:
-    host, turn = begun()
-    for step in before:
-        step(turn)
+    host, turn = begun(*before)
     known = facts(turn)
     assert not turn.finish()
     assert facts(turn) == known

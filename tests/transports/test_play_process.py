@@ -92,10 +92,12 @@ class Terminal:
         seen, self._unread = self._unread.split(expected, 1)
         return seen
 
-    def read_rest(self) -> str:
+    def must_be_left_in_order(self) -> None:
         while shown := self._read():
             self._unread += shown
-        return self._unread
+        assert "The door closes behind you." in self._unread
+        assert "Traceback" not in self._unread
+        assert self.process.wait(timeout=60) == 0
 
     def close(self) -> None:
         self.process.kill()
@@ -131,10 +133,7 @@ def test_ctrl_c_in_mid_sentence_interrupts_the_innkeeper_and_ctrl_d_leaves(termi
     terminal.read_until("committed c-")
     terminal.read_until("> ")
     terminal.type("\x04")
-    rest = terminal.read_rest()
-    assert "The door closes behind you." in rest
-    assert "Traceback" not in rest
-    assert terminal.process.wait(timeout=60) == 0
+    terminal.must_be_left_in_order()
 
 
 def test_ctrl_c_at_the_prompt_leaves(terminal: Terminal) -> None:
@@ -142,7 +141,4 @@ def test_ctrl_c_at_the_prompt_leaves(terminal: Terminal) -> None:
     terminal.type("half a senten")
     terminal.read_until("senten")
     terminal.type("\x03")
-    rest = terminal.read_rest()
-    assert "The door closes behind you." in rest
-    assert "Traceback" not in rest
-    assert terminal.process.wait(timeout=60) == 0
+    terminal.must_be_left_in_order()

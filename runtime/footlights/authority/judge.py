@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights.authority.digest import canonical
 from footlights.authority.intents import check_intent
@@ -87,8 +87,7 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    view = world.view() if rules else None
-    rulings = [(name, _ask(name, rule, view, request.intents)) for name, rule in rules.items()]
+    rulings = [(name, _ask(name, rule, world, request.intents)) for name, rule in rules.items()]
     verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
     issues = tuple(issue for _, ruling in rulings for issue in ruling.issues)
     if issues:
@@ -101,9 +100,10 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     return _Finding((), entries, verdicts, tuple(op for _, op in steps), after)
 
 
-def _ask(name: str, rule: Rule, view: object, intents: tuple[Intent, ...]) -> Ruling:
+def _ask(name: str, rule: Rule, world: World, intents: tuple[Intent, ...]) -> Ruling:
     try:
-        ruling = rule(view, intents)
+        # Each rule has copies of its own, so that none can steer the ones behind it.
+        ruling = rule(world.view(), tuple(evolve(intent) for intent in intents))
         _check_issues(ruling)
         # Whatever has no canonical form could not be recorded, so it fails here, where it has a name.
         canonical([[to_json(op) for op in ruling.changes], [issue_json(issue) for issue in ruling.issues]])

@@ -1,7 +1,7 @@
 """Where commits are kept: the protocol, and a ledger that lives in memory.
 
 A ledger keeps the order of commits, exactly one for each turn, and what became of every tool that was ever
-begun. It judges nothing and knows nothing of worlds.
+begun. It judges nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import frozen
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
@@ -61,12 +61,17 @@ class Ledger(Protocol):
         """Called once by each stage that opens on this ledger, with the world to begin from if it has none yet."""
         ...
 
-    def last_digest(self, session_id: str) -> str | None:
-        """The commit_digest to which the session's next commit must be chained; None if it has none yet."""
+    async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        """The commit_digest to which each session's next commit must be chained. Those without any are left out.
+
+        Asked once for a whole batch, because a ledger on disk may have to look. Raises `LedgerUnavailable`.
+        """
         ...
 
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         """Keep all of `records`, in this order and after all others, or none. Durable when it returns.
+
+        `world` is what the last of them leaves behind, for ledgers that hand it to the next epoch.
 
         Raises `LedgerUnavailable` when it is certain that none was kept, and `InvalidCommand` if a turn
         would be committed twice or a record is not chained to its session's last.
@@ -117,9 +122,6 @@ class MemoryLedger:
         self._open_tools: set[str] = set()
         self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
 
-    def last_digest(self, session_id: str) -> str | None:
-        return self._heads.get(session_id)
-
     # In each method the checkpoint comes first and is the only one: a call that is cancelled has done
     # nothing, and one that has done something cannot be cancelled any more.
 
@@ -129,7 +131,11 @@ class MemoryLedger:
         self._heads.clear()  # it keeps no world, so each epoch begins anew, and its chains do
         return Opening(self._epoch, genesis)
 
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        await trio.lowlevel.checkpoint()
+        return {each: self._heads[each] for each in session_ids if each in self._heads}
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.lowlevel.checkpoint()
         self._check_batch(records)
         for record in records:
@@ -146,7 +152,7 @@ class MemoryLedger:
             turn = (record.session_id, record.turn_id)
             if turn in self._records or turn in turns:
                 raise InvalidCommand(f"The turn {record.turn_id} of {record.session_id} is already committed.")
-            if record.previous != heads.get(record.session_id, self.last_digest(record.session_id)):
+            if record.previous != heads.get(record.session_id, self._heads.get(record.session_id)):
                 raise InvalidCommand(f"The commit {record.commit_id} is not chained to its session's last.")
             turns.add(turn)
             heads[record.session_id] = record.commit_digest

@@ -7,18 +7,23 @@ models said.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import evolve, frozen
 
 from footlights.authority.digest import digest
-from footlights.authority.patch import to_json
-from footlights.events import CommitFinal
+from footlights.authority.intents import IntentType
+from footlights.authority.patch import from_json, to_json
+from footlights.errors import FootlightsError, InvalidCommand
+from footlights.events import CommitFinal, CommitOutcome, Issue
 
 if TYPE_CHECKING:
-    from footlights.authority.intents import IntentType
+    from enum import StrEnum
+
     from footlights.authority.patch import PatchOp
-    from footlights.events import CommitOutcome, Issue, JsonValue
+    from footlights.events import JsonValue
+
+_E = TypeVar("_E", bound="StrEnum")
 
 
 @frozen
@@ -107,3 +112,105 @@ def commit_final(record: CommitRecord) -> CommitFinal:
         issues=record.issues,
         commit_id=record.commit_id,
     )
+
+
+# -- as the ledger writes it
+
+
+class InvalidRecord(FootlightsError):
+    """What was read is not a record. The message names the member to blame and quotes nothing."""
+
+    code = "invalid_record"
+
+
+def record_to_json(record: CommitRecord) -> dict[str, JsonValue]:
+    """The whole record as JSON, with the digest and the id that it claims."""
+    return {**digested_json(record), "commit_digest": record.commit_digest, "commit_id": record.commit_id}
+
+
+def record_from_json(value: JsonValue) -> CommitRecord:
+    """What `record_to_json` wrote. It does not check the digest; `recompute_digest` does.
+
+    Raises `InvalidRecord` for anything that `record_to_json` could not have written.
+    """
+    record = _members(value, "record", *_RECORD)
+    return CommitRecord(
+        session_id=_text(record, "session_id"),
+        turn_id=_text(record, "turn_id"),
+        outcome=_choice(record, "outcome", CommitOutcome),
+        issues=tuple(_issue(each) for each in _items(record, "issues")),
+        intents=tuple(_intent(each) for each in _items(record, "intents")),
+        verdicts=tuple(_verdict(each) for each in _items(record, "verdicts")),
+        changes=tuple(_change(each) for each in _items(record, "changes")),
+        world_before=_text(record, "world_before"),
+        world_after=_text(record, "world_after"),
+        previous=_text_or_none(record, "previous"),
+        commit_digest=_text(record, "commit_digest"),
+        commit_id=_text(record, "commit_id"),
+    )
+
+
+_RECORD = (
+    "session_id", "turn_id", "outcome", "issues", "intents", "verdicts", "changes",
+    "world_before", "world_after", "previous", "commit_digest", "commit_id",
+)  # fmt: skip
+
+
+def _issue(value: JsonValue) -> Issue:
+    issue = _members(value, "issue", "code", "message", "ref")
+    return Issue(_text(issue, "code"), _text(issue, "message"), _text_or_none(issue, "ref"))
+
+
+def _intent(value: JsonValue) -> IntentEntry:
+    intent = _members(value, "intent", "type", "ref", "payload_digest")
+    return IntentEntry(
+        _choice(intent, "type", IntentType), _text(intent, "ref"), _text_or_none(intent, "payload_digest")
+    )
+
+
+def _verdict(value: JsonValue) -> Verdict:
+    verdict = _members(value, "verdict", "rule", "codes")
+    codes = [code for code in _items(verdict, "codes") if isinstance(code, str)]
+    if len(codes) != len(_items(verdict, "codes")):
+        raise InvalidRecord("A verdict's codes are strings.")
+    return Verdict(_text(verdict, "rule"), tuple(codes))
+
+
+def _change(value: JsonValue) -> PatchOp:
+    try:
+        change = from_json(value)
+    except InvalidCommand as error:
+        raise InvalidRecord(str(error)) from None
+    _members(value, "change", *to_json(change))
+    return change
+
+
+def _members(value: JsonValue, what: str, *names: str) -> dict[str, JsonValue]:
+    if not isinstance(value, dict) or value.keys() != set(names):
+        raise InvalidRecord(f"A {what} is an object with the members {', '.join(names)}.")
+    return value
+
+
+def _items(parent: dict[str, JsonValue], name: str) -> list[JsonValue]:
+    items = parent[name]
+    if not isinstance(items, list):
+        raise InvalidRecord(f"{name!r} is a list.")
+    return items
+
+
+def _text(parent: dict[str, JsonValue], name: str) -> str:
+    text = parent[name]
+    if not isinstance(text, str):
+        raise InvalidRecord(f"{name!r} is a string.")
+    return text
+
+
+def _text_or_none(parent: dict[str, JsonValue], name: str) -> str | None:
+    return None if parent[name] is None else _text(parent, name)
+
+
+def _choice(parent: dict[str, JsonValue], name: str, kind: type[_E]) -> _E:
+    try:
+        return kind(_text(parent, name))
+    except ValueError:
+        raise InvalidRecord(f"{name!r} is one of {', '.join(kind)}.") from None

@@ -19,7 +19,7 @@ from footlights.events import WarmState
 from footlights.tools import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 
     from footlights.authority.ledger import Ledger, Opening, ToolRecord
     from footlights.authority.record import CommitRecord
@@ -220,14 +220,14 @@ class FlakyLedger:
     async def begin_epoch(self, genesis: World) -> Opening:
         return await self._inner.begin_epoch(genesis)
 
-    def last_digest(self, session_id: str) -> str | None:
-        return self._inner.last_digest(session_id)
+    async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        return await self._inner.last_digests(session_ids)
 
-    async def append(self, records: Sequence[CommitRecord]) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         self.appends += 1
         fails = self.appends in self._failing_appends
         await self._prepare_write(fails=fails)
-        await self._inner.append(records)
+        await self._inner.append(records, world)
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._inner.find(session_id, turn_id)

@@ -71,5 +71,9 @@ def test_a_payload_that_contains_itself_never_becomes_an_intent() -> None:
 def test_an_intent_type_is_one_of_three() -> None:
     assert [kind.value for kind in IntentType] == ["tool_result", "decision", "turn_finalize"]
     assert Intent("decision", "d-1").type is IntentType.DECISION
+
+
+@pytest.mark.parametrize("nonsense", ["prophecy", "", "Decision"])
+def test_an_intent_of_any_other_type_is_never_made(nonsense: str) -> None:
     with pytest.raises(InvalidCommand, match="tool_result, decision, turn_finalize"):
-        Intent("prophecy", "p-1")
+        Intent(nonsense, "p-1")

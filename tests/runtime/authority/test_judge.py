@@ -179,6 +179,18 @@ def test_rules_see_the_world_as_it_was_before_the_turn() -> None:
     assert cast("dict[str, object]", judgement.world.view())["log"] == ["looked", 0, "looked"]
 
 
+def test_what_a_rule_does_to_the_world_it_is_shown_changes_nothing() -> None:
+    def scribble(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        view["gold"] = 1_000
+        view["log"].append("all mine")
+        return accept()
+
+    judgement = decide(rules=one_rule(scribble))
+    assert judgement.world.view() == {"gold": 5, "ale": 3, "log": [0]}
+    assert judgement.record.world_before == WORLD.digest() == digest(WORLD.view())
+    assert judgement.record.world_after == digest({"gold": 5, "ale": 3, "log": [0]})
+
+
 @pytest.mark.parametrize("reason", InterruptReason)
 def test_an_interrupted_turn_is_discarded_before_any_rule_sees_it(reason: InterruptReason) -> None:
     request = JudgeRequest("s1-000001", "t1-000001", reason, (BUY,))
@@ -343,3 +355,22 @@ def test_a_turn_is_committed_whole_or_not_at_all_and_always_the_same_way(
     else:
         assert_refused(judgement, *(issue.code for issue in record.issues))
         assert record.issues
+
+
+def test_no_rule_can_steer_the_ones_behind_it() -> None:
+    def scribble(view: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+        view["gold"] = 1000
+        for intent in intents:
+            cast("dict[str, int]", intent.payload)["price"] = 0
+        return accept()
+
+    def sell(view: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+        price = sum(cast("dict[str, int]", intent.payload)["price"] for intent in intents)
+        return accept() if price <= view["gold"] else refuse("too_dear", "That is more than there is.")
+
+    request = JudgeRequest("s", "t", None, (Intent(IntentType.DECISION, "buy", {"price": 9}),))
+    world = JsonWorld({"gold": 5})
+    for rules in ({"sell": sell}, {"scribble": scribble, "sell": sell}):
+        judgement = judge(request, world, RuleBook(rules), None)
+        assert [issue.code for issue in judgement.record.issues] == ["too_dear"]
+        assert judgement.world is world

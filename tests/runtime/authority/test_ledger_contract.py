@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 import trio
 from attrs import evolve
-from trio.testing import assert_checkpoints, assert_no_checkpoints
+from trio.testing import assert_checkpoints
 
 from footlights.authority import (
     CommitRecord,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+WORLD = JsonWorld({})
+
 
 @asynccontextmanager
 async def open_memory(directory: Path) -> AsyncIterator[Ledger]:
@@ -39,17 +41,19 @@ LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {"me
 
 @pytest.fixture(params=LEDGERS)
 async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ledger]:
+    """A ledger on which one stage has opened."""
     async with LEDGERS[request.param](tmp_path) as opened:
+        assert (await opened.begin_epoch(WORLD)).epoch == 1
         yield opened
 
 
 def commit(session_id: str, turn_id: str, previous: CommitRecord | None = None) -> CommitRecord:
     digest = None if previous is None else previous.commit_digest
-    return judge(JudgeRequest(session_id, turn_id, None), JsonWorld({}), RuleBook(), digest).record
+    return judge(JudgeRequest(session_id, turn_id, None), WORLD, RuleBook(), digest).record
 
 
 async def test_each_stage_that_opens_on_a_ledger_begins_an_epoch(ledger: Ledger) -> None:
-    assert [(await ledger.begin_epoch(JsonWorld({}))).epoch for _ in range(3)] == [1, 2, 3]
+    assert [(await ledger.begin_epoch(WORLD)).epoch for _ in range(3)] == [2, 3, 4]
 
 
 async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
@@ -60,72 +64,68 @@ async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> N
 
 async def test_what_was_appended_is_found(ledger: Ledger) -> None:
     record = commit("s1", "t1")
-    await ledger.append([record])
+    await ledger.append([record], WORLD)
     assert await ledger.find("s1", "t1") == record
 
 
 async def test_what_was_not_appended_is_not_found(ledger: Ledger) -> None:
-    await ledger.append([commit("s1", "t1")])
+    await ledger.append([commit("s1", "t1")], WORLD)
     assert await ledger.find("s1", "t2") is None
     assert await ledger.find("s2", "t1") is None
 
 
 async def test_a_batch_may_be_empty(ledger: Ledger) -> None:
-    await ledger.append([])
+    await ledger.append([], WORLD)
 
 
 async def test_each_session_has_a_chain_of_its_own(ledger: Ledger) -> None:
     one, other = commit("s1", "t1"), commit("s2", "t1")
-    await ledger.append([one, other])
-    assert (ledger.last_digest("s1"), ledger.last_digest("s2")) == (one.commit_digest, other.commit_digest)
-    assert ledger.last_digest("s3") is None
+    await ledger.append([one, other], WORLD)
+    assert await ledger.last_digests(["s1", "s2", "s3"]) == {"s1": one.commit_digest, "s2": other.commit_digest}
     following = commit("s1", "t2", one)
-    await ledger.append([following])
-    assert (ledger.last_digest("s1"), ledger.last_digest("s2")) == (
-        following.commit_digest,
-        other.commit_digest,
-    )
+    await ledger.append([following], WORLD)
+    assert await ledger.last_digests(["s2", "s1"]) == {"s1": following.commit_digest, "s2": other.commit_digest}
 
 
 async def test_a_batch_may_go_on_with_its_own_chain(ledger: Ledger) -> None:
     first = commit("s1", "t1")
     second = commit("s1", "t2", first)
-    await ledger.append([first, commit("s2", "t1"), second])
-    assert ledger.last_digest("s1") == second.commit_digest
+    await ledger.append([first, commit("s2", "t1"), second], WORLD)
+    assert await ledger.last_digests(["s1"]) == {"s1": second.commit_digest}
 
 
 async def test_a_turn_is_committed_once(ledger: Ledger) -> None:
     first = commit("s1", "t1")
-    await ledger.append([first])
+    await ledger.append([first], WORLD)
     with pytest.raises(InvalidCommand):
-        await ledger.append([commit("s1", "t1", first)])
+        await ledger.append([commit("s1", "t1", first)], WORLD)
     assert await ledger.find("s1", "t1") == first
-    assert ledger.last_digest("s1") == first.commit_digest
+    assert await ledger.last_digests(["s1"]) == {"s1": first.commit_digest}
 
 
 async def test_a_turn_is_committed_once_even_within_a_batch(ledger: Ledger) -> None:
     first = commit("s1", "t1")
     with pytest.raises(InvalidCommand):
-        await ledger.append([first, commit("s1", "t1", first)])
+        await ledger.append([first, commit("s1", "t1", first)], WORLD)
     assert await ledger.find("s1", "t1") is None
 
 
 @pytest.mark.parametrize("previous", [None, "0" * 64])
 async def test_a_commit_that_is_not_chained_is_refused(ledger: Ledger, previous: str | None) -> None:
     first = commit("s1", "t1")
-    await ledger.append([first])
+    await ledger.append([first], WORLD)
     with pytest.raises(InvalidCommand):
-        await ledger.append([evolve(commit("s1", "t2"), previous=previous)])
-    assert ledger.last_digest("s1") == first.commit_digest
+        await ledger.append([evolve(commit("s1", "t2"), previous=previous)], WORLD)
+    assert await ledger.last_digests(["s1"]) == {"s1": first.commit_digest}
 
 
 async def test_of_a_refused_batch_nothing_is_kept(ledger: Ledger) -> None:
     good, unchained = commit("s1", "t1"), evolve(commit("s2", "t1"), previous="0" * 64)
     with pytest.raises(InvalidCommand):
-        await ledger.append([good, unchained])
+        await ledger.append([good, unchained], WORLD)
     assert await ledger.find("s1", "t1") is None
-    assert ledger.last_digest("s1") is None
-    await ledger.append([good])
+    assert await ledger.last_digests(["s1"]) == {}
+    await ledger.append([good], WORLD)
     assert await ledger.find("s1", "t1") == good
 
 
@@ -170,9 +170,9 @@ async def test_a_tool_that_was_never_begun_cannot_end(ledger: Ledger) -> None:
     assert await ledger.begin_tool("k") is None
 
 
-async def test_async_methods_are_checkpoints_and_plain_ones_are_not(ledger: Ledger) -> None:
+async def test_every_method_is_a_checkpoint(ledger: Ledger) -> None:
     with assert_checkpoints():
-        await ledger.append([commit("s1", "t1")])
+        await ledger.append([commit("s1", "t1")], WORLD)
     with assert_checkpoints():
         await ledger.find("s1", "t1")
     with assert_checkpoints():
@@ -181,14 +181,16 @@ async def test_async_methods_are_checkpoints_and_plain_ones_are_not(ledger: Ledg
         await ledger.begin_tool("k")
     with assert_checkpoints():
         await ledger.complete_tool("k", "ok")
-    with assert_no_checkpoints():
-        ledger.last_digest("s1")
+    with assert_checkpoints():
+        await ledger.last_digests(["s1"])
+    with assert_checkpoints():
+        await ledger.release_tool("k")
 
 
 async def test_a_call_that_is_cancelled_before_it_writes_has_no_effect(ledger: Ledger) -> None:
     await ledger.begin_tool("open")
     calls: list[Callable[[], Awaitable[object]]] = [
-        lambda: ledger.append([commit("s1", "t1")]),
+        lambda: ledger.append([commit("s1", "t1")], WORLD),
         lambda: ledger.begin_tool("k"),
         lambda: ledger.complete_tool("open", "ok"),
     ]
@@ -197,7 +199,7 @@ async def test_a_call_that_is_cancelled_before_it_writes_has_no_effect(ledger: L
             scope.cancel()
             await call()
         assert scope.cancelled_caught
-    assert ledger.last_digest("s1") is None
+    assert await ledger.last_digests(["s1"]) == {}
     assert await ledger.find("s1", "t1") is None
     assert await ledger.begin_tool("k") is None
     assert await ledger.begin_tool("open") == ToolRecord("open", ToolState.STARTED)

@@ -14,39 +14,41 @@ from footlights.authority import (
 )
 from footlights.errors import LedgerUnavailable
 
+WORLD = JsonWorld({})
+
 
 def commit(session_id: str, turn_id: str, previous: str | None = None) -> CommitRecord:
-    return judge(JudgeRequest(session_id, turn_id, None), JsonWorld({}), RuleBook(), previous).record
+    return judge(JudgeRequest(session_id, turn_id, None), WORLD, RuleBook(), previous).record
 
 
 async def test_the_oldest_commits_are_forgotten_and_their_chains_are_not() -> None:
     ledger = MemoryLedger(max_records=2)
     records = [commit(f"s{n}", "t1") for n in range(4)]
-    await ledger.append(records[:1])
-    await ledger.append(records[1:])
+    await ledger.append(records[:1], WORLD)
+    await ledger.append(records[1:], WORLD)
     assert [await ledger.find(f"s{n}", "t1") for n in range(4)] == [None, None, records[2], records[3]]
-    assert [ledger.last_digest(f"s{n}") for n in range(4)] == [record.commit_digest for record in records]
+    heads = await ledger.last_digests(["s0", "s1", "s2", "s3"])
+    assert heads == {record.session_id: record.commit_digest for record in records}
 
 
 async def test_a_chain_is_forgotten_when_enough_others_have_committed_since() -> None:
     ledger = MemoryLedger(max_sessions=2)
     a, b = commit("a", "t1"), commit("b", "t1")
-    await ledger.append([a, b])
-    await ledger.append([commit("a", "t2", a.commit_digest)])
-    await ledger.append([commit("c", "t1")])
-    assert ledger.last_digest("b") is None
-    assert ledger.last_digest("a") is not None
-    await ledger.append([commit("b", "t2")])
-    assert ledger.last_digest("b") is not None
+    await ledger.append([a, b], WORLD)
+    await ledger.append([commit("a", "t2", a.commit_digest)], WORLD)
+    await ledger.append([commit("c", "t1")], WORLD)
+    assert (await ledger.last_digests(["a", "b"])).keys() == {"a"}
+    await ledger.append([commit("b", "t2")], WORLD)
+    assert "b" in await ledger.last_digests(["b"])
 
 
 async def test_a_batch_larger_than_the_limits_is_kept_in_order() -> None:
     ledger = MemoryLedger(max_records=1, max_sessions=1)
     first = commit("a", "t1")
     last = commit("a", "t2", first.commit_digest)
-    await ledger.append([first, commit("b", "t1"), commit("c", "t1"), last])
+    await ledger.append([first, commit("b", "t1"), commit("c", "t1"), last], WORLD)
     assert await ledger.find("a", "t2") == last
-    assert ledger.last_digest("a") == last.commit_digest
+    assert await ledger.last_digests(["a"]) == {"a": last.commit_digest}
 
 
 async def test_of_the_tools_only_those_that_ended_are_forgotten() -> None:

@@ -199,16 +199,21 @@ def test_a_stuck_thread_that_comes_back_after_all_is_ignored() -> None:
         run(scenario)
 
 
+def call_the_loop(told: list[str]) -> None:
+    """From a thread, which is told whether it came in time."""
+    try:
+        trio.from_thread.run_sync(told.append, "answered")
+    except trio.RunFinishedError:
+        told.append("refused")
+
+
 def test_a_stuck_thread_that_calls_the_loop_after_all_is_told() -> None:
     release, done = threading.Event(), threading.Event()
     told: list[str] = []
 
     def work() -> None:
         release.wait(LONG)
-        try:
-            trio.from_thread.run_sync(told.append, "answered")
-        except trio.RunFinishedError:
-            told.append("refused")
+        call_the_loop(told)
         done.set()
 
     async def scenario() -> None:
@@ -271,10 +276,7 @@ def test_an_abandoned_thread_that_calls_too_late_is_told(quiet: list[ThreadStuck
         started.set()
         if asks == "after the run ended":
             ended.wait(LONG)
-        try:
-            trio.from_thread.run_sync(told.append, "answered")
-        except trio.RunFinishedError:
-            told.append("refused")
+        call_the_loop(told)
         done.set()
 
     async def scenario() -> None:

@@ -1,0 +1,93 @@
+"""What somebody who examines a ledger sees of it: its rows as they stand, none of them believed yet.
+
+A reader promises that everything it hands out belongs to one moment, also while a stage is writing, and that it
+changes nothing. Whether the rows are true is for `footlights.authority.audit` to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import frozen
+
+from footlights.errors import FootlightsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class LedgerUnreadable(FootlightsError):
+    """The file is not there, is no ledger, or is one that this version cannot read."""
+
+    code = "ledger_unreadable"
+
+
+class Altered(FootlightsError):
+    """Something in a ledger is not as it was written. `place` says where, and `what` is a sentence."""
+
+    code = "ledger_altered"
+
+    def __init__(self, place: str, what: str, position: int | None = None) -> None:
+        super().__init__(f"{place}: {what}")
+        self.place = place
+        self.what = what
+        self.position = position
+
+
+@frozen
+class Entry:
+    """One row of the ledger: a commit, and its place in the chain over all commits."""
+
+    position: int
+    epoch: int
+    session_id: str
+    turn_id: str
+    record_json: bytes
+    commit_digest: str
+    entry_digest: str
+
+
+@frozen
+class EpochRow:
+    """One opening of the ledger by a stage."""
+
+    epoch: int
+    first_position: int
+    """Where its first commit is, or would have been."""
+    digest: str
+
+
+@frozen
+class GenesisRow:
+    """What the ledger began from."""
+
+    digest: str
+    document: bytes | None
+    """The world in canonical JSON; None if it is of the host's own kind."""
+
+
+@frozen
+class WorldRow:
+    """The newest world, kept so that a stage need not make it again from the beginning."""
+
+    position: int
+    """The last commit that it contains."""
+    document: bytes | None
+
+
+class LedgerReader(Protocol):
+    """Raises `Altered` for a row that is not even of the right shape, and `LedgerUnreadable`."""
+
+    def genesis(self) -> GenesisRow: ...
+
+    def epochs(self) -> Iterator[EpochRow]:
+        """In order."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """In order."""
+        ...
+
+    def world(self) -> WorldRow | None:
+        """None before the first commit, if the ledger keeps none until then."""
+        ...

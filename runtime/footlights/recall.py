@@ -1,0 +1,71 @@
+"""What a returning subscriber is told of a turn that nobody here remembers.
+
+The turn was settled long ago, or ran before a restart. What the ledger knows of it is all there is: its commit, or,
+if it has none, that the restart interrupted it. Such events stand at seq 1,000,000,000 and on, far above any
+that the turn itself had; the gap before them is declared like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from footlights.authority.digest import digest
+from footlights.authority.record import commit_final
+from footlights.events import (
+    EVENT_TYPES,
+    SCHEMA_V,
+    CommitFinal,
+    CommitOutcome,
+    InterruptReason,
+    Issue,
+    Payload,
+    StreamEvent,
+    TurnInterrupted,
+)
+
+if TYPE_CHECKING:
+    from footlights.authority.record import CommitRecord
+
+RESTART_SEQ = 1_000_000_000
+
+_SESSION_ID = re.compile(r"s(\d{1,18})-\d+")
+_TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
+
+
+def epoch_of_session(session_id: str) -> int | None:
+    """The epoch that numbered this session; None if it has a name of the host's."""
+    match = _SESSION_ID.fullmatch(session_id)
+    return None if match is None else int(match[1])
+
+
+def epoch_of(turn_id: str) -> int | None:
+    """The epoch that gave out this id; None if none can have."""
+    match = _TURN_ID.fullmatch(turn_id)
+    return None if match is None else int(match[1])
+
+
+def recalled(
+    session_id: str, turn_id: str, record: CommitRecord | None, *, after: int, terminal_seen: bool, now_ms: int
+) -> list[StreamEvent]:
+    """What is left to be told after that seq."""
+    story: list[tuple[int, Payload]] = []
+    if record is None and not terminal_seen:
+        story.append((RESTART_SEQ, TurnInterrupted(InterruptReason.RUNTIME_RESTART)))
+    commit = _never_committed(session_id, turn_id) if record is None else commit_final(record)
+    story.append((RESTART_SEQ + 1, commit))
+    return [
+        StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], payload)
+        for seq, payload in story
+        if seq > after
+    ]
+
+
+def _never_committed(session_id: str, turn_id: str) -> CommitFinal:
+    """Told, and not chained: the ledger has nothing of the turn, and the same is told whenever somebody asks."""
+    told = {"session_id": session_id, "turn_id": turn_id, "outcome": "fail_closed", "issue": "runtime_restart"}
+    return CommitFinal(
+        commit_digest=digest(told),
+        commit_outcome=CommitOutcome.FAIL_CLOSED,
+        issues=(Issue("runtime_restart", "The runtime restarted before the turn was committed."),),
+    )

@@ -1,0 +1,245 @@
+"""The commands that examine a ledger file: `audit`, `replay` and `ledger show`. None of them writes to it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, cast
+
+import orjson
+import typer
+from attrs import frozen
+from rich.console import Console
+from rich.progress import track
+
+from footlights.authority.audit import audit
+from footlights.authority.reader import Altered, LedgerUnreadable
+from footlights.authority.rebuild import genesis_world, read_record, rebuild, replay
+from footlights.authority.sqlite_reader import SqliteReader
+from footlights.events import JsonValue
+from footlights_transports.ledger_diff import difference
+from footlights_transports.ledger_show import harmless, in_full, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from footlights.authority.audit import AuditReport
+    from footlights.authority.reader import Entry, EpochRow, GenesisRow, WorldRow
+    from footlights.authority.rebuild import Replay
+
+_LARGE = 5_000
+"""From so many commits on, a person at a terminal is shown how far it is."""
+_LATEST = 10
+
+app = typer.Typer()
+ledgers = typer.Typer(help="Read a ledger.")
+app.add_typer(ledgers, name="ledger")
+
+LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file. It may be in use.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command("audit")
+def audit_ledger(
+    ledger: LedgerPath,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="DIGEST", help="A head that was kept elsewhere; it must be found in the ledger."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove that nothing in a ledger was altered.
+
+    Recomputes every digest, follows every chain and makes the world again. Exits with 1 and names the first commit that
+    is not as it was written. Without a head, commits that are missing at the end cannot be seen.
+    """
+    with _reading(ledger) as reader:
+        report = audit(_Watched(reader, "auditing"), head)
+    if as_json:
+        _print_json(_report_json(report))
+    else:
+        _print_report(report, head)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@app.command("replay")
+def replay_ledger(
+    ledger: LedgerPath,
+    at: Annotated[
+        str | None, typer.Option(metavar="COMMIT", help="Stop after this commit: its id or its position.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the world again from nothing, and compare it with the one in the ledger.
+
+    Prints "identical", or what is different, and exits with 1 then.
+    """
+    with _reading(ledger) as reader:
+        position = None if at is None else _the_one(reader, at).position
+        began = perf_counter()
+        replayed = replay(_Watched(reader, "replaying"), at=position)
+        seconds = perf_counter() - began
+    differences = _differences(replayed)
+    rate = replayed.commits / seconds
+    if as_json:
+        _print_json(
+            {
+                "identical": replayed.identical,
+                "commits": replayed.commits,
+                "seconds": round(seconds, 3),
+                "commits_per_second": round(rate),
+                "world_digest": replayed.world.digest(),
+                "expected_digest": replayed.expected,
+                "differences": differences,
+                "world": replayed.world.view(),
+            }
+        )
+    else:
+        for line in differences:
+            typer.echo(harmless(line))
+        typer.echo(f"{replayed.commits:,} commits in {seconds:.2f} s, {rate:,.0f} a second")
+        typer.echo(f"{'identical' if replayed.identical else 'different'}: {replayed.world.digest()}")
+    raise typer.Exit(0 if replayed.identical else 1)
+
+
+@ledgers.command("show")
+def show_ledger(
+    ledger: LedgerPath,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[COMMIT|TURN]", help="A commit by its id or position, or a turn by its id.")
+    ] = None,
+) -> None:
+    """Show a commit: who decided what and why, and what changed in the world.
+
+    Without a name, the latest commits, one line each; also if several sessions have a turn of that name. What is shown
+    is what the ledger says: to know whether it is true, audit it.
+    """
+    with _reading(ledger) as reader:
+        found = reader.latest(_LATEST) if name is None else _all_named(reader, name)
+        if name is None or len(found) > 1:
+            for entry in found:
+                typer.echo(one_line(entry, read_record(entry)))
+        else:
+            for line in in_full(found[0], read_record(found[0]), _worlds_around(reader, found[0])):
+                typer.echo(line)
+
+
+# -- reading
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[SqliteReader]:
+    """The ledger, for as long as the block takes. What is wrong with it ends the command."""
+    try:
+        with SqliteReader(path) as reader:
+            yield reader
+    except LedgerUnreadable as error:
+        typer.echo(harmless(f"{path}: {error}"), err=True)
+        raise typer.Exit(2) from None
+    except Altered as flaw:
+        typer.echo(harmless(str(flaw)), err=True)
+        raise typer.Exit(1) from None
+
+
+@frozen
+class _Watched:
+    """A reader that shows somebody at a terminal how far it is, if it takes long."""
+
+    reader: SqliteReader
+    doing: str
+
+    def genesis(self) -> GenesisRow:
+        return self.reader.genesis()
+
+    def epochs(self) -> Iterator[EpochRow]:
+        return self.reader.epochs()
+
+    def entries(self) -> Iterator[Entry]:
+        commits = self.reader.count()
+        return iter(
+            track(
+                self.reader.entries(),
+                self.doing,
+                commits,
+                console=Console(stderr=True),
+                transient=True,
+                disable=commits < _LARGE or not sys.stderr.isatty(),
+            )
+        )
+
+    def world(self) -> WorldRow | None:
+        return self.reader.world()
+
+
+def _all_named(reader: SqliteReader, name: str) -> list[Entry]:
+    found = reader.named(name)
+    if not found:
+        raise LedgerUnreadable(f"It has no commit or turn {name[:128]!r}.")
+    return found
+
+
+def _the_one(reader: SqliteReader, name: str) -> Entry:
+    first, *others = _all_named(reader, name)
+    if others:
+        raise LedgerUnreadable(f"It has {len(others) + 1} commits named {name[:128]!r}; take one by its position.")
+    return first
+
+
+def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
+    """What was true before the commit and after it; None if the ledger cannot tell."""
+    genesis = genesis_world(reader.genesis())
+    if genesis is None:
+        return None
+    earlier = takewhile(lambda each: each.position < entry.position, reader.entries())
+    before = rebuild(genesis, earlier)
+    after = rebuild(before, [entry])
+    return cast(JsonValue, before.view()), cast(JsonValue, after.view())
+
+
+# -- printing
+
+
+def _differences(replayed: Replay) -> list[str]:
+    if replayed.identical:
+        return []
+    if replayed.kept is None:
+        return [f"The commit names another world: {replayed.expected}"]
+    made_again = cast(JsonValue, replayed.world.view())
+    return [str(each) for each in difference(replayed.kept.view(), made_again)]
+
+
+def _print_json(value: object) -> None:
+    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_report(report: AuditReport, kept_head: str | None) -> None:
+    if report.flaw is not None:
+        typer.echo(harmless(str(report.flaw)))
+        typer.echo(f"{report.commits:,} commits before it are as they were written.")
+        return
+    typer.echo("Nothing was altered.")
+    typer.echo(f"  commits   {report.commits:,}")
+    typer.echo(f"  sessions  {report.sessions:,}")
+    typer.echo(f"  epochs    {report.epochs:,}")
+    typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not made again)'}")
+    typer.echo(f"  head      {report.head}")
+    if kept_head is not None:
+        typer.echo(f"  the head that was kept is at commit {report.head_position:,}")
+
+
+def _report_json(report: AuditReport) -> dict[str, JsonValue]:
+    flaw = report.flaw
+    return {
+        "ok": report.ok,
+        "flaw": None if flaw is None else {"place": flaw.place, "position": flaw.position, "what": flaw.what},
+        "commits": report.commits,
+        "sessions": report.sessions,
+        "epochs": report.epochs,
+        "world_digest": report.world_digest,
+        "world_rebuilt": report.world_rebuilt,
+        "head": report.head,
+        "head_position": report.head_position,
+    }
