@@ -119,7 +119,8 @@ _TOPICS = (
         ),
     ),
     Topic(
-        r"\b(rent|take|book|hire|i'?ll have)\b.*\b(room|attic|gable|garden|chamber|bed|cheapest)\b",
+        r"\b(rent|take|book|hire|i'?ll have)\b.*\b(room|attic|gable|garden|chamber|bed|cheapest)\b"
+        r"|^\W*(the )?(attic|gable|garden|great chamber|chamber)( room)?(,? please)?\W*$",
         _rent,
         _rented,
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -237,7 +238,7 @@ class SessionCore:
         return SessionStatistics(
             session_id=self.session_id,
             state=self.state,
-            turns_by_state=Counter(turn.state for turn in self._open.values()),
+            turns_by_state=MappingProxyType(dict(Counter(turn.state for turn in self._open.values()))),
             turns_waiting=self._waiting_turns(),
             max_queued_turns=self.limits.max_queued_turns,
             turns_retained=len(self._retained),

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -47,6 +48,7 @@ class StageStatistics:
     turns_by_state: Mapping[TurnState, int]
     turns_running: int
     commits_waiting: int
+    max_commits_waiting: int
     tools_running: int
     max_running_tools: int
     subscribers: int
@@ -110,15 +112,16 @@ class Stage:
             max_sessions=registry.limits.max_sessions,
             open_turns=registry.open_turns,
             max_open_turns=registry.limits.max_open_turns,
-            turns_by_state=by_state,
+            turns_by_state=MappingProxyType(dict(by_state)),
             turns_running=supervisor.running_turns,
             commits_waiting=supervisor.commits_waiting,
+            max_commits_waiting=registry.limits.max_open_turns,
             tools_running=supervisor.running_tools,
             max_running_tools=registry.limits.max_running_tools,
             subscribers=len(subscribers),
             best_effort_dropped=registry.best_effort_dropped + sum(each.best_effort_dropped for each in subscribers),
             bounded_dropped=registry.bounded_dropped + sum(each.bounded_dropped for each in subscribers),
-            turns_settled=Counter(registry.settled),
+            turns_settled=MappingProxyType(dict(registry.settled)),
         )
 
 

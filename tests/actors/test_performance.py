@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 from attrs import evolve
 
 from footlights import (
@@ -25,19 +26,20 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
+    WarmState,
     draft_event,
     open_stage,
 )
 from footlights.testing import only, take_turn
-from footlights.testing.faults import failing_model, raising_tool
-from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
+from footlights.testing.faults import failing_load, failing_model, raising_tool, slow_tool
+from footlights_actors import Call, Line, Pause, Say, ScriptedModel, performance, standard_cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from trio.testing import MockClock
 
-    from footlights import Cast, InteractionContext
+    from footlights import Cast, InteractionContext, Prompt
 
 
 class Works:
@@ -58,9 +60,14 @@ async def worked(run: Callable[[InteractionContext], Awaitable[None]]) -> list[S
 # -- an actor that dies
 
 
-def loader_dies(cast: Cast) -> Cast:
-    """The loader is asked for a model that is not there."""
+def nobody_is_there(cast: Cast) -> Cast:
+    """The cast chooses a model that it does not have."""
     return evolve(cast, choose_model=lambda params: ModelChoice("nobody", "a mistake"))
+
+
+def loader_dies(cast: Cast) -> Cast:
+    model = failing_load(ScriptedModel(lambda _: [Say("Hello.")], warm_state=WarmState.COLD))
+    return evolve(cast, models={model.model_id: model})
 
 
 def generator_dies(cast: Cast) -> Cast:
@@ -73,14 +80,63 @@ def tool_dies(cast: Cast) -> Cast:
     return evolve(cast, models={model.model_id: model}, tools={"raising": raising_tool()})
 
 
-@pytest.mark.parametrize("dies", [loader_dies, generator_dies, tool_dies])
+@pytest.mark.parametrize(
+    ("dies", "reason"),
+    [
+        (nobody_is_there, InterruptReason.WORKLOAD_ERROR),
+        (loader_dies, InterruptReason.MODEL_ERROR),
+        (generator_dies, InterruptReason.MODEL_ERROR),
+        (tool_dies, InterruptReason.TOOL_ERROR),
+    ],
+)
 async def test_an_actor_that_dies_takes_its_turn_to_one_terminal_and_one_commit(
-    dies: Callable[[Cast], Cast],
+    dies: Callable[[Cast], Cast], reason: InterruptReason
 ) -> None:
     async with open_stage(dies(standard_cast(ScriptedModel(lambda _: [Say("Hello.")])))) as stage:
         events = await take_turn(stage.start(), "Hello?")
     assert [event.event_type for event in events[-2:]] == [EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
+    assert only(events, TurnInterrupted).reason is reason
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+@pytest.mark.parametrize("actor", ["watch", "run_tools"])
+async def test_an_actor_with_a_bug_of_its_own_takes_only_its_turn(monkeypatch: pytest.MonkeyPatch, actor: str) -> None:
+    async def broken(*arguments: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise ZeroDivisionError
+
+    def script(prompt: Prompt) -> list[Line]:
+        return [Say("Wait."), Call("slow")]
+
+    monkeypatch.setattr(performance, actor, broken)
+    async with open_stage(standard_cast(ScriptedModel(script), tools=[slow_tool(0, "slow")])) as stage:
+        events = await take_turn(stage.start(), "Hello?")
+    assert only(events, TurnInterrupted).reason is InterruptReason.WORKLOAD_ERROR
+    assert only(events, TurnInterrupted).detail == "ZeroDivisionError"
+
+
+async def test_tasks_are_named_and_cancels_carry_a_reason(quiet_clock: MockClock) -> None:
+    names: list[str] = []
+    reasons: list[str] = []
+
+    async def run(context: InteractionContext) -> None:
+        nursery = trio.lowlevel.current_task().parent_nursery
+        assert nursery is not None
+        names.extend(task.name for task in nursery.child_tasks)
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled as cancelled:
+            reasons.append(str(cancelled))
+            raise
+
+    async with open_stage(standard_cast(workloads={"own": Works(run)})) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Hello?", TurnParams(workload="own"))
+        await trio.testing.wait_all_tasks_blocked()
+        session.cancel(turn_id)
+        await session.finalize(turn_id).wait()
+    assert names == [f"turn {turn_id}"]
+    assert "canceled" in reasons[0]
 
 
 async def test_a_turn_that_dies_takes_no_neighbour_with_it(quiet_clock: MockClock) -> None:

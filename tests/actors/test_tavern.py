@@ -302,3 +302,11 @@ def test_looking_at_the_book_asks_for_nothing() -> None:
 def test_an_offer_is_passed_on_as_it_was_made() -> None:
     _, call = innkeeper(Prompt("I'll take the great chamber for only 3 coins", tools=(ToolOffer("rent_room", ""),)))
     assert call == Call("rent_room", {"room": "chamber", "price": 3})
+
+
+@pytest.mark.parametrize("said", ["attic", "The attic.", "the attic, please", "Gable room", "the great chamber!"])
+def test_a_room_called_by_its_name_is_a_room_to_be_rented(said: str) -> None:
+    _, call = innkeeper(Prompt(said, tools=(ToolOffer("rent_room", ""),)))
+    assert isinstance(call, Call)
+    assert call.tool_name == "rent_room"
+    assert call.arguments["room"] in ("attic", "gable", "chamber")

@@ -14,6 +14,7 @@ import orjson
 import typer
 
 from footlights import laws
+from footlights_transports import cli_ledger
 from footlights_transports.play import play_here
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 benchmarks = typer.Typer(help="Measure the runtime on this machine.")
+app.add_typer(cli_ledger.app)
 app.add_typer(benchmarks, name="bench")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from itertools import takewhile
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -170,7 +170,7 @@ class _Watched:
             )
         )
 
-    def world(self) -> WorldRow | None:
+    def world(self) -> WorldRow:
         return self.reader.world()
 
 

@@ -19,6 +19,7 @@ from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.reader import Altered, Entry
 from footlights.authority.rebuild import altered, apply, genesis_world, read_record, read_world
 from footlights.authority.record import recompute_digest, record_to_json
+from footlights.errors import TooLarge
 from footlights.events import CommitOutcome
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
-_TURN_ID = re.compile(r"t([1-9][0-9]*)-[0-9]{6,}")
+_TURN_ID = re.compile(r"t([1-9][0-9]{0,14})-[0-9]{6,}")
 
 
 @frozen(kw_only=True)
@@ -91,6 +92,7 @@ class _Walk:
         self._kept_head = kept_head
         self._head_position: int | None = None
         self._world = genesis
+        self._is_own_kind = False
         self._world_digest = ""
         self._head = ""
         self._position = 0
@@ -99,6 +101,9 @@ class _Walk:
         self._epoch = 0
 
     def begin(self, row: GenesisRow) -> None:
+        if row.format != chain.FORMAT:
+            raise Altered("genesis", f"Its format is said to be {row.format}.")
+        self._is_own_kind = row.document is None
         self._world = genesis_world(row) or self._world
         if self._world is not None and self._world.digest() != row.digest:
             raise Altered("genesis", "The world that was given is not the one that the ledger began from.")
@@ -107,12 +112,9 @@ class _Walk:
 
     def take_epoch(self, row: EpochRow) -> None:
         place = f"epoch {row.epoch}"
-        if row.epoch != self._epoch + 1:
-            raise Altered(place, f"It follows epoch {self._epoch}.")
-        if row.first_position != self._position + 1:
-            raise Altered(
-                place, f"Its first commit would be {row.first_position}, and the last before is {self._position}."
-            )
+        self._check_none_missing(row.first_position)
+        if (row.epoch, row.first_position) != (self._epoch + 1, self._position + 1):
+            raise Altered(place, f"It is not in its place, after epoch {self._epoch} and commit {self._position}.")
         digest = chain.link_epoch(self._head, row.epoch, row.first_position)
         if row.digest != digest:
             raise Altered(place, "It is not chained to what is before it in the ledger.")
@@ -120,8 +122,9 @@ class _Walk:
         self._arrive(self._position, digest)
 
     def take_commit(self, entry: Entry) -> None:
+        self._check_none_missing(entry.position)
         if entry.position != self._position + 1:
-            raise altered(entry, f"Commit {self._position + 1} should be here, and is missing.")
+            raise altered(entry, "There are two commits in its place.")
         if entry.epoch != self._epoch:
             raise altered(entry, f"It is said to be of epoch {entry.epoch}, and the epoch here is {self._epoch}.")
         record = read_record(entry)
@@ -131,6 +134,11 @@ class _Walk:
         self._check_session_chain(entry, record)
         self._check_world(entry, record)
         self._check_entry_chain(entry)
+
+    def _check_none_missing(self, position: int) -> None:
+        expected = self._position + 1
+        if position > expected:
+            raise Altered(f"commit {expected}", "It is missing.", expected)
 
     def _check_turn(self, entry: Entry) -> None:
         turn_id = _TURN_ID.fullmatch(entry.turn_id)
@@ -167,9 +175,8 @@ class _Walk:
         if head == self._kept_head:
             self._head_position = position
 
-    def end(self, row: WorldRow | None) -> None:
-        if row is not None:
-            self._check_kept_world(row)
+    def end(self, row: WorldRow) -> None:
+        self._check_kept_world(row)
         if self._kept_head is not None and self._head_position is None:
             raise Altered(
                 f"after commit {self._position}",
@@ -179,6 +186,8 @@ class _Walk:
     def _check_kept_world(self, row: WorldRow) -> None:
         if row.position != self._position:
             raise Altered("world", f"It belongs to commit {row.position}, and the last one is {self._position}.")
+        if (row.document is None) != self._is_own_kind:
+            raise Altered("world", "It is not of the kind that the ledger began from.")
         if row.document is not None and read_world(row.document, "world").digest() != self._world_digest:
             raise Altered("world", "The world that is kept is not the one that the commits made.")
 
@@ -200,7 +209,7 @@ def _check_row(entry: Entry, record: CommitRecord) -> None:
     try:
         commit_digest = recompute_digest(record)
         record_json = canonical(record_to_json(record))
-    except NotCanonical:
+    except (NotCanonical, TooLarge):
         raise altered(entry, "Its record holds what no record can hold.") from None
     if (record.commit_digest, record.commit_id) != (commit_digest, f"c-{commit_digest[:16]}"):
         raise altered(entry, "Its record does not have the digest that it claims.")

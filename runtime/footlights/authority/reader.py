@@ -61,6 +61,7 @@ class EpochRow:
 class GenesisRow:
     """What the ledger began from."""
 
+    format: int
     digest: str
     document: bytes | None
     """The world in canonical JSON; None if it is of the host's own kind."""
@@ -71,8 +72,9 @@ class WorldRow:
     """The newest world, kept so that a stage need not make it again from the beginning."""
 
     position: int
-    """The last commit that it contains."""
+    """The last commit that it contains; 0 if there is none yet."""
     document: bytes | None
+    """In canonical JSON; None if it is of the host's own kind."""
 
 
 class LedgerReader(Protocol):
@@ -88,6 +90,4 @@ class LedgerReader(Protocol):
         """In order."""
         ...
 
-    def world(self) -> WorldRow | None:
-        """None before the first commit, if the ledger keeps none until then."""
-        ...
+    def world(self) -> WorldRow: ...

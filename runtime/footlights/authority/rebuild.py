@@ -60,9 +60,9 @@ def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None
         raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can make it again.")
     passed = _Passed(row.digest)
     world = rebuild(world, passed.through(reader.entries(), at))
-    kept = reader.world() if at is None else None
-    document = None if kept is None or kept.document is None else read_world(kept.document, "world")
-    return Replay(passed.commits, world, passed.world_after, document)
+    document = reader.world().document if at is None else None
+    kept = None if document is None else read_world(document, "world")
+    return Replay(passed.commits, world, passed.world_after, kept)
 
 
 class _Passed:

@@ -21,6 +21,7 @@ from footlights.authority import (
     ToolState,
     judge,
 )
+from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.errors import InvalidCommand
 
 if TYPE_CHECKING:
@@ -36,7 +37,14 @@ async def open_memory(directory: Path) -> AsyncIterator[Ledger]:
     yield MemoryLedger()
 
 
-LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {"memory": open_memory}
+def open_sqlite(directory: Path) -> AbstractAsyncContextManager[Ledger]:
+    return SqliteLedger(directory / "ledger")
+
+
+LEDGERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Ledger]]] = {
+    "memory": open_memory,
+    "sqlite": open_sqlite,
+}
 
 
 @pytest.fixture(params=LEDGERS)

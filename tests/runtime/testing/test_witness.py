@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from attrs import evolve
 
-from footlights import EventType, open_stage
+from footlights import EventType, Subscription, open_stage
 from footlights.lane import Lane
 from footlights.testing import LawsBroken, witness
 from footlights_actors import Say, ScriptedModel, standard_cast
@@ -77,3 +77,7 @@ async def test_who_saw_nothing_is_not_judged() -> None:
         async with open_stage(standard_cast()) as stage, stage.start().subscribe():
             pass
     assert mine.judged == 0
+
+
+def test_the_plugin_watches_tests_that_do_not_ask_for_it() -> None:
+    assert Subscription._take.__name__ == "watched_take"

@@ -1,0 +1,138 @@
+"""Reads a ledger file, also while a stage writes it, and never writes to it.
+
+Everything that one reader hands out belongs to the moment at which it was opened. It believes nothing: a row that is
+not of the right shape is `Altered`, and a file that is no ledger of ours is `LedgerUnreadable`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from footlights.authority.reader import Altered, Entry, EpochRow, GenesisRow, LedgerUnreadable, WorldRow
+from footlights.authority.sqlite_schema import is_new, translated
+from footlights.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+_COMMITS = "SELECT position, epoch, session_id, turn_id, record, commit_digest, entry_digest FROM commits"
+_COMMIT_ID = re.compile(r"(?:c-)?([0-9a-f]{8,64})")
+_POSITION = re.compile(r"[0-9]{1,15}")
+
+
+class SqliteReader:
+    """A `LedgerReader` of a ledger file; use it in a `with` block, in one thread.
+
+    Raises `LedgerUnreadable` if the file is not there or is no ledger.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._connection = _opened(Path(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # -- all of it
+
+    def genesis(self) -> GenesisRow:
+        row = self._only_row("genesis", "SELECT format, genesis_digest, genesis_document FROM meta WHERE id = 1")
+        _check_shape("genesis", row, int, str, bytes | None)
+        return GenesisRow(*row)
+
+    def epochs(self) -> Iterator[EpochRow]:
+        for row in self._rows("SELECT epoch, first_position, entry_digest FROM epochs ORDER BY epoch"):
+            _check_shape(f"epoch {row[0]}", row, int, int, str)
+            yield EpochRow(*row)
+
+    def entries(self) -> Iterator[Entry]:
+        return map(_entry, self._rows(f"{_COMMITS} ORDER BY position"))
+
+    def world(self) -> WorldRow:
+        row = self._only_row("world", "SELECT position, document FROM world WHERE id = 1")
+        _check_shape("world", row, int, bytes | None)
+        return WorldRow(*row)
+
+    # -- parts of it
+
+    def count(self) -> int:
+        """How many commits there are."""
+        ((number,),) = self._rows("SELECT count(*) FROM commits")
+        return int(number)
+
+    def latest(self, number: int) -> list[Entry]:
+        """The last commits, in order."""
+        rows = self._rows(f"{_COMMITS} ORDER BY position DESC LIMIT ?", number)
+        return [_entry(row) for row in rows][::-1]
+
+    def named(self, name: str) -> list[Entry]:
+        """The commits that this may mean, in order: by position, by id or digest or the beginning of one, by turn."""
+        if _POSITION.fullmatch(name):
+            found = [_entry(row) for row in self._rows(f"{_COMMITS} WHERE position = ?", int(name))]
+            if found:
+                return found
+        commit_id = _COMMIT_ID.fullmatch(name)
+        if commit_id is not None:
+            where, value = "commit_digest GLOB ?", f"{commit_id[1]}*"
+        else:
+            where, value = "turn_id = ?", name
+        return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
+
+    def _only_row(self, place: str, query: str) -> tuple[Any, ...]:
+        rows = list(self._rows(query))
+        if not rows:
+            raise Altered(place, "Its row is missing.")
+        return rows[0]
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with _readable():
+            yield from self._connection.execute(query, values)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise LedgerUnreadable("There is no such file.")
+    with _readable(), ExitStack() as undo:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        undo.callback(connection.close)
+        connection.execute("BEGIN")
+        if is_new(connection):
+            raise LedgerUnreadable("The file is empty.")
+        undo.pop_all()
+    # Whatever bytes somebody wrote there can be read, and then be found wrong.
+    connection.text_factory = _text
+    return connection
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        with translated():
+            yield
+    except LedgerUnavailable as error:
+        raise LedgerUnreadable(str(error)) from error
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    _check_shape(f"commit {row[0]}", row, int, int, str, str, bytes, str, str, position=row[0])
+    return Entry(*row)
+
+
+def _check_shape(place: str, row: tuple[Any, ...], *kinds: Any, position: int | None = None) -> None:
+    # A column of SQLite takes a value of any kind from whoever writes it.
+    if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+        raise Altered(place, "Its row holds a value of the wrong kind.", position)

@@ -1,0 +1,136 @@
+"""What a ledger file looks like inside, how it is opened, and how to tell that it is one.
+
+A file that is not ours, or was written by a later version, is refused before anything in it is touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from footlights.authority.chain import FORMAT
+from footlights.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+APPLICATION_ID = 0x466F6F74
+"""Marks the file as ours: "Foot"."""
+
+TABLES = (
+    """CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        format INTEGER NOT NULL,
+        genesis_digest TEXT NOT NULL,
+        genesis_document BLOB  -- canonical JSON; NULL for a world of the host's own kind
+    )""",
+    """CREATE TABLE epochs (
+        epoch INTEGER PRIMARY KEY,
+        first_position INTEGER NOT NULL,
+        entry_digest TEXT NOT NULL
+    )""",
+    """CREATE TABLE commits (
+        position INTEGER PRIMARY KEY,
+        epoch INTEGER NOT NULL REFERENCES epochs,
+        session_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        record BLOB NOT NULL,  -- canonical JSON
+        commit_digest TEXT NOT NULL,
+        entry_digest TEXT NOT NULL,
+        UNIQUE (session_id, turn_id)
+    )""",
+    # SQLite ends every index entry with the row's position, so this also finds a session's last commit.
+    "CREATE INDEX commits_of_session ON commits (session_id)",
+    """CREATE TABLE world (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        position INTEGER NOT NULL,  -- of the last commit that it contains
+        document BLOB  -- canonical JSON; NULL for a world of the host's own kind
+    )""",
+    """CREATE TABLE tools (
+        key TEXT PRIMARY KEY,
+        state TEXT NOT NULL CHECK (state IN ('started', 'ok', 'error')),
+        epoch INTEGER NOT NULL REFERENCES epochs
+    ) WITHOUT ROWID""",
+)
+
+# A reader that opens the file after a crash holds it for a moment. Whoever holds it for longer is told of.
+_BUSY_SECONDS = 0.1
+
+
+class LedgerFormat(LedgerUnavailable):
+    """The file is not a ledger, or a later version of Footlights wrote it."""
+
+    code = "ledger_format"
+
+
+class LedgerDamaged(LedgerUnavailable):
+    """The file is a ledger, and what it holds contradicts itself. `footlights audit` says where."""
+
+    code = "ledger_damaged"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that any thread may use, one at a time, and that leaves transactions to us."""
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def is_new(connection: sqlite3.Connection) -> bool:
+    """Whether the file is still empty. Changes nothing. Raises `LedgerFormat` if it is neither empty nor ours."""
+    ((application_id,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
+    if (application_id, version, tables) == (0, 0, 0):
+        return True
+    if application_id != APPLICATION_ID:
+        raise LedgerFormat("The file is a database, but not a ledger.")
+    if version != FORMAT:
+        raise LedgerFormat(f"The ledger has format {version}, and this version of Footlights knows only {FORMAT}.")
+    return False
+
+
+def make_durable(connection: sqlite3.Connection) -> None:
+    """From here on a COMMIT that returns has reached the disk, and readers and the writer never wait for each other."""
+    ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
+    if mode != "wal":
+        raise LedgerUnavailable("The ledger is in a place where SQLite cannot keep a write-ahead log.")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # on macOS a plain fsync does not reach the disk
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes | None) -> None:
+    """Make an empty file a ledger, at once or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, document))
+    connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    mark(connection)
+    connection.execute("COMMIT")
+
+
+def mark(connection: sqlite3.Connection) -> None:
+    """Write the format into the file's header, whether or not it is there already."""
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """What SQLite and the system say, in our words: `LedgerUnavailable`, or the kind of it that fits better."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise _in_our_words(error) from error
+
+
+def _in_our_words(error: Exception) -> LedgerUnavailable:
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_NOTADB:
+            return LedgerFormat("The file is not a ledger.")
+        case sqlite3.SQLITE_CORRUPT:
+            return LedgerDamaged("The ledger's file is damaged.")
+        case _:
+            return LedgerUnavailable(f"The ledger's file cannot be used: {error}.")

@@ -1,0 +1,340 @@
+"""The SQLite ledger keeps what it was told over any number of openings, and opens nothing that it should not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from attrs import evolve, frozen
+
+from footlights.authority import (
+    CommitRecord,
+    JsonWorld,
+    JudgeRequest,
+    PatchOp,
+    RuleBook,
+    ToolRecord,
+    ToolState,
+    World,
+    accept,
+    digest,
+    judge,
+    patch,
+)
+from footlights.authority.sqlite_ledger import SqliteLedger
+from footlights.authority.sqlite_lock import LedgerInUse
+from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat, connect
+from footlights.authority.sqlite_store import SqliteStore
+from footlights.errors import InvalidCommand, LedgerUnavailable, TooLarge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EMPTY = JsonWorld([])
+NOTES = RuleBook({"note": lambda world, intents: accept(patch.add("/-", "noted"))})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tavern.ledger"
+
+
+def decide(
+    world: World, session_id: str, turn_id: str, previous: CommitRecord | None = None
+) -> tuple[CommitRecord, World]:
+    last = None if previous is None else previous.commit_digest
+    judgement = judge(JudgeRequest(session_id, turn_id, None), world, NOTES, last)
+    return judgement.record, judgement.world
+
+
+def alter(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement, values).rowcount == 1
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return connection.execute(query).fetchall()
+
+
+# -- over many openings
+
+
+async def test_what_was_kept_is_there_when_it_is_opened_again(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        assert (await ledger.begin_epoch(EMPTY)).epoch == 1
+        first, world = decide(EMPTY, "s", "t1")
+        await ledger.append([first], world)
+        for key in ("open", "done", "failed"):
+            await ledger.begin_tool(key)
+        await ledger.complete_tool("done", "ok")
+        await ledger.complete_tool("failed", "error")
+    async with SqliteLedger(path) as ledger:
+        opening = await ledger.begin_epoch(EMPTY)
+        assert (opening.epoch, opening.world.view()) == (2, ["noted"])
+        assert await ledger.find("s", "t1") == first
+        assert await ledger.last_digests(["s", "other"]) == {"s": first.commit_digest}
+        second, world = decide(opening.world, "s", "t2", first)
+        await ledger.append([second], world)
+        assert await ledger.begin_tool("open") == ToolRecord("open", ToolState.STARTED)
+        assert await ledger.begin_tool("done") == ToolRecord("done", ToolState.OK)
+        assert await ledger.begin_tool("failed") == ToolRecord("failed", ToolState.ERROR)
+    assert rows(path, "SELECT position, epoch, turn_id FROM commits") == [(1, 1, "t1"), (2, 2, "t2")]
+    assert rows(path, "SELECT epoch, first_position FROM epochs") == [(1, 1), (2, 2)]
+
+
+async def test_a_turn_is_committed_once_in_the_life_of_the_file(path: Path) -> None:
+    first, world = decide(EMPTY, "s", "t1")
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        await ledger.append([first], world)
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        again, later = decide(world, "s", "t1", first)
+        with pytest.raises(InvalidCommand):
+            await ledger.append([again], later)
+        assert await ledger.find("s", "t1") == first
+
+
+async def test_a_ledger_that_was_closed_opens_with_the_next_epoch(path: Path) -> None:
+    ledger = SqliteLedger(path)
+    for epoch in (1, 2):
+        assert (await ledger.begin_epoch(EMPTY)).epoch == epoch
+        await ledger.close()
+        with pytest.raises(LedgerUnavailable):
+            await ledger.find("s", "t1")
+    await ledger.close()
+
+
+async def test_a_batch_from_another_world_is_refused(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        record, world = decide(EMPTY, "s", "t1")
+        with pytest.raises(InvalidCommand):
+            await ledger.append([record], EMPTY)
+        elsewhere, _ = decide(JsonWorld(["elsewhere"]), "s", "t1")
+        with pytest.raises(InvalidCommand):
+            await ledger.append([elsewhere], world)
+        await ledger.append([record], world)
+
+
+# -- the world
+
+
+async def test_the_ledgers_world_wins_over_a_cast_that_begins_otherwise(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(JsonWorld({"gold": 5}))
+    async with SqliteLedger(path) as ledger:
+        assert (await ledger.begin_epoch(JsonWorld({"gold": 1000}))).world.view() == {"gold": 5}
+
+
+async def test_a_restored_world_has_the_limits_of_the_cast(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(JsonWorld(["a long beginning"]))
+    async with SqliteLedger(path) as ledger:
+        with pytest.raises(TooLarge):
+            await ledger.begin_epoch(JsonWorld([], max_bytes=10))
+        opening = await ledger.begin_epoch(JsonWorld([], max_bytes=20))
+        with pytest.raises(TooLarge):
+            opening.world.changed((patch.add("/-", "more"),))
+
+
+@frozen
+class Counter:
+    """A world of the host's own kind: how often something was noted."""
+
+    count: int
+
+    def view(self) -> int:
+        return self.count
+
+    def changed(self, changes: tuple[PatchOp, ...]) -> Counter:
+        return Counter(self.count + len(changes))
+
+    def digest(self) -> str:
+        return digest({"count": self.count})
+
+
+async def test_a_world_of_the_hosts_own_kind_is_made_again_from_the_genesis(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(Counter(10))
+        first, world = decide(Counter(10), "s", "t1")
+        second, world = decide(world, "s", "t2", first)
+        await ledger.append([first, second], world)
+    async with SqliteLedger(path) as ledger:
+        assert (await ledger.begin_epoch(Counter(10))).world == Counter(12)
+    async with SqliteLedger(path) as ledger:
+        with pytest.raises(LedgerDamaged, match="genesis"):
+            await ledger.begin_epoch(Counter(0))
+
+
+# -- one writer, many readers
+
+
+async def test_a_second_opener_is_told_so_and_may_come_when_the_first_has_gone(path: Path) -> None:
+    async with SqliteLedger(path) as first:
+        await first.begin_epoch(EMPTY)
+        async with SqliteLedger(path) as second:
+            with pytest.raises(LedgerInUse) as caught:
+                await second.begin_epoch(EMPTY)
+            assert caught.value.code == "ledger_in_use"
+            await first.close()
+            assert (await second.begin_epoch(EMPTY)).epoch == 2
+
+
+async def test_another_name_of_the_same_file_opens_no_second_door(path: Path, tmp_path: Path) -> None:
+    async with SqliteLedger(path) as first:
+        await first.begin_epoch(EMPTY)
+        (tmp_path / "alias").symlink_to(path)
+        with pytest.raises(LedgerInUse):
+            await SqliteLedger(tmp_path / "alias").begin_epoch(EMPTY)
+
+
+async def test_another_process_is_refused_too(path: Path) -> None:
+    program = f"""
+import trio
+from footlights.authority import JsonWorld
+from footlights.authority.sqlite_ledger import SqliteLedger
+try:
+    trio.run(SqliteLedger({os.fspath(path)!r}).begin_epoch, JsonWorld([]))
+except Exception as error:
+    print(error.code)
+"""
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        done = await trio.run_process([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert done.stdout.decode().split() == ["ledger_in_use"]
+
+
+async def test_readers_see_what_is_kept_while_it_is_written(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT count(*) FROM commits").fetchall() == [(0,)]
+            record, world = decide(EMPTY, "s", "t1")
+            await ledger.append([record], world)
+            assert reader.execute("SELECT count(*) FROM commits").fetchall() == [(0,)]
+            reader.execute("COMMIT")
+            assert reader.execute("SELECT count(*) FROM commits").fetchall() == [(1,)]
+
+
+# -- files that are not to be written
+
+
+async def refused(path: Path, error: type[LedgerUnavailable]) -> None:
+    before = path.read_bytes()
+    ledger = SqliteLedger(path)
+    with pytest.raises(error) as caught:
+        await ledger.begin_epoch(EMPTY)
+    assert caught.type is error
+    assert path.read_bytes() == before
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    path.write_text("Dear diary, " * 100)
+    await refused(path, LedgerFormat)
+
+
+async def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    await refused(path, LedgerFormat)
+
+
+async def test_a_ledger_of_a_later_version_is_refused_and_left_alone(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    await refused(path, LedgerFormat)
+
+
+async def test_a_ledger_in_a_place_that_does_not_exist_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable):
+        await SqliteLedger(tmp_path / "nowhere" / "ledger").begin_epoch(EMPTY)
+
+
+async def test_after_a_refusal_others_may_open_the_file(path: Path) -> None:
+    path.write_text("Dear diary, " * 100)
+    with pytest.raises(LedgerFormat):
+        await SqliteLedger(path).begin_epoch(EMPTY)
+    path.unlink()
+    async with SqliteLedger(path) as ledger:
+        assert (await ledger.begin_epoch(EMPTY)).epoch == 1
+
+
+# -- files that were altered
+
+
+@pytest.fixture
+async def written(path: Path) -> Path:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        record, world = decide(EMPTY, "s", "t1")
+        await ledger.append([record], world)
+    return path
+
+
+@pytest.mark.parametrize("document", [b'["forged"]', b"not JSON", b"[9007199254740993]"])
+async def test_a_world_that_was_altered_is_not_restored(written: Path, document: bytes) -> None:
+    alter(written, "UPDATE world SET document = ?", document)
+    with pytest.raises(LedgerDamaged):
+        await SqliteLedger(written).begin_epoch(EMPTY)
+
+
+@pytest.mark.parametrize("record", [b"{}", b"not JSON"])
+async def test_a_last_commit_that_cannot_be_read_is_damage(written: Path, record: bytes) -> None:
+    alter(written, "UPDATE commits SET record = ?", record)
+    with pytest.raises(LedgerDamaged):
+        await SqliteLedger(written).begin_epoch(EMPTY)
+
+
+async def test_a_commit_that_was_altered_is_never_found(written: Path) -> None:
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        alter(written, "UPDATE commits SET record = replace(record, 'noted', 'forged')")
+        with pytest.raises(LedgerDamaged):
+            await ledger.find("s", "t1")
+
+
+async def test_a_file_that_was_torn_is_damage(written: Path) -> None:
+    size = written.stat().st_size
+    with written.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(LedgerDamaged):
+        await SqliteLedger(written).begin_epoch(EMPTY)
+
+
+# -- what is known of sessions
+
+
+def test_of_the_sessions_only_so_many_are_remembered_and_the_others_are_looked_up(path: Path) -> None:
+    store = SqliteStore(path, connect, max_known_sessions=2)
+    world: World = EMPTY
+    store.begin_epoch(store.open(EMPTY).epoch)
+    digests: dict[str, str] = {}
+    for session_id in ("a", "b", "c"):
+        record, world = decide(world, session_id, "t1")
+        store.append([record], world)
+        digests[session_id] = record.commit_digest
+    assert store.known_digests(["b", "c"]) == {"b": digests["b"], "c": digests["c"]}
+    assert store.known_digests(["a"]) is None
+    assert store.last_digests(["a", "b", "c", "new"]) == digests
+    assert store.known_digests(["new"]) == {}
+    store.close()
+
+
+async def test_a_commit_with_a_digest_that_is_not_its_own_cannot_spoil_the_file(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        record, world = decide(EMPTY, "s", "t1")
+        with pytest.raises(InvalidCommand):
+            await ledger.append([evolve(record, commit_digest="0" * 64)], world)
