@@ -21,7 +21,7 @@ class Limits:
     """Bytes of both kinds that one subscriber may have waiting, for one turn."""
 
     max_turn_text_bytes: int = 500_000
-    """A turn that says more is interrupted. Keep it below the queue's bytes: then all of it fits, joined."""
+    """A turn that says more is interrupted."""
     max_turn_events: int = 1_024
     """Events other than plain token deltas that one turn may emit."""
     max_event_bytes: int = 65_536

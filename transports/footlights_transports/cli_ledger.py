@@ -190,12 +190,15 @@ def _the_one(reader: SqliteReader, name: str) -> Entry:
 
 def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
     """What was true before the commit and after it; None if the ledger cannot tell."""
-    genesis = genesis_world(reader.genesis())
-    if genesis is None:
-        return None
     earlier = takewhile(lambda each: each.position < entry.position, reader.entries())
-    before = rebuild(genesis, earlier)
-    after = rebuild(before, [entry])
+    try:
+        genesis = genesis_world(reader.genesis())
+        if genesis is None:
+            return None
+        before = rebuild(genesis, earlier)
+        after = rebuild(before, [entry])
+    except Altered:
+        return None  # the commit can be shown even so, and an audit will say more
     return cast(JsonValue, before.view()), cast(JsonValue, after.view())
 
 

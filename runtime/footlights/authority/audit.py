@@ -25,7 +25,7 @@ from footlights.events import CommitOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from footlights.authority.reader import EpochRow, GenesisRow, LedgerReader, WorldRow
+    from footlights.authority.reader import EpochRow, Flaw, GenesisRow, LedgerReader, WorldRow
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -36,7 +36,7 @@ _TURN_ID = re.compile(r"t([1-9][0-9]{0,14})-[0-9]{6,}")
 class AuditReport:
     """What an audit found. The numbers count what was found good before the flaw, if there is one."""
 
-    flaw: Altered | None
+    flaw: Flaw | None
     """The first thing that is not as it was written; None if all is."""
     commits: int
     sessions: int
@@ -70,8 +70,8 @@ def audit(reader: LedgerReader, head: str | None = None, *, genesis: World | Non
             else:
                 walk.take_epoch(row)
         walk.end(reader.world())
-    except Altered as flaw:
-        return walk.report(flaw)
+    except Altered as error:
+        return walk.report(error.flaw)
     return walk.report(None)
 
 
@@ -191,7 +191,7 @@ class _Walk:
         if row.document is not None and read_world(row.document, "world").digest() != self._world_digest:
             raise Altered("world", "The world that is kept is not the one that the commits made.")
 
-    def report(self, flaw: Altered | None) -> AuditReport:
+    def report(self, flaw: Flaw | None) -> AuditReport:
         return AuditReport(
             flaw=flaw,
             commits=self._position,

@@ -22,16 +22,29 @@ class LedgerUnreadable(FootlightsError):
     code = "ledger_unreadable"
 
 
+@frozen
+class Flaw:
+    """Something in a ledger that is not as it was written."""
+
+    place: str
+    """Which commit, which epoch, the genesis or the world."""
+    what: str
+    """What is wrong with it: a sentence."""
+    position: int | None = None
+    """Of the commit, if it is one."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}"
+
+
 class Altered(FootlightsError):
-    """Something in a ledger is not as it was written. `place` says where, and `what` is a sentence."""
+    """Something in a ledger is not as it was written."""
 
     code = "ledger_altered"
 
     def __init__(self, place: str, what: str, position: int | None = None) -> None:
-        super().__init__(f"{place}: {what}")
-        self.place = place
-        self.what = what
-        self.position = position
+        self.flaw = Flaw(place, what, position)
+        super().__init__(str(self.flaw))
 
 
 @frozen

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
 _COMMITS = "SELECT position, epoch, session_id, turn_id, record, commit_digest, entry_digest FROM commits"
+_PAGE = 256
+_BEFORE_ALL = -(2**63)
 _COMMIT_ID = re.compile(r"(?:c-)?([0-9a-f]{8,64})")
 _POSITION = re.compile(r"[0-9]{1,15}")
 
@@ -56,7 +58,11 @@ class SqliteReader:
             yield EpochRow(*row)
 
     def entries(self) -> Iterator[Entry]:
-        return map(_entry, self._rows(f"{_COMMITS} ORDER BY position"))
+        # In pages, so that no statement stays open with a walk that stops early: it would hold on to the file.
+        after = _BEFORE_ALL
+        while page := self._rows(f"{_COMMITS} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
+            yield from map(_entry, page)
+            after = page[-1][0]
 
     def world(self) -> WorldRow:
         row = self._only_row("world", "SELECT position, document FROM world WHERE id = 1")
@@ -89,14 +95,14 @@ class SqliteReader:
         return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
 
     def _only_row(self, place: str, query: str) -> tuple[Any, ...]:
-        rows = list(self._rows(query))
+        rows = self._rows(query)
         if not rows:
             raise Altered(place, "Its row is missing.")
         return rows[0]
 
-    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with _readable():
-            yield from self._connection.execute(query, values)
+            return self._connection.execute(query, values).fetchall()
 
 
 def _opened(path: Path) -> sqlite3.Connection:

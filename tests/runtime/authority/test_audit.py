@@ -24,7 +24,7 @@ from footlights.authority import (
     sealed,
 )
 from footlights.authority.audit import AuditReport, audit
-from footlights.authority.reader import Altered, Entry, EpochRow, GenesisRow, LedgerUnreadable, WorldRow
+from footlights.authority.reader import Altered, Entry, EpochRow, Flaw, GenesisRow, LedgerUnreadable, WorldRow
 from footlights.authority.rebuild import read_record, replay
 from footlights.authority.record import record_to_json
 from footlights.events import CommitOutcome, InterruptReason, Issue
@@ -132,7 +132,7 @@ def book(writer: Writer) -> Book:
     return writer.book
 
 
-def flaw_of(book: Book, head: str | None = None) -> Altered:
+def flaw_of(book: Book, head: str | None = None) -> Flaw:
     report = audit(book, head)
     assert report.flaw is not None
     assert not report.ok

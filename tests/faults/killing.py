@@ -1,0 +1,218 @@
+"""Kill a process that commits as fast as it can, and see what is left: `python tests/faults/killing.py --kills 1000`.
+
+A nest forks one player process after the other on the same ledger file. Each prints what its client sees, one line an
+event, until it is killed by SIGKILL at a random moment. Then the ledger is opened again, and must hold: it
+passes the audit; every commit that was seen is in it, as it was seen; the world is what the committed turns
+make it, and nothing of any other; no turn id was ever given out twice; and every turn that was cut short is
+answered with exactly one terminal and one commit_final in all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from footlights import (
+    BusyRule,
+    CommitFinal,
+    Intent,
+    IntentType,
+    SideEffects,
+    StreamEvent,
+    Tool,
+    ToolContext,
+    TurnParams,
+    laws,
+    open_stage,
+    wire,
+)
+from footlights.authority import patch
+from footlights.authority.audit import audit
+from footlights.authority.rules import Ruling, accept, refuse
+from footlights.authority.sqlite_ledger import SqliteLedger
+from footlights.authority.sqlite_reader import SqliteReader
+from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from footlights import Cast, InteractionSession, Prompt
+    from footlights.events import JsonValue
+
+SESSIONS = 6
+ENDINGS = ("turn_final", "turn_interrupted")
+
+
+# -- the play: each turn pays one coin from one purse to another, or is refused
+
+
+async def pay(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.turn_id, dict(arguments)))
+    return True
+
+
+def purses(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+    after = dict(world)
+    for intent in intents:
+        order: Any = intent.payload
+        after[order["from"]] -= 1
+        after[order["to"]] += 1
+    if min(after.values()) < 0:
+        return refuse("no_coin", "That purse is empty.")
+    return accept(*(patch.replace(f"/{name}", coins) for name, coins in after.items() if coins != world[name]))
+
+
+def script(prompt: Prompt) -> list[Line]:
+    if prompt.exchanges:
+        return [Say("Paid.")]
+    giver, taker = prompt.user.split()
+    return [Say("One coin"), Call("pay", {"from": giver, "to": taker})]
+
+
+def cast() -> Cast:
+    tool = Tool(name="pay", run=pay, side_effects=SideEffects.IMMEDIATE)
+    world: dict[str, JsonValue] = {"ann": 20, "bob": 20, "cat": 0}
+    return standard_cast(ScriptedModel(script), tools=[tool], world=world, rules={"purses": purses})
+
+
+# -- the process that is killed
+
+
+async def play(path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger) as stage, trio.open_nursery() as nursery:
+        for _ in range(SESSIONS):
+            nursery.start_soon(_chat, stage.start(), chance)
+
+
+async def _chat(session: InteractionSession, chance: random.Random) -> None:
+    async with session.subscribe() as stream:
+        while True:
+            giver, taker = chance.sample(("ann", "bob", "cat"), 2)
+            turn_id = session.begin_turn(f"{giver} {taker}", TurnParams(busy=BusyRule.QUEUE))
+            cancel_at = chance.randrange(12)
+            async for event in stream.until_commit(turn_id):
+                sys.stdout.buffer.write(wire.encode(event) + b"\n")
+                sys.stdout.buffer.flush()
+                if event.seq == cancel_at:
+                    session.cancel(turn_id)
+
+
+def nest() -> None:
+    """Fork a player for each line on stdin. Importing once makes a kill cost milliseconds."""
+    for line in sys.stdin:
+        path, seed = line.rsplit(" ", 1)
+        pid = os.fork()
+        if not pid:
+            with suppress(BrokenPipeError):
+                trio.run(play, Path(path), int(seed))
+            os._exit(1)
+        print(f"pid {pid}", flush=True)
+        os.waitpid(pid, 0)
+        print("dead", flush=True)
+
+
+# -- the one who kills, and looks
+
+
+class Client:
+    """What a client has seen: which turns ever, and what of those since the last look."""
+
+    def __init__(self) -> None:
+        self.ever: set[tuple[str, str]] = set()
+        self.seen: dict[tuple[str, str], list[StreamEvent]] = {}
+        self.commits = 0
+        self.head: str | None = None
+
+    def see(self, event: StreamEvent) -> None:
+        self.seen.setdefault((event.session_id, event.turn_id), []).append(event)
+        self.commits += isinstance(event.payload, CommitFinal)
+
+    def open_turns(self) -> Iterator[tuple[str, str, list[StreamEvent]]]:
+        for (session_id, turn_id), events in self.seen.items():
+            if not isinstance(events[-1].payload, CommitFinal):
+                yield session_id, turn_id, events
+
+
+def _events_until_killed(process: subprocess.Popen[bytes], path: Path, seed: int) -> Iterator[StreamEvent]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{path} {seed}\n".encode())
+    process.stdin.flush()
+    lines = random.Random(seed).randrange(1, 400)
+    pid = 0
+    for raw in process.stdout:
+        if raw == b"dead\n" or raw.endswith(b"dead\n"):
+            return
+        if raw.startswith(b"pid "):
+            pid = int(raw.split()[1])
+        elif raw.endswith(b"\n"):
+            yield wire.decode(raw)
+        lines -= 1
+        if lines == 0:
+            os.kill(pid, signal.SIGKILL)
+
+
+async def look(path: Path, client: Client) -> None:
+    with SqliteReader(path) as reader:
+        report = audit(reader, client.head)  # with the head of the last look: nothing older was lost
+    assert report.ok, report
+    client.head = report.head
+    async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger) as stage:
+        for (session_id, turn_id), events in client.seen.items():
+            commit = events[-1].payload
+            if isinstance(commit, CommitFinal) and "runtime_restart" not in {issue.code for issue in commit.issues}:
+                record = await ledger.find(session_id, turn_id)
+                assert record is not None, f"{turn_id} of {session_id} was seen committed, and is not in the ledger"
+                assert record.commit_digest == commit.commit_digest
+        assert sum(stage.world.values()) == 40, "a coin was lost or made: half of a turn took effect"
+        for session_id, turn_id, events in list(client.open_turns()):
+            ended = [turn_id] if any(str(event.event_type) in ENDINGS for event in events) else []
+            async with stage.resume(session_id).subscribe({turn_id: events[-1].seq}, ended) as stream:
+                for event in await stream.receive_batch():
+                    client.see(event)
+    for events in client.seen.values():
+        assert laws.check(events) == [], laws.check(events)
+    client.ever |= set(client.seen)
+    client.seen.clear()
+
+
+def main(kills: int, seed: int, folder: Path) -> None:
+    path = folder / "killed.ledger"
+    client = Client()
+    command = [sys.executable, __file__, "--nest"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for number in range(kills):
+            for event in _events_until_killed(process, path, seed + number):
+                key = (event.session_id, event.turn_id)
+                assert key not in client.ever, f"the turn id {key} came back after a restart"
+                client.see(event)
+            trio.run(look, path, client)
+            if sys.stderr.isatty():
+                print(f"\r{number + 1} of {kills} kills, {client.commits} commits seen", end="", file=sys.stderr)
+        process.kill()
+    print(json.dumps({"kills": kills, "turns": len(client.ever), "commits": client.commits}))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nest", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.nest:
+        nest()
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            main(arguments.kills, arguments.seed, Path(temporary))

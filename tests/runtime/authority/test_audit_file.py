@@ -1,0 +1,330 @@
+"""A ledger file that a real stage wrote, and then somebody with an editor: every alteration is found and named."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from footlights import Limits, open_stage
+from footlights.authority import JsonWorld, canonical
+from footlights.authority.audit import audit
+from footlights.authority.reader import LedgerUnreadable
+from footlights.authority.rebuild import replay
+from footlights.authority.sqlite_ledger import SqliteLedger
+from footlights.authority.sqlite_reader import SqliteReader
+from footlights.testing import take_turn
+from footlights_actors.tavern import tavern_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from footlights.authority.audit import AuditReport
+    from footlights.authority.reader import Flaw
+
+SAID = ("Hello", "rent the attic", "rent the great chamber for 1 coin", "an ale, please")
+COMMITS = 2 * len(SAID) + 1
+
+# What became of tools changes while they run, so it is in no chain: docs/design/authority.md says so.
+UNCHAINED = {"tools"}
+
+
+async def write_ledger(path: Path) -> None:
+    """Two epochs, two sessions, turns that changed something, nothing, were refused, and were interrupted."""
+    tavern = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    for _ in range(2):
+        async with SqliteLedger(path) as ledger, open_stage(tavern, ledger=ledger, limits=Limits()) as stage:
+            session = stage.start()
+            for said in SAID:
+                await take_turn(session, said)
+    async with SqliteLedger(path) as ledger, open_stage(tavern, ledger=ledger) as stage:
+        session = stage.start()
+        session.cancel(session.begin_turn("Hello"))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("written") / "tavern.ledger"
+    trio.run(write_ledger, path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(written: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "tavern.ledger"
+    path.write_bytes(written)
+    return path
+
+
+def audited(path: Path, head: str | None = None) -> AuditReport:
+    with SqliteReader(path) as reader:
+        return audit(reader, head)
+
+
+def tamper(path: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            connection.execute(statement, values)
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_what_a_stage_wrote_passes(path: Path) -> None:
+    report = audited(path)
+    assert report.flaw is None
+    assert (report.commits, report.sessions, report.epochs, report.world_rebuilt) == (COMMITS, 3, 3, True)
+    outcomes = {outcome for (outcome,) in rows(path, "SELECT json_extract(record, '$.outcome') FROM commits")}
+    assert outcomes == {"ok", "fail_closed"}
+
+
+def test_what_a_stage_wrote_is_replayed_to_the_same_world(path: Path) -> None:
+    with SqliteReader(path) as reader:
+        replayed = replay(reader)
+    assert replayed.identical
+    assert replayed.commits == COMMITS
+    ((document,),) = rows(path, "SELECT document FROM world")
+    assert canonical(replayed.world.view()) == document
+
+
+# -- any single field of any row
+
+
+def columns(path: Path) -> list[tuple[str, str, str]]:
+    """Every column of every table that is in a chain, with its table's key."""
+    found: list[tuple[str, str, str]] = []
+    for (table,) in rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'"):
+        if table not in UNCHAINED:
+            described = rows(path, f"PRAGMA table_info({table})")
+            (key,) = [name for _, name, *_, is_key in described if is_key]
+            found += [(table, key, name) for _, name, *_ in described]
+    return found
+
+
+def lookalike(value: object) -> object:
+    match value:
+        case int():
+            return value + 100
+        case str():
+            return "f" * 64 if len(value) == 64 else value + "0"
+        case bytes():
+            return value.replace(b"attic", b"cella")
+        case _:
+            raise TypeError(value)
+
+
+ALTERATIONS: dict[str, Callable[[object], object]] = {
+    "lookalike": lookalike,
+    "another kind": lambda value: value.encode() if isinstance(value, str) else str(value) + "x",
+    "nothing": lambda _: None,
+    "no text": lambda value: b"\xff\xfe" if isinstance(value, bytes) else "\x1b[2J",
+}
+
+
+@pytest.mark.parametrize("how", ALTERATIONS)
+def test_any_field_of_any_row_that_was_altered_is_found_and_named(path: Path, written: bytes, how: str) -> None:
+    tried = 0
+    for table, key, column in columns(path):
+        for identity, value in rows(path, f"SELECT {key}, {column} FROM {table}"):
+            altered = ALTERATIONS[how](value)
+            if altered == value:
+                continue  # a record that does not speak of the attic
+            path.write_bytes(written)
+            try:
+                tamper(path, f"UPDATE {table} SET {column} = ? WHERE {key} = {identity}", values=(altered,))
+            except sqlite3.IntegrityError:
+                continue  # SQLite itself does not take it there
+            tried += 1
+            flaw = audited(path).flaw
+            assert flaw is not None, (table, column, identity)
+            assert_names(flaw, table, identity)
+        path.write_bytes(written)
+    assert tried > (1 if how == "nothing" else 3 * COMMITS)
+
+
+def assert_names(flaw: Flaw, table: str, identity: int) -> None:
+    match table:
+        case "commits":
+            assert flaw.position == identity
+        case "epochs":
+            # An epoch that is not where it was is missed by its first commit.
+            assert flaw.place.startswith("epoch ") or "epoch" in flaw.what
+        case "meta":
+            assert flaw.place in ("genesis", "world")
+        case _:
+            assert flaw.place == table
+
+
+# -- whole rows
+
+
+@pytest.mark.parametrize("position", range(1, COMMITS))
+def test_a_commit_that_was_deleted_is_named(path: Path, position: int) -> None:
+    tamper(path, f"DELETE FROM commits WHERE position = {position}")
+    assert str(audited(path).flaw) == f"commit {position}: It is missing."
+
+
+@pytest.mark.parametrize("position", range(1, COMMITS))
+def test_a_commit_that_was_deleted_is_found_though_the_others_moved_up(path: Path, position: int) -> None:
+    tamper(
+        path,
+        f"DELETE FROM commits WHERE position = {position}",
+        f"UPDATE commits SET position = -position WHERE position > {position}",
+        "UPDATE commits SET position = -position - 1 WHERE position < 0",
+        "UPDATE world SET position = position - 1",
+    )
+    flaw = audited(path).flaw
+    assert flaw is not None
+    assert flaw.position == position or flaw.place.startswith("epoch ")
+
+
+@pytest.mark.parametrize("position", range(1, COMMITS))
+def test_two_commits_that_were_swapped_are_named(path: Path, position: int) -> None:
+    tamper(
+        path,
+        f"UPDATE commits SET position = -1 WHERE position = {position}",
+        f"UPDATE commits SET position = {position} WHERE position = {position + 1}",
+        f"UPDATE commits SET position = {position + 1} WHERE position = -1",
+    )
+    flaw = audited(path).flaw
+    assert flaw is not None
+    assert flaw.position == position
+
+
+def test_a_commit_that_was_forged_is_named(path: Path) -> None:
+    tamper(
+        path,
+        "INSERT INTO commits SELECT position + 1, epoch, session_id, 't3-000002', record, commit_digest, entry_digest"
+        f" FROM commits WHERE position = {COMMITS}",
+    )
+    flaw = audited(path).flaw
+    assert flaw is not None
+    assert flaw.position == COMMITS + 1
+
+
+@pytest.mark.parametrize("table", ["meta", "world"])
+def test_a_row_that_there_must_be_is_missed(path: Path, table: str) -> None:
+    tamper(path, f"DELETE FROM {table}")
+    assert "missing" in str(audited(path).flaw)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM epochs WHERE epoch = 1", "DELETE FROM epochs WHERE epoch = 2"])
+def test_an_epoch_that_was_deleted_is_missed(path: Path, statement: str) -> None:
+    tamper(path, statement)
+    assert "epoch" in str(audited(path).flaw)
+
+
+def test_an_epoch_that_was_forged_is_found(path: Path) -> None:
+    tamper(path, f"INSERT INTO epochs VALUES (4, {COMMITS + 1}, '{'f' * 64}')")
+    assert str(audited(path).flaw).startswith("epoch 4: ")
+
+
+def test_a_cut_end_is_seen_only_by_who_kept_the_head(path: Path) -> None:
+    head = audited(path).head
+    with SqliteReader(path) as reader:
+        document = canonical(replay(reader, at=COMMITS - 1).world.view())
+    tamper(path, f"DELETE FROM commits WHERE position = {COMMITS}")
+    tamper(path, f"UPDATE world SET position = {COMMITS - 1}, document = ?", values=(document,))
+    assert audited(path).ok
+    flaw = audited(path, head).flaw
+    assert flaw is not None
+    assert "kept elsewhere" in flaw.what
+
+
+def test_an_earlier_head_stays_good_while_the_ledger_grows(path: Path) -> None:
+    head = audited(path).head
+    trio.run(write_ledger, path)
+    report = audited(path, head)
+    assert (report.ok, report.head_position, report.commits) == (True, COMMITS, 2 * COMMITS)
+
+
+# -- reading
+
+
+async def test_a_ledger_can_be_audited_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "live.ledger"
+    tavern = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    async with SqliteLedger(path) as ledger, open_stage(tavern, ledger=ledger) as stage:
+        session = stage.start()
+        await take_turn(session, "Hello")
+        with SqliteReader(path) as reader:
+            assert audit(reader).commits == 1
+            await take_turn(session, "rent the attic")
+            assert audit(reader).ok
+            assert audit(reader).commits == 1
+        assert (audited(path).ok, audited(path).commits) == (True, 2)
+
+
+def test_a_reader_changes_nothing_in_the_file(path: Path, written: bytes) -> None:
+    assert audited(path).ok
+    assert path.read_bytes() == written
+
+
+def test_commits_are_found_by_position_id_digest_and_turn(path: Path) -> None:
+    with SqliteReader(path) as reader:
+        (third,) = reader.named("3")
+        assert third.position == 3
+        for name in (f"c-{third.commit_digest[:16]}", third.commit_digest, third.commit_digest[:12], "t1-000003"):
+            assert reader.named(name) == [third]
+        assert reader.named("99") == reader.named("t9-000001") == reader.named("c-" + "0" * 16) == []
+        assert [entry.position for entry in reader.latest(2)] == [COMMITS - 1, COMMITS]
+        assert reader.count() == COMMITS
+
+
+def _missing(path: Path) -> None:
+    path.unlink()
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _words(path: Path) -> None:
+    path.write_text("Once upon a time. " * 500)
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    tamper(path, "CREATE TABLE t (x)")
+
+
+def _later(path: Path) -> None:
+    tamper(path, "PRAGMA user_version = 2")
+
+
+def _halved(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _without_tables(path: Path) -> None:
+    tamper(path, "DROP TABLE world")
+
+
+@pytest.mark.parametrize("spoil", [_missing, _directory, _empty, _words, _foreign, _later, _halved, _without_tables])
+def test_a_file_that_cannot_be_read_says_so(path: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(path)
+    with pytest.raises(LedgerUnreadable):
+        audited(path)
+
+
+def test_a_path_may_hold_what_a_uri_may_not(path: Path) -> None:
+    odd = path.rename(path.with_name("50% of a #ledger?mode=rw"))
+    assert audited(odd).ok
+
+
+def test_the_genesis_is_the_world_of_the_cast(path: Path) -> None:
+    with SqliteReader(path) as reader:
+        assert reader.genesis().digest == JsonWorld(tavern_cast().world.view()).digest()  # type: ignore[arg-type]  # it is JSON
