@@ -7,6 +7,7 @@ write, the whole batch is told so and the world stays what it was.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,17 @@ import trio
 from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
-from footlights.authority import JudgeRequest, judge, sealed
+from footlights.authority import JudgeRequest, RuleBook, judge, refuse, sealed
 from footlights.authority.record import commit_final
 from footlights.errors import LedgerUnavailable
 from footlights.events import CommitOutcome, Issue
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord, Ledger, RuleBook, World
+    from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, World
     from footlights.limits import Limits
     from footlights.turn import Turn
+
+log = logging.getLogger("footlights.committer")
 
 MAX_BATCH = 256
 _JUDGED_BETWEEN_CHECKPOINTS = 16
@@ -32,7 +35,7 @@ class AuthorityCommitter:
     def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
         self.world = world
         self._ledger = ledger
-        self._rules = rules
+        self._rules = RuleBook({name: _timed(name, rule, limits.rule_budget) for name, rule in rules.items()})
         self._in_hand = 0
         # Each open turn has its place from the start, so handing one over can never fail.
         self._send, self._receive = trio.open_memory_channel["Turn"](limits.max_open_turns)
@@ -99,6 +102,21 @@ class AuthorityCommitter:
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
         return records, world
+
+
+def _timed(name: str, rule: Rule, budget: float) -> Rule:
+    """The same rule, held to its time. It cannot be stopped, so it is measured, and fails the turn afterwards."""
+
+    def timed(view: object, intents: tuple[Intent, ...]) -> Ruling:
+        began = trio.current_time()
+        ruling = rule(view, intents)
+        took = trio.current_time() - began
+        if took <= budget:
+            return ruling
+        log.error("the rule %s took %.3f s, and may take %.3f s", name, took, budget)
+        return refuse("rule_overran", "The rule took longer than it may.", name)
+
+    return timed
 
 
 def _not_written(record: CommitRecord) -> CommitRecord:

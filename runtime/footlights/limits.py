@@ -48,6 +48,8 @@ class Limits:
     replay_turns: int = 4
     """Finished turns of a session kept for returning subscribers."""
 
+    rule_budget: float = 1.0
+    """How long one rule may take over one turn; one that takes longer fails the turn closed."""
     stall_timeout: float = 30.0
     """A turn whose model or tool was silent for so many seconds is interrupted."""
     turn_timeout: float = 600.0

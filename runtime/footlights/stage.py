@@ -9,6 +9,7 @@ A turn that fails takes nothing else with it. The host's own exception leaves th
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger import Ledger, MemoryLedger
+from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.outbox import DetachReason
@@ -129,14 +131,33 @@ class Stage:
 async def open_stage(
     cast: Cast,
     *,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
     limits: Limits | None = None,
     wall_clock: WallClock = time.time,
 ) -> AsyncGenerator[Stage, None]:
-    """Open a stage for a cast. Without a `ledger`, commits are kept in memory only."""
-    ledger = MemoryLedger() if ledger is None else ledger
+    """Open a stage for a cast.
+
+    `ledger` is a file, made if it is not there, or a ledger of your own. Without one, commits are kept in memory only.
+    """
+    async with _opened(ledger) as its_ledger, _open(cast, its_ledger, limits or Limits(), wall_clock) as stage:
+        yield stage
+
+
+@asynccontextmanager
+async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenerator[Ledger, None]:
+    if ledger is None:
+        yield MemoryLedger()
+    elif isinstance(ledger, str | os.PathLike):
+        async with SqliteLedger(ledger) as durable:
+            yield durable
+    else:
+        yield ledger
+
+
+@asynccontextmanager
+async def _open(cast: Cast, ledger: Ledger, limits: Limits, wall_clock: WallClock) -> AsyncGenerator[Stage, None]:
     opening = await ledger.begin_epoch(cast.world)
-    supervisor = Supervisor(cast, ledger, opening.world, limits or Limits())
+    supervisor = Supervisor(cast, ledger, opening.world, limits)
     registry = SessionRegistry(supervisor, opening.epoch, wall_clock)
     host_error: BaseException | None = None
     try:

@@ -30,6 +30,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority import CommitRecord, Ruling, accept, digest, patch, recompute_digest, refuse
+from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.committer import MAX_BATCH
@@ -379,3 +380,22 @@ async def test_a_queued_turn_is_ended_before_a_committer_that_dies_leaves_everyb
         TurnAccepted(turns_ahead=1),
         TurnInterrupted(InterruptReason.SHUTDOWN),
     ]
+
+
+async def test_a_rule_that_takes_too_long_is_measured_and_fails_the_turn(
+    quiet_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ponder(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+        quiet_clock.jump(0.3)
+        return accept(patch.replace("/told", 1))
+
+    def cast() -> Cast:
+        return standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), world={"told": 0}, rules={"ponder": ponder})
+
+    async with open_stage(cast(), limits=Limits(rule_budget=0.2)) as stage:
+        commit = only(await take_turn(stage.start(), "Well?"), CommitFinal)
+        assert [(issue.code, issue.ref) for issue in commit.issues] == [("rule_overran", "ponder")]
+        assert stage.world == {"told": 0}
+    assert "took 0.300 s" in caplog.text
+    async with open_stage(cast(), limits=Limits(rule_budget=0.4)) as stage:
+        assert only(await take_turn(stage.start(), "Well?"), CommitFinal).commit_outcome is CommitOutcome.OK

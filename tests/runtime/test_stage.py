@@ -45,8 +45,10 @@ from footlights_actors import Fail, Flood, Line, Pause, Say, ScriptedModel, stan
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
-    from footlights import Ledger
+    from footlights import Cast, Ledger
+    from footlights.authority import Ruling
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -386,3 +388,19 @@ async def test_starting_and_asking_are_plain_calls() -> None:
             stage.session(session.session_id)
             stage.statistics()
             assert stage.world == {}
+
+
+async def test_a_stage_opened_on_a_file_goes_on_where_it_was(tmp_path: Path) -> None:
+    def told(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+        return accept(patch.replace("/told", world["told"] + 1))
+
+    def cast() -> Cast:
+        return standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]), world={"told": 0}, rules={"told": told})
+
+    turn_ids: set[str] = set()
+    paths: list[Path | str] = [tmp_path / "tavern.ledger", str(tmp_path / "tavern.ledger")]
+    for number, path in enumerate(paths, start=1):
+        async with open_stage(cast(), ledger=path) as stage:
+            turn_ids.add((await take_turn(stage.start(), "Well?"))[0].turn_id)
+            assert stage.world == {"told": number}
+    assert len(turn_ids) == 2

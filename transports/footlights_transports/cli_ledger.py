@@ -24,7 +24,7 @@ from footlights_transports.ledger_diff import difference
 from footlights_transports.ledger_show import harmless, in_full, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from footlights.authority.audit import AuditReport
     from footlights.authority.reader import Entry, EpochRow, GenesisRow, WorldRow
@@ -131,7 +131,7 @@ def show_ledger(
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[SqliteReader]:
+def _reading(path: Path) -> Generator[SqliteReader]:
     """The ledger, for as long as the block takes. What is wrong with it ends the command."""
     try:
         with SqliteReader(path) as reader:

@@ -91,9 +91,9 @@ class _Walk:
     def __init__(self, kept_head: str | None, genesis: World | None) -> None:
         self._kept_head = kept_head
         self._head_position: int | None = None
-        self._world = genesis
+        self._world: World | None = genesis
         self._is_own_kind = False
-        self._world_digest = ""
+        self._world_digest: str = ""
         self._head = ""
         self._position = 0
         self._session_heads: dict[str, str] = {}

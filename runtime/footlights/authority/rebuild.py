@@ -7,6 +7,7 @@ order. It checks no chain; that is for `footlights.authority.audit`.
 from __future__ import annotations
 
 import sys
+from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -102,9 +103,8 @@ def _advanced(world: World, batch: Sequence[tuple[Entry, CommitRecord]]) -> Worl
     try:
         return world.changed(changes)
     except (PatchFailed, TooLarge):
-        for entry, record in batch:  # once more, one at a time, to find the one to blame
-            world = apply(world, entry, record)
-        return world
+        # Once more, one at a time, to find the one to blame.
+        return reduce(lambda before, pair: apply(before, *pair), batch, world)
 
 
 def apply(world: World, entry: Entry, record: CommitRecord) -> World:

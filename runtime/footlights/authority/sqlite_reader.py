@@ -17,7 +17,7 @@ from footlights.authority.sqlite_schema import is_new, translated
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from os import PathLike
 
 _COMMITS = "SELECT position, epoch, session_id, turn_id, record, commit_digest, entry_digest FROM commits"
@@ -125,7 +125,7 @@ def _text(data: bytes) -> str:
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def _readable() -> Generator[None]:
     try:
         with translated():
             yield
