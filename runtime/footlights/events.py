@@ -89,7 +89,7 @@ class InterruptReason(StrEnum):
     SHUTDOWN = "shutdown"
     """The stage closed."""
     RUNTIME_RESTART = "runtime_restart"
-    """The process died, and its successor speaks for the turn. Needs a durable ledger; this version has none."""
+    """The process died, and its successor speaks for the turn."""
 
 
 class CommitOutcome(StrEnum):

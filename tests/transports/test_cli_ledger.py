@@ -273,11 +273,15 @@ def test_characters_that_a_terminal_would_obey_are_spelled_out() -> None:
     assert harmless("Grüße, Ørsted 木") == "Grüße, Ørsted 木"
 
 
-def test_what_a_stranger_wrote_into_a_row_does_not_reach_the_terminal(footlights: Any, ledger: Path) -> None:
-    tamper(ledger, "UPDATE commits SET turn_id = char(27) || '[2J' WHERE position = 1")
-    done = footlights("audit", ledger)
-    assert done.code == 1
-    assert "\x1b" not in done.out
+@pytest.mark.parametrize(("forged", "shown"), [("char(27) || '[2J'", r"\x1b[2J"), ("CAST(x'ff' AS TEXT)", r"\udcff")])
+def test_what_a_stranger_wrote_into_a_row_is_spelled_out(
+    footlights: Any, ledger: Path, forged: str, shown: str
+) -> None:
+    tamper(ledger, f"UPDATE commits SET turn_id = {forged} WHERE position = 1")
+    words, values = footlights("audit", ledger), footlights("audit", ledger, "--json")
+    assert (words.code, values.code) == (1, 1)
+    assert f", {shown} of s1-000001)" in words.out
+    assert shown in json.loads(values.out)["flaw"]["place"]
 
 
 # -- a world of the host's own kind

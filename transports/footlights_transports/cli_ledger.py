@@ -237,7 +237,7 @@ def _report_json(report: AuditReport) -> dict[str, JsonValue]:
     flaw = report.flaw
     return {
         "ok": report.ok,
-        "flaw": None if flaw is None else {"place": flaw.place, "position": flaw.position, "what": flaw.what},
+        "flaw": None if flaw is None else {"place": harmless(flaw.place), "position": flaw.position, "what": flaw.what},
         "commits": report.commits,
         "sessions": report.sessions,
         "epochs": report.epochs,
