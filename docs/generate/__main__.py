@@ -89,6 +89,10 @@ _PARTS: dict[str, Callable[[], str]] = {
     "api-ledger": lambda: api.described(
         footlights.Ledger,
         footlights.MemoryLedger,
+        authority.SqliteLedger,
+        authority.LedgerInUse,
+        authority.LedgerFormat,
+        authority.LedgerDamaged,
         authority.Opening,
         authority.CommitRecord,
         authority.IntentEntry,

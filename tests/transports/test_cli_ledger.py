@@ -135,6 +135,7 @@ def test_a_file_that_cannot_be_read_is_named(footlights: Any, tmp_path: Path, co
         assert (done.code, done.out) == (2, "")
         assert done.err.startswith(f"{path}: ")
         assert done.err.count("\n") == 1
+    assert done.err.endswith(": There is no such file.\n")
 
 
 def test_somebody_at_a_terminal_sees_how_far_it_is(

@@ -12,6 +12,9 @@ from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecor
 from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
+from footlights.authority.sqlite_ledger import SqliteLedger
+from footlights.authority.sqlite_lock import LedgerInUse
+from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
 from footlights.authority.world import JsonWorld, World
 
 __all__ = [
@@ -23,6 +26,9 @@ __all__ = [
     "JudgeRequest",
     "Judgement",
     "Ledger",
+    "LedgerDamaged",
+    "LedgerFormat",
+    "LedgerInUse",
     "MemoryLedger",
     "NotCanonical",
     "Opening",
@@ -31,6 +37,7 @@ __all__ = [
     "Rule",
     "RuleBook",
     "Ruling",
+    "SqliteLedger",
     "ToolRecord",
     "ToolState",
     "Verdict",

@@ -21,16 +21,12 @@ if sys.platform == "win32":  # pragma: no cover
 
     def _take(file: BinaryIO) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-
-    _TAKEN = PermissionError
 else:
     import fcntl
 
     def _take(file: BinaryIO) -> None:
         # flock and not lockf: its locks belong to the open file, so a second owner in this process is refused too.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    _TAKEN = BlockingIOError
 
 
 class LedgerInUse(LedgerUnavailable):
@@ -50,12 +46,11 @@ class WriteLock:
         self._file = path.with_name(f"{path.name}.lock").open("ab")
         try:
             _take(self._file)
-        except _TAKEN:
+        except OSError as error:
             self._file.close()
-            raise LedgerInUse(f"{ledger} is being written by somebody else. One stage at a time may open it.") from None
-        except BaseException:
-            self._file.close()
-            raise
+            raise LedgerInUse(
+                f"{ledger} is being written by somebody else. One stage at a time may open it."
+            ) from error
 
     def release(self) -> None:
         self._file.close()

@@ -14,7 +14,7 @@ from footlights.authority import chain, patch
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.ledger import ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed
-from footlights.authority.record import InvalidRecord, recompute_digest, record_from_json, record_to_json
+from footlights.authority.record import InvalidRecord, recompute_digest, record_bytes, record_from_json
 from footlights.authority.sqlite_schema import LedgerDamaged
 from footlights.authority.world import JsonWorld
 
@@ -71,8 +71,8 @@ def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[Co
         position += 1
         digest = chain.link(digest, position, head.epoch, record.commit_digest)
         world = record.world_after
-        data = canonical(record_to_json(record))
-        rows.append((position, head.epoch, record.session_id, record.turn_id, data, record.commit_digest, digest))
+        names = (record.session_id, record.turn_id)
+        rows.append((position, head.epoch, *names, record_bytes(record), record.commit_digest, digest))
     return Head(head.epoch, position, digest, world), rows
 
 

@@ -90,6 +90,7 @@ class SqliteStore:
             self._lock = None
 
     def _drop(self) -> None:
+        self._known_sessions.clear()  # a write that failed may yet turn out to be in
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -119,7 +120,6 @@ class SqliteStore:
         if self._head is not None and found not in (self._head, self._left_in_doubt):
             raise LedgerDamaged("The ledger's file does not hold what was left in it.")
         self._head, self._left_in_doubt = found, None
-        self._known_sessions.clear()
 
     # -- reading
 
@@ -218,9 +218,10 @@ class SqliteStore:
                 connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
                 raise InvalidCommand("A turn of the batch is already committed.") from None
-            connection.execute("UPDATE world SET position = ?", (after.position,))
-            if document is not None:
-                connection.execute("UPDATE world SET document = ?", (document,))
+            if document is None:
+                connection.execute("UPDATE world SET position = ?", (after.position,))
+            else:
+                connection.execute("UPDATE world SET position = ?, document = ?", (after.position, document))
         for record in records:
             self._remember(record.session_id, record.commit_digest)
 

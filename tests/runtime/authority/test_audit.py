@@ -320,6 +320,20 @@ def test_a_forged_commit_is_found_by_what_it_claims(writer: Writer, name: str) -
     assert sentence in flaw.what
 
 
+@pytest.mark.parametrize(("epoch", "first_position"), [(5, 7), (3, 7), (4, 6)])
+def test_a_forged_epoch_that_is_not_the_next_is_found(writer: Writer, epoch: int, first_position: int) -> None:
+    digest = chain.link_epoch(writer.head, epoch, first_position)
+    writer.book.epoch_rows.append(EpochRow(epoch, first_position, digest))
+    assert not audit(writer.book).ok
+
+
+def test_a_second_commit_in_the_place_of_another_is_found(writer: Writer) -> None:
+    record = next_record(writer)
+    head = chain.link(writer.head, 6, 3, record.commit_digest)
+    writer.book.entry_rows.append(row_of(record, 6, 3, head))
+    assert "two commits in its place" in flaw_of(writer.book).what
+
+
 def test_a_record_in_another_spelling_is_found(book: Book) -> None:
     row = book.entry_rows[0]
     spelled = orjson.dumps(orjson.loads(row.record_json), option=orjson.OPT_INDENT_2)
@@ -408,6 +422,12 @@ def test_a_replay_shows_another_world_than_the_kept_one(book: Book) -> None:
     assert replayed.kept.view() == {"purse": 9, "log": []}
 
 
+def test_a_replay_begins_from_no_other_genesis(book: Book) -> None:
+    book.genesis_row = evolve(book.genesis_row, document=b'{"log":[],"purse":6}')
+    with pytest.raises(Altered, match=r"^genesis: "):
+        replay(book)
+
+
 def test_a_replay_names_the_commit_that_does_not_fit(book: Book) -> None:
     row = book.entry_rows[1]
     record = evolve(read_record(row), changes=(patch.remove("/crown"),))
@@ -441,8 +461,8 @@ class Tally:
 def test_a_world_of_another_kind_is_made_again_from_its_genesis() -> None:
     writer = Writer.begin(Tally(), None)
     writer.open()
-    for number in range(1, 4):
-        writer.commit("ann", number, 1)
+    for number, spent in enumerate((1, 9, 1, 1), start=1):
+        writer.commit("ann", number, spent)
     alone, helped = audit(writer.book), audit(writer.book, genesis=Tally())
     assert (alone.ok, alone.world_rebuilt) == (True, False)
     assert (helped.ok, helped.world_rebuilt, helped.world_digest) == (True, True, Tally(3, 2).digest())

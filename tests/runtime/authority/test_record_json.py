@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from footlights.authority import (
     recompute_digest,
     sealed,
 )
-from footlights.authority.record import InvalidRecord, record_from_json, record_to_json
+from footlights.authority.record import InvalidRecord, record_bytes, record_from_json, record_to_json
 from footlights.events import CommitOutcome, Issue
 
 if TYPE_CHECKING:
@@ -81,6 +82,17 @@ def test_what_was_written_reads_back_as_the_same_record(record: CommitRecord) ->
     read = record_from_json(json.loads(canonical(record_to_json(record))))
     assert read == record
     assert recompute_digest(read) == record.commit_digest
+
+
+@given(records)
+def test_the_fast_way_writes_the_canonical_bytes(record: CommitRecord) -> None:
+    assert record_bytes(record) == canonical(record_to_json(record))
+
+
+def test_the_fast_way_writes_changes_as_rfc_8785_says() -> None:
+    # A whole float, and keys that by UTF-16 units are ordered otherwise than by code points.
+    record = sealed(evolve(RECORD, changes=(patch.add("/", {"\ufb33": 2.0, "\U0001f600": 1e-7}),)))
+    assert '"value":{"\U0001f600":1e-7,"\ufb33":2}'.encode() in record_bytes(record)
 
 
 def test_a_digest_that_is_wrong_is_read_as_it_stands() -> None:
