@@ -1,0 +1,74 @@
+"""Nothing that a player or a model said is left behind: not in the ledger, not beside it, not in a log."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from footlights import Intent, IntentType, SideEffects, Tool, ToolContext, ToolError, ToolReturn, open_stage
+from footlights.authority.digest import digest
+from footlights.testing import take_turn
+from footlights_actors import Call, Fail, Line, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pytest
+
+    from footlights import Prompt
+    from footlights.events import JsonValue
+
+SAID = "xyzzy-said"
+ANSWERED = "xyzzy-answered"
+ASKED = "xyzzy-asked"
+RETURNED = "xyzzy-returned"
+RAISED = "xyzzy-raised"
+SECRETS = (SAID, ANSWERED, ASKED, RETURNED, RAISED)
+
+
+async def tell(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"told": 1}))
+    return ToolReturn(RETURNED, RETURNED)
+
+
+async def refuse(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    raise ToolError(RAISED)
+
+
+async def crash(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    raise ValueError(RAISED)
+
+
+def script(prompt: Prompt) -> list[Line]:
+    if prompt.exchanges:
+        return [Say(ANSWERED)]
+    ending: Line = Fail(RuntimeError(RAISED)) if "fail" in prompt.user else Say(ANSWERED)
+    name = prompt.user.split()[0]
+    return [Say(ANSWERED), Call(name, {"about": ASKED}), ending]
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+async def test_no_byte_that_a_run_leaves_behind_says_what_was_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    tools = [
+        Tool(name="tell", run=tell, side_effects=SideEffects.IMMEDIATE),
+        Tool(name="refuse", run=refuse),
+        Tool(name="crash", run=crash),
+    ]
+    async with open_stage(standard_cast(ScriptedModel(script), tools=tools), ledger=tmp_path / "inn.ledger") as stage:
+        session = stage.start()
+        for name in ("tell", "refuse", "crash", "tell fail", "nobody"):
+            await take_turn(session, f"{name} {SAID}")
+    left = everything_in(tmp_path)
+    assert len(left) > 1_000
+    for secret in SECRETS:
+        assert secret.encode() not in left
+        assert digest(secret).encode() not in left
+        assert bytes.fromhex(digest(secret)) not in left
+        assert secret not in caplog.text
