@@ -118,7 +118,7 @@ class Ext:
     namespace: str
     """`ext.<publisher>.<extension>`."""
     data: JsonValue
-    """Any JSON."""
+    """Any JSON. All subscribers share it: read it, and change nothing."""
 
 
 @frozen
