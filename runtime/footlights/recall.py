@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 RESTART_SEQ = 1_000_000_000
 
+ALL_SEEN = RESTART_SEQ + 1
+"""In a cursor: everything of this turn was taken, its commit_final too. Nothing can have a greater seq."""
+
 _SESSION_ID = re.compile(r"s(\d{1,18})-\d+")
 _TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
 
@@ -39,10 +42,12 @@ def epoch_of_session(session_id: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def epoch_of(turn_id: str) -> int | None:
-    """The epoch that gave out this id; None if none can have."""
+def epoch_and_number(turn_id: str) -> tuple[int, int] | None:
+    """Which epoch gave out this id, as which of its turns; None if none can have."""
     match = _TURN_ID.fullmatch(turn_id)
-    return None if match is None else int(match[1])
+    if match is None or turn_id != f"t{match[1]}-{int(match[2]):06d}" or not int(match[2]):
+        return None
+    return int(match[1]), int(match[2])
 
 
 def recalled(
@@ -53,7 +58,7 @@ def recalled(
     if record is None and not terminal_seen:
         story.append((RESTART_SEQ, TurnInterrupted(InterruptReason.RUNTIME_RESTART)))
     commit = _never_committed(session_id, turn_id) if record is None else commit_final(record)
-    story.append((RESTART_SEQ + 1, commit))
+    story.append((ALL_SEEN, commit))
     return [
         StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], payload)
         for seq, payload in story

@@ -77,7 +77,8 @@ class InteractionSession:
 
         A turn named in `after` that is not retained any more, or ran before a restart, is answered from the
         ledger: by its commit_final, after a turn_interrupted if the restart cut it short and `terminal_seen` does
-        not name it. So name only turns whose commit_final you have not seen.
+        not name it. A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`. Raises
+        `UnknownTurn`, when entered, for a turn that neither the session nor the ledger knows.
         """
         return Subscription(self._core, after, terminal_seen)
 

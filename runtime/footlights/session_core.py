@@ -22,7 +22,7 @@ from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, Unk
 from footlights.events import InterruptReason
 from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
-from footlights.recall import epoch_of, recalled
+from footlights.recall import ALL_SEEN, epoch_and_number, recalled
 from footlights.turn import Turn
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.subscription import Subscription
     from footlights.turn import WallClock
-
-
-_MAX_DIGITS = 20
 
 
 class SessionHost(Protocol):
@@ -87,7 +84,6 @@ class SessionStatistics:
 class SessionCore:
     __slots__ = (
         "__weakref__",
-        "_first_number",
         "_last_number",
         "_open",
         "_retained",
@@ -109,7 +105,6 @@ class SessionCore:
         self.state = SessionState.OPEN
         self.outboxes: tuple[Outbox, ...] = ()
         self._subscriptions: dict[Outbox, Subscription] = {}
-        self._first_number = first_number
         self._last_number = first_number - 1
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
@@ -173,31 +168,37 @@ class SessionCore:
             outbox.catch_up(turn.replay, seq)
         if subscription.after is None:
             # What ended before it came is not its business, also when it comes back.
-            subscription.skip({turn.turn_id: turn.replay.next_seq - 1 for turn in self._retained.values()})
+            subscription.skip(self._retained)
         self._subscriptions[outbox] = subscription
         self.outboxes = (*self.outboxes, outbox)
 
     async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]:
         """What the ledger knows of the turns that a returning subscriber names and nobody here remembers."""
-        forgotten = [turn_id for turn_id in after if not self.remembers(turn_id)]
+        told: dict[str, list[StreamEvent]] = {}
+        # Again and again, because a turn may be forgotten while the ledger is asked for another.
+        while forgotten := [each for each in after if each not in told and not self.remembers(each)]:
+            self._check_recall(after, forgotten, len(told))
+            for turn_id in forgotten:
+                told[turn_id] = await self._recall_one(turn_id, after[turn_id], turn_id in terminal_seen)
+        return [event for events in told.values() for event in events]
+
+    def _check_recall(self, after: Mapping[str, int], forgotten: list[str], before: int) -> None:
         limit = self.limits.max_turns_per_subscriber
-        if len(forgotten) > limit:
+        if before + len(forgotten) > limit:
             raise InvalidCommand(f"A subscriber may ask after {limit} turns of long ago (max_turns_per_subscriber).")
-        events: list[StreamEvent] = []
         for turn_id in forgotten:
-            self._check_ever_known(turn_id)
-            if not _is_seq(after[turn_id]):
+            self._check_known(turn_id)
+            if not _is_seq(after[turn_id]) or after[turn_id] < -1:
                 raise InvalidCommand(f"{turn_id} has no event with seq {after[turn_id]!r}.")
-            record = await self._stage.find_record(self.session_id, turn_id)
-            events += recalled(
-                self.session_id,
-                turn_id,
-                record,
-                after=after[turn_id],
-                terminal_seen=turn_id in terminal_seen,
-                now_ms=int(trio.current_time() * 1000),
-            )
-        return events
+
+    async def _recall_one(self, turn_id: str, seq: int, terminal_seen: bool) -> list[StreamEvent]:
+        if seq >= ALL_SEEN:
+            return []
+        record = await self._stage.find_record(self.session_id, turn_id)
+        if record is None and turn_id.startswith(f"t{self._stage.epoch}-"):
+            raise UnknownTurn(f"Neither the session nor the ledger remembers {turn_id}.")
+        now_ms = int(trio.current_time() * 1000)
+        return recalled(self.session_id, turn_id, record, after=seq, terminal_seen=terminal_seen, now_ms=now_ms)
 
     def is_open(self, turn_id: str) -> bool:
         """Whether the turn is not settled yet. Raises `UnknownTurn`."""
@@ -270,16 +271,10 @@ class SessionCore:
         return f"t{self._stage.epoch}-{number:06d}"
 
     def _check_known(self, turn_id: str) -> None:
-        _, _, digits = turn_id.partition("-")
-        number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < _MAX_DIGITS else -1
-        if not self._first_number <= number <= self._last_number or turn_id != self._turn_id(number):
-            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
-
-    def _check_ever_known(self, turn_id: str) -> None:
         """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
-        epoch = epoch_of(turn_id)
-        if epoch is None or epoch >= self._stage.epoch:
-            self._check_known(turn_id)
+        given_out = epoch_and_number(turn_id)
+        if given_out is None or given_out > (self._stage.epoch, self._last_number):
+            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:
@@ -334,7 +329,7 @@ class SessionCore:
         turns = [*self._retained.values(), *self._open.values()]
         for turn in turns:
             seq = after.get(turn.turn_id, -1)
-            if not _is_seq(seq) or not -1 <= seq < turn.replay.next_seq:
+            if not _is_seq(seq) or not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
                 raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
         return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
 

@@ -170,6 +170,10 @@ async def _open(cast: Cast, ledger: Ledger, limits: Limits, wall_clock: WallCloc
             except BaseException as error:  # noqa: BLE001 - carried around the nursery, which would wrap it
                 host_error = error
             host_error = await _close(supervisor, host_error)
+    except BaseExceptionGroup as crash:
+        if host_error is None or isinstance(host_error, trio.Cancelled):
+            raise
+        raise BaseExceptionGroup("the stage failed, and so did its host", [host_error, crash]) from None
     finally:
         # What is still open now is in doubt: the committer ran out of time, or died.
         registry.close_all(InterruptReason.SHUTDOWN)

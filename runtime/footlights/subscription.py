@@ -19,9 +19,10 @@ from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_res
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
 from footlights.outbox import Outbox, OutboxStatistics
+from footlights.recall import ALL_SEEN
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
     from types import TracebackType
 
     from footlights.events import StreamEvent
@@ -132,7 +133,7 @@ class Subscription:
 
     @property
     def cursor(self) -> Mapping[str, int]:
-        """What was taken so far, for `subscribe(after=...)`."""
+        """What was taken so far, for `subscribe(after=...)`. A turn that was taken whole stands at 1,000,000,001."""
         return dict(self._cursor)
 
     @property
@@ -144,9 +145,9 @@ class Subscription:
         """What waits, and what was dropped and joined so far."""
         return self.outbox.statistics()
 
-    def skip(self, cursor: Mapping[str, int]) -> None:
-        """Count these as taken; called by the session when it attaches this subscription."""
-        self._cursor.update(cursor)
+    def skip(self, turn_ids: Iterable[str]) -> None:
+        """Count these turns as taken; called by the session when it attaches this subscription."""
+        self._cursor.update(dict.fromkeys(turn_ids, ALL_SEEN))
 
     def end(self) -> None:
         """There will be no more events: the session is closed, or nobody listens."""
@@ -160,9 +161,15 @@ class Subscription:
         if event is not None:
             self._cursor[event.turn_id] = event.seq
             if event.event_type is EventType.COMMIT_FINAL:
-                remembers = self.host.remembers
-                self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if remembers(turn_id)}
+                self._cursor[event.turn_id] = ALL_SEEN
+                self._forget_old_turns()
         return event
+
+    def _forget_old_turns(self) -> None:
+        def matters(turn_id: str) -> bool:
+            return self.host.remembers(turn_id) or self.outbox.holds(turn_id)
+
+        self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if matters(turn_id)}
 
     async def _more(self) -> bool:
         """Wait until there may be something to take; False at the end of the stream."""

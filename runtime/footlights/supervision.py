@@ -99,8 +99,11 @@ class Supervisor:
                     async with trio.open_nursery() as self._tools:
                         async with trio.open_nursery() as self._turns:
                             self.opened.set()
-                            await self.closing.wait()
-                            stop_turns()
+                            try:
+                                await self.closing.wait()
+                            finally:  # also when the stage crashes: then nothing more may begin
+                                self.closing.set()
+                                stop_turns()
                         self._tools.cancel_scope.cancel(reason="the stage closes")
                     self._committer.close()
                     committing.cancel_scope.deadline = trio.current_time() + self.limits.shutdown_deadline

@@ -23,6 +23,7 @@ from footlights import (
     InvalidEvent,
     Limits,
     MemoryLedger,
+    SessionClosed,
     SideEffects,
     StreamEvent,
     Tool,
@@ -37,7 +38,7 @@ from footlights import (
 )
 from footlights.authority.rules import Ruling, refuse
 from footlights.testing import only, payloads, take_turn
-from footlights.testing.faults import FlakyLedger, slow_tool
+from footlights.testing.faults import FlakyLedger, deaf_tool, slow_tool
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
@@ -292,3 +293,48 @@ async def test_a_cancel_safe_tool_of_a_round_that_fails_is_cancelled(quiet_clock
         await take_turn(stage.start(), "Go on.")
         await trio.sleep(10)
     assert ended == []
+
+
+async def test_a_stage_that_fails_while_it_closes_does_not_hide_the_hosts_error(quiet_clock: MockClock) -> None:
+    class Broken(MemoryLedger):
+        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+            await trio.sleep(1)
+            raise OSError("a bug")
+
+    async def host() -> None:
+        async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")])), ledger=Broken()) as stage:
+            session = stage.start()
+            session.begin_turn("One.")
+            raise ZeroDivisionError
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await host()
+    assert caught.value.subgroup(ZeroDivisionError) is not None
+    assert caught.value.subgroup(OSError) is not None
+
+
+async def test_a_stage_that_comes_down_takes_no_more_turns(quiet_clock: MockClock) -> None:
+    class Exits:
+        async def run(self, context: InteractionContext) -> None:
+            await trio.sleep(0.1)
+            raise SystemExit
+
+    refused: list[bool] = []
+    tools = [Tool(name="deaf", run=deaf_tool(1).run)]
+    cast = standard_cast(asking(Call("deaf")), tools=tools, workloads={"exits": Exits()})
+
+    async def host() -> None:
+        async with open_stage(cast) as stage:
+            session, other = stage.start(), stage.start()
+            session.begin_turn("Wait.")
+            other.begin_turn("Leave.", TurnParams(workload="exits"))
+            try:
+                await trio.sleep_forever()
+            finally:
+                with pytest.raises(SessionClosed):
+                    session.begin_turn("One more?")
+                refused.append(True)
+
+    with pytest.raises(BaseExceptionGroup):
+        await host()
+    assert refused == [True]

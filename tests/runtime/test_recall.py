@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from footlights import (
     CommitFinal,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionSession
+    from footlights.authority import CommitRecord
 
 
 def cast() -> Cast:
@@ -134,3 +136,80 @@ async def test_a_session_is_resumed_by_its_name_or_by_a_number_of_an_earlier_epo
             stage.resume("s9-000001")
         with pytest.raises(InvalidCommand):
             stage.resume("no such name!")
+
+
+async def test_a_cursor_keeps_turns_that_still_wait_though_the_session_forgot_them(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(replay_turns=0)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            first, second = session.begin_turn("One."), session.begin_turn("Two.")
+            await session.finalize(second).wait()
+            taken: list[StreamEvent] = []
+            while EventType.COMMIT_FINAL not in {event.event_type for event in taken}:
+                taken.append(await anext(stream))
+        events = taken + await told(session, stream.cursor)
+    commits = sorted(event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL)
+    assert commits == [first, second], "each once"
+
+
+async def test_who_took_a_turn_whole_is_never_told_of_it_again(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(replay_turns=1)) as stage:
+        session = stage.start()
+        await session.finalize(session.begin_turn("Before it came.")).wait()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("One.")
+            async for _ in stream.until_commit(turn_id):
+                pass
+        assert await told(session, stream.cursor) == [], "while it is retained"
+        await session.finalize(session.begin_turn("Two.")).wait()
+        later = await told(session, stream.cursor)
+        assert turn_id not in {event.turn_id for event in later}, "and when it is forgotten"
+
+
+async def test_a_turn_that_is_forgotten_while_the_ledger_is_asked_is_not_lost(quiet_clock: MockClock) -> None:
+    class Slow(MemoryLedger):
+        async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+            if not evicting.is_set():
+                evicting.set()
+                await take_turn(session, "Three.")
+            return await super().find(session_id, turn_id)
+
+    evicting = trio.Event()
+    async with open_stage(cast(), ledger=Slow(), limits=Limits(replay_turns=1)) as stage:
+        session = stage.start()
+        forgotten, retained = [(await take_turn(session, said))[0].turn_id for said in ("One.", "Two.")]
+        events = await told(session, {forgotten: 1, retained: 1})
+    assert {forgotten, retained} <= {event.turn_id for event in events}
+
+
+async def test_what_nobody_remembers_is_not_made_up(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), ledger=MemoryLedger(max_records=1), limits=Limits(replay_turns=0)) as stage:
+        session = stage.start()
+        turn_id = (await take_turn(session, "One."))[0].turn_id
+        await take_turn(session, "Two.")
+        with pytest.raises(UnknownTurn):
+            await told(session, {turn_id: 1})
+
+
+@pytest.mark.parametrize("seq", [-2, 1.0, "1"])
+async def test_a_seq_that_cannot_be_is_refused(quiet_clock: MockClock, seq: int) -> None:
+    ledger = MemoryLedger()
+    await ledger.begin_epoch(cast().world)
+    async with open_stage(cast(), ledger=ledger) as stage:
+        with pytest.raises(InvalidCommand):
+            await told(stage.start(), {"t1-000001": seq})
+
+
+async def test_an_earlier_epochs_turn_may_be_asked_for_by_every_call(quiet_clock: MockClock) -> None:
+    ledger = MemoryLedger()
+    async with open_stage(cast(), ledger=ledger) as stage:
+        first = await take_turn(stage.start(SessionParams(session_id="inn")), "One.")
+    turn_id = first[0].turn_id
+    async with open_stage(cast(), ledger=ledger) as stage:
+        session = stage.resume("inn")
+        assert await session.finalize(turn_id).wait() == only(first, CommitFinal)
+        assert session.cancel(turn_id) == ()
+        session.heard(turn_id, 1)
+        async with session.subscribe(after={turn_id: 1}) as stream:
+            [commit] = [event async for event in stream.until_commit(turn_id)]
+        assert commit.event_type is EventType.COMMIT_FINAL
