@@ -14,7 +14,7 @@ import trio
 from attrs import evolve
 
 from footlights.errors import IllegalTransition, ModelError
-from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest
+from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.params import Mode
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ async def generate(
     tools_offered = tuple(ToolOffer(tool.name, tool.description) for tool in services.cast.tools.values())
     prompt = Prompt(turn.input, tools=tools_offered if may_use_tools else ())
     for tool_round in count(1):
+        begins_at = turn.replay.text_length
         requests = await _speak(turn, services, model, prompt)
         if not requests:
             return
@@ -51,7 +52,8 @@ async def generate(
             exchanges = await run_tools(requests)
         else:
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in requests)
-        prompt = evolve(prompt, exchanges=prompt.exchanges + exchanges)
+        said = turn.replay.text[begins_at:]
+        prompt = evolve(prompt, rounds=(*prompt.rounds, ToolRound(said, exchanges)))
 
 
 async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -> tuple[ToolRequest, ...]:
@@ -67,7 +69,7 @@ async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -
                     if not left_in_burst:
                         left_in_burst = _burst(services.running_turns)
                         await trio.lowlevel.checkpoint()
-                else:
+                elif not isinstance(item, Usage):
                     requests.append(_checked(item, len(requests)))
     except (ModelError, IllegalTransition):  # the second is the turn's: it was interrupted
         raise

@@ -16,13 +16,13 @@ from attrs import Factory, frozen
 
 from footlights.errors import RegistrationError
 from footlights.events import WarmState
-from footlights.models import ToolRequest
+from footlights.models import ModelTraits, ToolRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from footlights.events import JsonValue
-    from footlights.models import Prompt
+    from footlights.models import Output, Prompt
 
 _TOKEN = re.compile(r"\s*\S+|\s+")
 
@@ -92,6 +92,7 @@ class ScriptedModel:
         load_seconds: float = 0.0,
         load_steps: int = 10,
         load_error: Exception | None = None,
+        traits: ModelTraits | None = None,
     ) -> None:
         if pace < 0 or load_seconds < 0 or load_steps < 1:
             raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
@@ -102,6 +103,7 @@ class ScriptedModel:
         self._load_seconds = load_seconds
         self._load_steps = load_steps
         self._load_error = load_error
+        self._traits = traits or ModelTraits()
         self._loading = trio.Lock()
         self._listeners: list[Callable[[float], None]] = []
 
@@ -109,6 +111,11 @@ class ScriptedModel:
     def model_id(self) -> str:
         """Its name in the cast."""
         return self._model_id
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What a test or a demo lets it be."""
+        return self._traits
 
     @property
     def warm_state(self) -> WarmState:
@@ -137,11 +144,16 @@ class ScriptedModel:
             raise self._load_error
         self._warm_state = WarmState.HOT
 
-    def unload(self, warm_state: WarmState = WarmState.COLD) -> None:
+    async def unload(self) -> None:
+        """The next turn has to load it again, from what is still near."""
+        await trio.lowlevel.checkpoint()
+        self.cool(WarmState.WARM)
+
+    def cool(self, warm_state: WarmState = WarmState.COLD) -> None:
         """The next turn has to load it again."""
         self._warm_state = warm_state
 
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         """Follow the script."""
         for line in self._script(prompt):
             match line:

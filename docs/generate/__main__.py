@@ -56,7 +56,14 @@ _PARTS: dict[str, Callable[[], str]] = {
     ),
     "api-cast": lambda: api.described(footlights_actors.standard_cast, footlights.Cast, footlights.ModelChoice),
     "api-models": lambda: api.described(
-        footlights.Model, footlights.Prompt, footlights.ToolOffer, footlights.ToolRequest, footlights.ToolExchange
+        footlights.Model,
+        footlights.ModelTraits,
+        footlights.Prompt,
+        footlights.ToolOffer,
+        footlights.ToolRequest,
+        footlights.ToolExchange,
+        footlights.ToolRound,
+        footlights.Usage,
     ),
     "api-scripted": lambda: api.described(
         footlights_actors.ScriptedModel,

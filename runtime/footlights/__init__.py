@@ -22,8 +22,10 @@ from footlights.errors import (
     InvalidEvent,
     LedgerUnavailable,
     ModelError,
+    RateLimitError,
     RegistrationError,
     SessionClosed,
+    StreamError,
     TooLarge,
     ToolError,
     UnknownSession,
@@ -57,7 +59,7 @@ from footlights.events import (
 from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft_event
 from footlights.lifecycle import TurnState
 from footlights.limits import Limits
-from footlights.models import Model, Prompt, ToolExchange, ToolOffer, ToolRequest
+from footlights.models import Model, ModelTraits, Output, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.outbox import DetachReason, OutboxStatistics
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.session import InteractionSession
@@ -104,9 +106,12 @@ __all__ = [
     "ModelLoading",
     "ModelReady",
     "ModelSelected",
+    "ModelTraits",
     "OutboxStatistics",
+    "Output",
     "Payload",
     "Prompt",
+    "RateLimitError",
     "RegistrationError",
     "SeqRange",
     "SessionClosed",
@@ -116,6 +121,7 @@ __all__ = [
     "SideEffects",
     "Stage",
     "StageStatistics",
+    "StreamError",
     "StreamEvent",
     "Subscription",
     "TokenDelta",
@@ -129,6 +135,7 @@ __all__ = [
     "ToolOffer",
     "ToolRequest",
     "ToolReturn",
+    "ToolRound",
     "TurnAccepted",
     "TurnFinal",
     "TurnInterrupted",
@@ -136,6 +143,7 @@ __all__ = [
     "TurnState",
     "UnknownSession",
     "UnknownTurn",
+    "Usage",
     "WarmState",
     "Workload",
     "authority",

@@ -14,6 +14,8 @@
     ├── CommitUnknown         whether the turn committed will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
     ├── ModelError            a model failed
+    │   ├── StreamError       it broke off, after it may have said a part
+    │   └── RateLimitError    it wants to be asked again later
     └── ToolError             a tool refused or failed, in words its model may read
 
 Each class has one stable `code`; the codes are part of the wire protocol. Messages are for people and may
@@ -119,6 +121,22 @@ class ModelError(FootlightsError):
     """A model failed. Raise it from a model; whatever else a model raises becomes one."""
 
     code = "model_error"
+
+
+class StreamError(ModelError):
+    """A model broke off: what it said until then is a part, and the rest will not come."""
+
+    code = "model_broke_off"
+
+
+class RateLimitError(ModelError):
+    """A model wants to be asked again later, after `retry_after` seconds if it said so."""
+
+    code = "model_rate_limited"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ToolError(FootlightsError):

@@ -14,6 +14,7 @@ from footlights import (
     Limits,
     Mode,
     ModelError,
+    ModelTraits,
     Stage,
     StreamEvent,
     TokenDelta,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import Model, Prompt, ToolRequest
+    from footlights import Model, Output, Prompt
     from footlights.events import JsonValue
 
 SECRET = "what the player said"
@@ -46,13 +47,17 @@ class FreeModel:
     """Generates whatever it is given to generate with, even what a model must not."""
 
     model_id = "free"
+    traits = ModelTraits()
     warm_state = WarmState.HOT
 
-    def __init__(self, generate: Callable[[Prompt], AsyncGenerator[str | ToolRequest, None]]) -> None:
+    def __init__(self, generate: Callable[[Prompt], AsyncGenerator[Output, None]]) -> None:
         self.generate = generate
 
     async def load(self, report: Callable[[float], None]) -> None:
         raise AssertionError("a hot model is never loaded")
+
+    async def unload(self) -> None:
+        raise AssertionError("a model that takes nothing is never unloaded")
 
 
 async def ring(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
@@ -133,7 +138,7 @@ async def test_a_flood_can_be_cancelled_from_another_task() -> None:
 async def test_the_model_is_closed_as_soon_as_its_turn_is_cancelled(quiet_clock: MockClock) -> None:
     closed: list[float] = []
 
-    async def generate(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def generate(_: Prompt) -> AsyncGenerator[Output, None]:
         try:
             yield "Well,"
             await trio.sleep_forever()
@@ -246,21 +251,21 @@ async def test_a_script_that_fails_is_a_model_that_fails() -> None:
     assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "ZeroDivisionError")
 
 
-def refuses(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+def refuses(_: Prompt) -> AsyncGenerator[Output, None]:
     raise ConnectionError(SECRET)
 
 
-async def half_a_pair(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+async def half_a_pair(_: Prompt) -> AsyncGenerator[Output, None]:
     yield "\ud800"
 
 
-async def no_text(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+async def no_text(_: Prompt) -> AsyncGenerator[Output, None]:
     yield 5  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("generate", [refuses, half_a_pair, no_text])
 async def test_whatever_a_model_does_wrong_is_a_model_error(
-    generate: Callable[[Prompt], AsyncGenerator[str | ToolRequest, None]],
+    generate: Callable[[Prompt], AsyncGenerator[Output, None]],
 ) -> None:
     events = await played(FreeModel(generate))
     assert only(events, TurnInterrupted).reason is InterruptReason.MODEL_ERROR
@@ -273,7 +278,7 @@ async def test_a_model_that_asks_for_more_tools_than_a_turn_may_show_is_a_model_
 
 
 async def test_a_model_that_swallows_its_cancel_is_still_silenced(quiet_clock: MockClock) -> None:
-    async def generate(_: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def generate(_: Prompt) -> AsyncGenerator[Output, None]:
         yield "Well,"
         with suppress(trio.Cancelled):
             await trio.sleep_forever()

@@ -15,6 +15,7 @@ from footlights import (
     ModelLoading,
     ModelReady,
     ModelSelected,
+    ModelTraits,
     StreamEvent,
     TurnFinal,
     TurnInterrupted,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import Model, Prompt, ToolRequest
+    from footlights import Model, Output, Prompt
 
 
 def hello(_: Prompt) -> list[Say]:
@@ -42,6 +43,7 @@ class ColdModel:
     """Loads as it is told to, and is never anything but cold."""
 
     model_id = "cold"
+    traits = ModelTraits()
     warm_state = WarmState.COLD
 
     def __init__(self, load: Callable[[Callable[[float], None]], Awaitable[None]]) -> None:
@@ -50,7 +52,10 @@ class ColdModel:
     async def load(self, report: Callable[[float], None]) -> None:
         await self._load(report)
 
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def unload(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         yield "Hello."
 
 
@@ -169,7 +174,7 @@ async def test_progress_that_comes_late_does_no_harm() -> None:
     reports: list[Callable[[float], None]] = []
 
     class Late(ColdModel):
-        async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
             reports[0](0.9)
             yield "Hello."
 

@@ -9,7 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights import Prompt, RegistrationError, ToolRequest, WarmState
+from footlights import Output, Prompt, RegistrationError, ToolRequest, WarmState
 from footlights_actors import Call, Fail, Flood, Line, Pause, Say, ScriptedModel, Stall
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PROMPT = Prompt("Hello?")
 
 
-async def spoken(model: ScriptedModel, prompt: Prompt = PROMPT) -> list[tuple[float, str | ToolRequest]]:
+async def spoken(model: ScriptedModel, prompt: Prompt = PROMPT) -> list[tuple[float, Output]]:
     """What it said, and when."""
     began = trio.current_time()
     return [(trio.current_time() - began, item) async for item in model.generate(prompt)]
@@ -39,7 +39,7 @@ def ignore(_: float) -> None:
 
 @given(st.text(" \n\tabcé日"))
 def test_words_joined_are_what_was_to_be_said(text: str) -> None:
-    async def main() -> list[str | ToolRequest]:
+    async def main() -> list[Output]:
         return [item for _, item in await spoken(scripted(Say(text)))]
 
     tokens = trio.run(main)
@@ -73,7 +73,7 @@ async def test_fail_raises_what_it_was_given() -> None:
 
 
 async def test_stall_says_nothing_more_and_does_not_end(quiet_clock: MockClock) -> None:
-    said: list[str | ToolRequest] = []
+    said: list[Output] = []
     with trio.move_on_after(1_000_000) as scope:
         async for item in scripted(Say("a"), Stall(), Say("b")).generate(PROMPT):
             said.append(item)  # noqa: PERF401 - what was said before the cancel is what counts
@@ -95,7 +95,7 @@ async def test_the_same_prompt_is_answered_alike_every_time(quiet_clock: MockClo
 
 async def test_two_turns_may_speak_at_once(quiet_clock: MockClock) -> None:
     model = scripted(Say("a b c"), pace=1)
-    heard: list[list[tuple[float, str | ToolRequest]]] = []
+    heard: list[list[tuple[float, Output]]] = []
 
     async def listen() -> None:
         heard.append(await spoken(model))
@@ -120,7 +120,7 @@ async def test_loading_takes_its_time_and_reports_each_step(quiet_clock: MockClo
 async def test_an_unloaded_model_must_load_again(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [], warm_state=WarmState.COLD, load_seconds=2)
     await model.load(ignore)
-    model.unload()
+    model.cool()
     assert model.warm_state is WarmState.COLD
     await model.load(ignore)
     assert trio.current_time() == pytest.approx(4)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import Model
+    from footlights import Model, Output
 
 
 def inner() -> ScriptedModel:
@@ -40,7 +40,7 @@ async def said_by(model: Model) -> tuple[list[str], BaseException | None]:
     with trio.move_on_after(3600):
         try:
             async for item in model.generate(Prompt("Hello?")):
-                said += ["bell" if isinstance(item, ToolRequest) else item]
+                said += ["bell" if isinstance(item, ToolRequest) else str(item)]
         except InjectedFault as fault:
             return said, fault
     return said, None
@@ -101,7 +101,7 @@ async def test_whoever_cannot_load_speaks_like_the_model_behind_it(make: Callabl
 )
 async def test_whoever_misbehaves_later_loads_like_the_model_behind_it(make: Callable[[Model], Model]) -> None:
     behind = inner()
-    behind.unload(WarmState.WARM)
+    behind.cool(WarmState.WARM)
     model = make(behind)
     assert (model.model_id, model.warm_state) == ("inner", WarmState.WARM)
     reports: list[float] = []
@@ -114,7 +114,7 @@ async def test_the_model_behind_is_closed_with_the_one_in_front(quiet_clock: Moc
     closed: list[str] = []
 
     class Behind(ScriptedModel):
-        async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+        async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
             try:
                 yield "one"
                 await trio.sleep_forever()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
     from footlights.events import JsonValue, StreamEvent
-    from footlights.models import Model, Prompt, ToolRequest
+    from footlights.models import Model, ModelTraits, Output, Prompt
     from footlights.session import InteractionSession
     from footlights.subscription import Subscription
     from footlights.tools import ToolContext
@@ -49,13 +49,20 @@ class _Before:
         return self._inner.model_id
 
     @property
+    def traits(self) -> ModelTraits:
+        return self._inner.traits
+
+    @property
     def warm_state(self) -> WarmState:
         return self._inner.warm_state
 
     async def load(self, report: Callable[[float], None]) -> None:
         await self._inner.load(report)
 
-    def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def unload(self) -> None:
+        await self._inner.unload()
+
+    def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         return self._inner.generate(prompt)
 
 
@@ -65,7 +72,7 @@ class _Breaking(_Before):
         self._after_tokens = after_tokens
         self._happen = happen
 
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         left = self._after_tokens
         async with aclosing(self._inner.generate(prompt)) as output:
             while left and (item := await anext(output, None)) is not None:
@@ -80,7 +87,7 @@ class _Flooding(_Before):
         self._tokens = tokens
         self._token = token
 
-    async def generate(self, prompt: Prompt) -> AsyncGenerator[str | ToolRequest, None]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         for _ in range(self._tokens):
             yield self._token
         async with aclosing(self._inner.generate(prompt)) as output:
