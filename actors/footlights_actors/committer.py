@@ -128,6 +128,7 @@ def _not_written(record: CommitRecord) -> CommitRecord:
             outcome=CommitOutcome.FAIL_CLOSED,
             issues=(*record.issues, issue),
             changes=(),
+            artifacts=(),
             world_after=record.world_before,
             previous=None,
         )

@@ -84,6 +84,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.Intent,
         footlights.IntentType,
         authority.Ruling,
+        authority.Artifact,
         authority.accept,
         authority.refuse,
         authority.RuleBook,

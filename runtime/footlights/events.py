@@ -276,7 +276,7 @@ class CommitFinal(Payload):
     issues: tuple[Issue, ...] = ()
     """Why it failed closed; empty if it is ok."""
     artifact_refs: tuple[str, ...] = ()
-    """Names of what was kept elsewhere; empty in this version."""
+    """The artifacts that it left behind, each named by its digest."""
     commit_id: str | None = None
     """A short name for the commit."""
     authoritative: Literal[True] = True

@@ -14,10 +14,10 @@ import trio
 from attrs import frozen
 
 from footlights import Intent, IntentType, TurnParams, open_stage
-from footlights.authority import accept, digest, patch
+from footlights.authority import Artifact, accept, canonical, digest, patch
 from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.testing import take_turn
-from footlights_actors import standard_cast
+from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.tavern import tavern_cast
 from footlights_transports import cli_ledger
 from footlights_transports.ledger_diff import difference
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import Cast, InteractionContext
-    from footlights.authority import PatchOp, Ruling
+    from footlights.authority import PatchOp, Rule, Ruling
 
 SAID = ("Hello", "rent the attic", "rent the great chamber for 1 coin", "an ale, please")
 
@@ -352,3 +352,18 @@ def test_a_long_value_is_cut() -> None:
     gone, _ = difference("x" * 1000, None)
     assert len(str(gone)) < 250
     assert str(gone).endswith("(1002 characters)")
+
+
+# -- artifacts
+
+
+def test_an_artifact_is_printed_as_the_bytes_that_its_name_is_the_digest_of(footlights: Any, tmp_path: Path) -> None:
+    path = tmp_path / "deeds.ledger"
+    deed = Artifact("deed", {"room": 3})
+    rules: dict[str, Rule] = {"deed": lambda world, intents: accept(artifacts=[deed])}
+    trio.run(_write, path, standard_cast(ScriptedModel(lambda _: [Say("Yours.")]), rules=rules), ("A room?",))
+    assert footlights("ledger", "artifact", str(path), deed.ref) == Run(0, canonical(deed.document).decode(), "")
+    assert f"deed, {deed.ref}" in footlights("ledger", "show", str(path), "1").out
+    missing = footlights("ledger", "artifact", str(path), "blake3:nothing")
+    assert (missing.code, missing.out) == (2, "")
+    assert "no artifact" in missing.err

@@ -1,4 +1,4 @@
-"""The commands that examine a ledger file: `audit`, `replay` and `ledger show`. None of them writes to it."""
+"""The commands that examine a ledger file: `audit`, `replay` and `ledger`. None of them writes to it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from footlights.authority.audit import audit
+from footlights.authority.digest import canonical
 from footlights.authority.reader import Altered, LedgerUnreadable
 from footlights.authority.rebuild import genesis_world, read_record, rebuild, replay
 from footlights.authority.sqlite_reader import SqliteReader
@@ -125,6 +126,21 @@ def show_ledger(
         else:
             for line in in_full(found[0], read_record(found[0]), _worlds_around(reader, found[0])):
                 typer.echo(line)
+
+
+@ledgers.command("artifact")
+def print_artifact(
+    ledger: LedgerPath,
+    ref: Annotated[str, typer.Argument(metavar="REF", help="One of a commit's artifact_refs: blake3:...")],
+) -> None:
+    """Print an artifact as canonical JSON: the BLAKE3 digest of these bytes is its name."""
+    with _reading(ledger) as reader:
+        for entry in reader.mentioning(ref):
+            for artifact in read_record(entry).artifacts:
+                if artifact.ref == ref:
+                    typer.echo(canonical(artifact.document).decode(), nl=False)
+                    return
+        raise LedgerUnreadable(f"It has no artifact {ref[:128]!r}.")
 
 
 # -- reading

@@ -42,6 +42,7 @@ def in_full(entry: Entry, record: CommitRecord, worlds: tuple[JsonValue, JsonVal
     yield from _section("rules", map(_verdict, record.verdicts) if record.verdicts else ["none was asked"])
     yield from _section("world", [record.world_before, *_arrow(record)])
     yield from _section("changes", _changes(record, worlds))
+    yield from _section("left", (f"{each.kind}, {each.ref}" for each in record.artifacts))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ becomes one record in a ledger. Everything here but the ledger is pure: no clock
 """
 
 from footlights.authority import patch
+from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.judge import Judgement, JudgeRequest, judge
@@ -18,6 +19,7 @@ from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
 from footlights.authority.world import JsonWorld, World
 
 __all__ = [
+    "Artifact",
     "CommitRecord",
     "Intent",
     "IntentEntry",

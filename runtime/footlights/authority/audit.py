@@ -223,7 +223,7 @@ def _check_outcome(entry: Entry, record: CommitRecord) -> None:
     failed = record.outcome is CommitOutcome.FAIL_CLOSED
     if failed != bool(record.issues):
         raise altered(entry, "It failed closed without a reason." if failed else "It is ok and has issues.")
-    if failed and record.changes:
-        raise altered(entry, "It failed closed and has changes.")
+    if failed and (record.changes or record.artifacts):
+        raise altered(entry, "It failed closed and has changes or artifacts.")
     if not record.changes and record.world_after != record.world_before:
         raise altered(entry, "It has no changes, and the world is another one after it.")

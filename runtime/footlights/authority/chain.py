@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from footlights.authority.digest import digest
 
-FORMAT = 1
+FORMAT = 2
 """Which way of writing a ledger this is. It enters the chain, so no reader can take one format for another."""
 
 

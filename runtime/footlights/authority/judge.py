@@ -20,10 +20,16 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
+    from footlights.authority.artifacts import Artifact
     from footlights.authority.intents import Intent
     from footlights.authority.patch import PatchOp
     from footlights.authority.rules import Rule, RuleBook, Ruling
     from footlights.authority.world import World
+    from footlights.events import JsonValue
+
+
+MAX_RULING_BYTES = 4_000_000
+"""What one rule may say about one turn, changes and artifacts included."""
 
 
 @frozen
@@ -61,6 +67,7 @@ def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest:
         intents=finding.intents,
         verdicts=finding.verdicts,
         changes=finding.changes,
+        artifacts=finding.artifacts,
         world_before=world.digest(),
         world_after=after.digest(),
         previous=previous_digest,
@@ -74,6 +81,7 @@ class _Finding:
     intents: tuple[IntentEntry, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     changes: tuple[PatchOp, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     world: World | None = None
 
 
@@ -97,7 +105,8 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     after = _change(world, steps)
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
-    return _Finding((), entries, verdicts, tuple(op for _, op in steps), after)
+    artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
+    return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after)
 
 
 def _ask(name: str, rule: Rule, world: World, intents: tuple[Intent, ...]) -> Ruling:
@@ -106,11 +115,21 @@ def _ask(name: str, rule: Rule, world: World, intents: tuple[Intent, ...]) -> Ru
         ruling = rule(world.view(), tuple(evolve(intent) for intent in intents))
         _check_issues(ruling)
         # Whatever has no canonical form could not be recorded, so it fails here, where it has a name.
-        canonical([[to_json(op) for op in ruling.changes], [issue_json(issue) for issue in ruling.issues]])
+        canonical(_ruling_json(ruling), max_bytes=MAX_RULING_BYTES)
+    except TooLarge:
+        return refuse("ruling_too_large", f"The rule may say no more than {MAX_RULING_BYTES} bytes.", name)
     except Exception as error:  # noqa: BLE001 - a supervision boundary: a rule that breaks refuses the turn
         # Only the type: the text of the exception may quote what was said.
         return refuse("rule_error", type(error).__name__, name)
     return ruling
+
+
+def _ruling_json(ruling: Ruling) -> list[JsonValue]:
+    return [
+        [to_json(op) for op in ruling.changes],
+        [issue_json(issue) for issue in ruling.issues],
+        [artifact.document for artifact in ruling.artifacts],
+    ]
 
 
 def _check_issues(ruling: Ruling) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 from attrs import evolve, frozen
 
-from footlights.authority.digest import canonical, digest
+from footlights.authority.artifacts import Artifact
+from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import IntentType
 from footlights.authority.patch import from_json, to_json
-from footlights.errors import FootlightsError, InvalidCommand
+from footlights.errors import FootlightsError, InvalidCommand, RegistrationError, TooLarge
 from footlights.events import CommitFinal, CommitOutcome, Issue
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class CommitRecord:
     """What each rule said, in the order of the rule book."""
     changes: tuple[PatchOp, ...]
     """What was made true. Empty unless the outcome is ok."""
+    artifacts: tuple[Artifact, ...] = ()
+    """What else it left behind. Empty unless the outcome is ok."""
     world_before: str
     """The digest of the world that the turn was judged in."""
     world_after: str
@@ -85,6 +88,7 @@ def recompute_digest(record: CommitRecord) -> str:
 def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
     """The part of a record that its digest is over, as JSON."""
     return {
+        "authoritative": True,
         "session_id": record.session_id,
         "turn_id": record.turn_id,
         "outcome": record.outcome.value,
@@ -95,6 +99,7 @@ def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
         ],
         "verdicts": [{"rule": verdict.rule, "codes": list(verdict.codes)} for verdict in record.verdicts],
         "changes": [to_json(op) for op in record.changes],
+        "artifacts": [{"ref": each.ref, **each.document} for each in record.artifacts],
         "world_before": record.world_before,
         "world_after": record.world_after,
         "previous": record.previous,
@@ -111,6 +116,7 @@ def commit_final(record: CommitRecord) -> CommitFinal:
         commit_digest=record.commit_digest,
         commit_outcome=record.outcome,
         issues=record.issues,
+        artifact_refs=tuple(each.ref for each in record.artifacts),
         commit_id=record.commit_id,
     )
 
@@ -133,12 +139,14 @@ def record_bytes(record: CommitRecord) -> bytes:
     """`canonical(record_to_json(record))`, for a record that is sealed.
 
     The ledger writes every record, and a survey of all of it costs more than everything else that it does. But sealing
-    has proved every text already, and only a change can hold what orjson would write differently. "changes" is the
-    first of the names.
+    has proved every text already, and only a change or an artifact can hold what orjson would write differently. They
+    and "authoritative" are the first of the names.
     """
     members = record_to_json(record)
-    changes = canonical(members.pop("changes"))
-    return b'{"changes":' + changes + b"," + orjson.dumps(members, option=orjson.OPT_SORT_KEYS)[1:]
+    artifacts, changes = canonical(members.pop("artifacts")), canonical(members.pop("changes"))
+    del members["authoritative"]
+    rest = orjson.dumps(members, option=orjson.OPT_SORT_KEYS)[1:]
+    return b'{"artifacts":%b,"authoritative":true,"changes":%b,%b' % (artifacts, changes, rest)
 
 
 def record_from_json(value: JsonValue) -> CommitRecord:
@@ -147,6 +155,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
     Raises `InvalidRecord` for anything that `record_to_json` could not have written.
     """
     record = _members(value, "record", *_RECORD)
+    _check_authoritative(record)
     return CommitRecord(
         session_id=_text(record, "session_id"),
         turn_id=_text(record, "turn_id"),
@@ -155,6 +164,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
         intents=tuple(_intent(each) for each in _items(record, "intents")),
         verdicts=tuple(_verdict(each) for each in _items(record, "verdicts")),
         changes=tuple(_change(each) for each in _items(record, "changes")),
+        artifacts=tuple(_artifact(each) for each in _items(record, "artifacts")),
         world_before=_text(record, "world_before"),
         world_after=_text(record, "world_after"),
         previous=_text_or_none(record, "previous"),
@@ -164,7 +174,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
 
 
 _RECORD = (
-    "session_id", "turn_id", "outcome", "issues", "intents", "verdicts", "changes",
+    "authoritative", "session_id", "turn_id", "outcome", "issues", "intents", "verdicts", "changes", "artifacts",
     "world_before", "world_after", "previous", "commit_digest", "commit_id",
 )  # fmt: skip
 
@@ -196,6 +206,24 @@ def _change(value: JsonValue) -> PatchOp:
         raise InvalidRecord(str(error)) from None
     _members(value, "change", *to_json(change))
     return change
+
+
+def _artifact(value: JsonValue) -> Artifact:
+    members = _members(value, "artifact", "ref", "authoritative", "kind", "data")
+    _check_authoritative(members)
+    try:
+        artifact = Artifact(_text(members, "kind"), members["data"])
+        named = artifact.ref == members["ref"]
+    except (RegistrationError, NotCanonical, TooLarge) as error:
+        raise InvalidRecord(str(error)) from None
+    if not named:
+        raise InvalidRecord("An artifact is named by its digest.")
+    return artifact
+
+
+def _check_authoritative(members: dict[str, JsonValue]) -> None:
+    if members["authoritative"] is not True:
+        raise InvalidRecord("What a ledger keeps is authoritative.")
 
 
 def _members(value: JsonValue, what: str, *names: str) -> dict[str, JsonValue]:

@@ -1,8 +1,8 @@
 """How a host says what may become true: rules, small functions over the world and a turn's intents.
 
 A rule is pure and synchronous. It sees the world as it was before the turn, whatever other rules propose,
-and gives a `Ruling`: changes to make, or issues that forbid the whole turn. Changes are made in the order
-of the rule book.
+and gives a `Ruling`: changes to make and artifacts to keep, or issues that forbid the whole turn. Changes are
+made in the order of the rule book.
 
     def open_door(world, intents):
         if world["door"] == "locked":
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
+from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
 from footlights.authority.patch import PatchOp
 from footlights.errors import RegistrationError
@@ -31,6 +32,7 @@ class Ruling:
 
     changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
     issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
 
 
 # The view is Any because only the host knows what its world shows: a rule annotates what it expects.
@@ -38,9 +40,9 @@ Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 """A plain function of the world's view and the turn's intents."""
 
 
-def accept(*changes: PatchOp) -> Ruling:
-    """A ruling that allows the turn, with these changes."""
-    return Ruling(changes=changes)
+def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
+    """A ruling that allows the turn, with these changes, and leaves these artifacts behind."""
+    return Ruling(changes=changes, artifacts=tuple(artifacts))
 
 
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:

@@ -94,6 +94,11 @@ class SqliteReader:
             where, value = "turn_id = ?", name
         return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
 
+    def mentioning(self, words: str) -> list[Entry]:
+        """The commits whose record holds these words, in order. It looks at all of them."""
+        query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
+        return [_entry(row) for row in self._rows(query, words)]
+
     def _only_row(self, place: str, query: str) -> tuple[Any, ...]:
         rows = self._rows(query)
         if not rows:

@@ -9,6 +9,7 @@ import pytest
 from attrs import define, evolve, field
 
 from footlights.authority import (
+    Artifact,
     CommitRecord,
     Intent,
     IntentType,
@@ -41,7 +42,10 @@ def spend(world: dict[str, Any], intents: Sequence[Intent]) -> Ruling:
     left = world["purse"] - len(intents)
     if left < 0:
         return refuse("purse_short", "The purse is empty.")
-    return accept(patch.replace("/purse", left), patch.add("/log/-", len(intents))) if intents else accept()
+    if not intents:
+        return accept()
+    receipt = Artifact("receipt", {"left": left, "share": 0.5})
+    return accept(patch.replace("/purse", left), patch.add("/log/-", len(intents)), artifacts=[receipt])
 
 
 @define
@@ -171,7 +175,7 @@ def other(value: Any) -> Any:
             return "x"
         case bool():
             return not value
-        case int():
+        case int() | float():
             return value + 1
         case str():
             return "f" * 64 if len(value) == 64 else value + "x"
@@ -202,7 +206,7 @@ def test_any_field_of_any_epoch_that_was_altered_is_found(book: Book, index: int
 
 
 @pytest.mark.parametrize(
-    "forged", [{"digest": "f" * 64}, {"document": b'{"log":[],"purse":6}'}, {"document": b"["}, {"format": 2}]
+    "forged", [{"digest": "f" * 64}, {"document": b'{"log":[],"purse":6}'}, {"document": b"["}, {"format": 3}]
 )
 def test_a_genesis_that_was_altered_is_found(book: Book, forged: dict[str, Any]) -> None:
     book.genesis_row = evolve(book.genesis_row, **forged)

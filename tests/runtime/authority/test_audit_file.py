@@ -302,7 +302,7 @@ def _foreign(path: Path) -> None:
 
 
 def _later(path: Path) -> None:
-    tamper(path, "PRAGMA user_version = 2")
+    tamper(path, "PRAGMA user_version = 3")
 
 
 def _halved(path: Path) -> None:

@@ -7,9 +7,9 @@ def test_the_public_names_are_these_and_exist() -> None:
     assert authority.__all__ == sorted(authority.__all__)
     assert all(hasattr(authority, name) for name in authority.__all__)
     assert set(authority.__all__) == {
-        "CommitRecord", "Intent", "IntentEntry", "IntentType", "JsonWorld", "JudgeRequest", "Judgement", "Ledger",
-        "LedgerDamaged", "LedgerFormat", "LedgerInUse", "MemoryLedger", "NotCanonical", "Opening", "PatchFailed",
-        "PatchOp", "Rule", "RuleBook", "Ruling", "SqliteLedger", "ToolRecord", "ToolState", "Verdict", "World",
-        "accept", "apply_patch", "canonical", "check_intent", "digest", "judge", "patch", "recompute_digest",
+        "Artifact", "CommitRecord", "Intent", "IntentEntry", "IntentType", "JsonWorld", "JudgeRequest", "Judgement",
+        "Ledger", "LedgerDamaged", "LedgerFormat", "LedgerInUse", "MemoryLedger", "NotCanonical", "Opening",
+        "PatchFailed", "PatchOp", "Rule", "RuleBook", "Ruling", "SqliteLedger", "ToolRecord", "ToolState", "Verdict",
+        "World", "accept", "apply_patch", "canonical", "check_intent", "digest", "judge", "patch", "recompute_digest",
         "refuse", "sealed",
     }  # fmt: skip

@@ -10,9 +10,9 @@ SEED = chain.seed("0" * 64)
 
 
 def test_the_links_never_change_between_versions() -> None:
-    assert SEED == "90eef410fc5fc62bf1a8dc15f121c690dfcefd8f5e0694d77decbbf3853e4711"
-    assert chain.link_epoch(SEED, 1, 1) == "34700b55991001b0a410658808b4e1fc5ad1206931eb8543c24bfed1d6e67365"
-    assert chain.link(SEED, 1, 1, "c" * 64) == "e639ecff5001b01dcfc3aeb0d8c0a8bab3a8db9f8aed50ecd8e55676c73e36dd"
+    assert SEED == "fcffc1f32660479b6febdc87052f84bc5d0fb38cdec77c59b8dcd6015bcd3e6f"
+    assert chain.link_epoch(SEED, 1, 1) == "951772b70e7dd4c1b93af7499732ff3feae01738f2284ae4d08e48cf570ccd04"
+    assert chain.link(SEED, 1, 1, "c" * 64) == "5708d3105fd9ab76327b82fe46a15a1ca49860a016fe23a5aa2017e7a034ecb4"
 
 
 @pytest.mark.parametrize(

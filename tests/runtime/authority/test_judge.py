@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from footlights.authority import (
+    Artifact,
     CommitRecord,
     Intent,
     IntentEntry,
@@ -32,6 +33,8 @@ from footlights.authority import (
     recompute_digest,
     refuse,
 )
+from footlights.authority.judge import MAX_RULING_BYTES
+from footlights.authority.record import commit_final
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ def assert_refused(judgement: Judgement, *codes: str) -> None:
     assert record.outcome is CommitOutcome.FAIL_CLOSED
     assert [issue.code for issue in record.issues] == list(codes)
     assert record.changes == ()
+    assert record.artifacts == ()
     assert record.world_after == record.world_before == WORLD.digest()
     assert judgement.world is WORLD
     assert WORLD.view() == {"gold": 5, "ale": 3, "log": []}
@@ -243,6 +247,44 @@ def test_a_host_world_that_breaks_refuses_the_turn(payload: JsonValue, name: str
     assert judgement.world is purse
 
 
+def test_artifacts_of_all_rules_are_kept_in_the_order_of_the_book() -> None:
+    deeds = [Artifact("deed", number) for number in range(3)]
+    book = RuleBook(
+        {
+            "one": lambda view, intents: accept(artifacts=deeds[:1]),
+            "two": lambda view, intents: accept(patch.replace("/gold", 6), artifacts=deeds[1:]),
+        }
+    )
+    judgement = decide(BUY, rules=book)
+    assert judgement.record.artifacts == tuple(deeds)
+    assert commit_final(judgement.record).artifact_refs == tuple(deed.ref for deed in deeds)
+
+
+def test_a_turn_that_is_refused_leaves_no_artifact() -> None:
+    book = RuleBook(
+        {"one": lambda view, intents: accept(artifacts=[Artifact("deed", 1)]), "two": lambda *_: refuse("no", "No.")}
+    )
+    assert_refused(decide(BUY, rules=book), "no")
+
+
+@pytest.mark.parametrize("deed", [float("nan"), "\ud800", 2**53])
+def test_an_artifact_that_has_no_digest_refuses_the_turn(deed: JsonValue) -> None:
+    assert_refused(decide(BUY, rules=one_rule(lambda *_: accept(artifacts=[Artifact("deed", deed)]))), "rule_error")
+
+
+@pytest.mark.parametrize(
+    "ruling",
+    [
+        accept(artifacts=[Artifact("deed", "x" * MAX_RULING_BYTES)]),
+        accept(patch.add("/x", "x" * MAX_RULING_BYTES), patch.remove("/x")),
+        refuse("no", "x" * MAX_RULING_BYTES),
+    ],
+    ids=["artifact", "change", "issue"],
+)
+def test_a_rule_that_says_too_much_refuses_the_turn(ruling: Ruling) -> None:
+    assert_refused(decide(BUY, rules=one_rule(lambda *_: ruling)), "ruling_too_large")
+
+
 def test_commits_of_a_session_are_chained() -> None:
     first = decide(BUY)
     second = decide(BUY, world=first.world, previous=first.record.commit_digest)
@@ -259,6 +301,7 @@ OTHER_FIELDS: dict[str, Any] = {
     "intents": (),
     "verdicts": (Verdict("tavern.sell", ("forged",)), Verdict("tavern.note", ())),
     "changes": (patch.replace("/gold", 4), patch.replace("/ale", 2), patch.add("/log/-", 1)),
+    "artifacts": (Artifact("deed", 1),),
     "world_before": digest(1),
     "world_after": digest(2),
     "previous": digest(3),
@@ -291,7 +334,7 @@ def test_nothing_inside_a_field_can_be_altered_without_the_digest_showing_it() -
 
 def test_commit_digests_never_change_between_versions() -> None:
     record = decide(BUY, previous=digest("before")).record
-    assert record.commit_digest == "1a5c1d456c7579e498068f4d6699e184a2bc6880f01550d7627d3b5e39ca5971"
+    assert record.commit_digest == "dab92700956808a41410e3f1184eda6d722b7ad7a5ea9a9ad5e516bfad3a0def"
 
 
 SCRIPT = """

@@ -253,7 +253,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
 def test_a_ledger_of_a_later_version_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     assert is_refused_and_left_alone(path)
 
 
