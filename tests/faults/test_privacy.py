@@ -1,14 +1,27 @@
-"""Nothing that a player or a model said is left behind: not in the ledger, not beside it, not in a log."""
+"""Nothing that a player or a model said is left behind: not in the ledger, not in a trace, not in a log."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from footlights import Intent, IntentType, SideEffects, Tool, ToolContext, ToolError, ToolReturn, open_stage
+from footlights import (
+    Intent,
+    IntentType,
+    InteractionContext,
+    SideEffects,
+    TokenDelta,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolReturn,
+    TurnParams,
+    draft_event,
+    open_stage,
+)
 from footlights.authority.digest import digest
 from footlights.testing import take_turn
-from footlights_actors import Call, Fail, Line, Say, ScriptedModel, standard_cast
+from footlights_actors import Call, Fail, Line, Say, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +29,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from footlights import Prompt
+    from footlights import InteractionSession, Prompt
     from footlights.events import JsonValue
 
 SAID = "xyzzy-said"
@@ -24,7 +37,8 @@ ANSWERED = "xyzzy-answered"
 ASKED = "xyzzy-asked"
 RETURNED = "xyzzy-returned"
 RAISED = "xyzzy-raised"
-SECRETS = (SAID, ANSWERED, ASKED, RETURNED, RAISED)
+EXTENDED = "xyzzy-extended"
+SECRETS = (SAID, ANSWERED, ASKED, RETURNED, RAISED, EXTENDED)
 
 
 async def tell(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
@@ -40,12 +54,31 @@ async def crash(arguments: Mapping[str, JsonValue], context: ToolContext) -> Jso
     raise ValueError(RAISED)
 
 
+class Extending:
+    """A workload whose events carry data of its own."""
+
+    async def run(self, context: InteractionContext) -> None:
+        ext = {"namespace": "ext.acme.mood", "data": {EXTENDED: [EXTENDED]}}
+        context.emit_event(draft_event("token_delta", {"delta": ANSWERED, "ext": ext}))
+
+
 def script(prompt: Prompt) -> list[Line]:
+    if "stall" in prompt.user:
+        return [Say(ANSWERED), Stall()]
     if prompt.exchanges:
         return [Say(ANSWERED)]
     ending: Line = Fail(RuntimeError(RAISED)) if "fail" in prompt.user else Say(ANSWERED)
     name = prompt.user.split()[0]
     return [Say(ANSWERED), Call(name, {"about": ASKED}), ending]
+
+
+async def hear_and_cancel(session: InteractionSession) -> None:
+    async with session.subscribe() as stream:
+        turn_id = session.begin_turn(f"stall {SAID}")
+        async for event in stream.until_commit(turn_id):
+            if isinstance(event.payload, TokenDelta):
+                session.heard(turn_id, event.seq)
+                session.cancel(turn_id)
 
 
 def everything_in(folder: Path) -> bytes:
@@ -61,12 +94,17 @@ async def test_no_byte_that_a_run_leaves_behind_says_what_was_said(
         Tool(name="refuse", run=refuse),
         Tool(name="crash", run=crash),
     ]
-    async with open_stage(standard_cast(ScriptedModel(script), tools=tools), ledger=tmp_path / "inn.ledger") as stage:
+    cast = standard_cast(ScriptedModel(script), tools=tools, workloads={"extending": Extending()})
+    async with open_stage(cast, ledger=tmp_path / "inn.ledger", trace=tmp_path / "traces") as stage:
         session = stage.start()
         for name in ("tell", "refuse", "crash", "tell fail", "nobody"):
             await take_turn(session, f"{name} {SAID}")
+        await take_turn(session, SAID, TurnParams(workload="extending"))
+        await hear_and_cancel(session)
     left = everything_in(tmp_path)
     assert len(left) > 1_000
+    for length in (b'"chars":14', b'"summary_chars":14', b'"message_chars":', b'"heard":{"seq":', b'"bytes":37'):
+        assert length in left
     for secret in SECRETS:
         assert secret.encode() not in left
         assert digest(secret).encode() not in left

@@ -1,4 +1,4 @@
-"""Recordings as text: one JSON object a line.
+"""Recordings as text: one JSON object a line. A line of a trace counts as the event that it was made of.
 
 The standard library reads them here, not orjson, because only it can tell when an object names a field twice.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NoReturn
 
+from footlights.errors import InvalidEvent
 from footlights.laws.checker import Checker
 from footlights.laws.statutes import Violation
+from footlights.wire.trace import from_trace, is_trace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -22,18 +24,31 @@ def check_jsonl(
     canceled: Collection[str] = (),
     complete: bool = True,
 ) -> list[Violation]:
-    """`check`, for a recording that has one event a line. A line that cannot be read is a violation too."""
-    checker = Checker(after=after, canceled=canceled)
+    """`check`, for a recording or a trace that has one event a line. A line that cannot be read is a violation too."""
+    checker = _LineChecker(after=after, canceled=canceled)
     for number, line in enumerate(lines, start=1):
-        try:
-            recorded = _parse(line)
-        except (ValueError, RecursionError) as error:
-            checker.violations.append(Violation("json", None, None, None, f"line {number}: {_sentence(error)}"))
-        else:
-            checker.see(recorded)
+        checker.see_line(number, line)
     if complete:
         checker.close()
     return checker.violations
+
+
+class _LineChecker(Checker):
+    def see_line(self, number: int, line: str | bytes) -> None:
+        try:
+            recorded = _parse(line)
+        except (ValueError, RecursionError) as error:
+            self.violations.append(Violation("json", None, None, None, f"line {number}: {_sentence(error)}"))
+        else:
+            self._see_parsed(recorded)
+
+    def _see_parsed(self, recorded: object) -> None:
+        try:
+            event = from_trace(recorded) if is_trace(recorded) else recorded
+        except InvalidEvent as error:
+            self._see_unfit(recorded, str(error))
+        else:
+            self.see(event)
 
 
 class _Unfit(ValueError):

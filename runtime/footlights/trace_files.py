@@ -1,0 +1,121 @@
+"""The files of a trace: one that grows, and a few old ones behind it.
+
+Files are opened for each batch, so that one that was deleted, cut or moved away meanwhile is simply begun again.
+Turns are never split between files.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from footlights.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from collections import deque
+    from io import FileIO
+
+_STEM = "interaction_trace"
+
+
+def _directory(given: str | os.PathLike[str]) -> Path:
+    try:
+        path = Path(given)
+    except TypeError:
+        raise RegistrationError(f"The trace directory is a {type(given).__name__}; it must be a path.") from None
+    if "\0" in str(path):
+        raise RegistrationError("The trace directory has a null character in its name.")
+    return path
+
+
+@frozen
+class TraceFiles:
+    """Where a stage writes its traces, and how much of them is kept. One directory serves one stage at a time.
+
+    Raises `RegistrationError` for a value that makes no sense.
+    """
+
+    directory: Path = field(converter=_directory)
+    """Made if it is not there."""
+    max_bytes: int = field(default=16 * 1024 * 1024, kw_only=True)
+    """How large `interaction_trace.jsonl` grows before it is put aside. Only a single turn may be larger."""
+    keep: int = field(default=4, kw_only=True)
+    """How many files that were put aside are kept: `interaction_trace.1.jsonl`, the newest, and so on."""
+
+    def __attrs_post_init__(self) -> None:
+        for name, minimum in (("max_bytes", 1), ("keep", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < minimum:
+                raise RegistrationError(f"{name} is {value!r}; it must be a whole number of at least {minimum}.")
+
+    @property
+    def path(self) -> Path:
+        """The file that grows."""
+        return self.directory / f"{_STEM}.jsonl"
+
+    def append(self, turns: deque[bytes], *, fresh: bool = False) -> None:
+        """Write each turn, and take it out of `turns` once it is written; begin a new file if it shall be `fresh`.
+
+        Raises `OSError`, when the turns that are left were not written.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            self._put_aside()
+        while turns:
+            with self.path.open("a+b", buffering=0) as file:
+                self._fill(file, turns)
+            if turns:
+                self._put_aside()
+
+    def _fill(self, file: FileIO, turns: deque[bytes]) -> None:
+        end = file.seek(0, os.SEEK_END)
+        lead = b"" if not end or _last_byte(file, end) == b"\n" else b"\n"
+        size, fitting = end + len(lead), 0
+        for turn in turns:
+            size += len(turn)
+            if size > self.max_bytes and (end or fitting):
+                break
+            fitting += 1
+        if fitting:
+            _write(file, end, lead + b"".join(islice(turns, fitting)))
+            for _ in range(fitting):
+                turns.popleft()
+
+    def _put_aside(self) -> None:
+        if self.keep:
+            for number in range(self.keep - 1, 0, -1):
+                _rename(self._old(number), self._old(number + 1))
+            _rename(self.path, self._old(1))
+        elif self.path.is_file():
+            self.path.unlink(missing_ok=True)
+
+    def _old(self, number: int) -> Path:
+        return self.directory / f"{_STEM}.{number}.jsonl"
+
+
+def _rename(source: Path, target: Path) -> None:
+    if source.is_file():  # anything else is somebody's, and stays where it is
+        with suppress(FileNotFoundError):
+            source.replace(target)
+
+
+def _last_byte(file: FileIO, end: int) -> bytes:
+    file.seek(end - 1)
+    return file.read(1)
+
+
+def _write(file: FileIO, end: int, data: bytes) -> None:
+    """All of it, or nothing if that can be helped."""
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        with suppress(OSError):
+            file.truncate(end)
+        raise
