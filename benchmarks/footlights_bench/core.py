@@ -6,8 +6,6 @@ reach a subscriber compared with a bare trio channel, and what do sessions and t
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,7 +13,8 @@ import trio
 from footlights_bench.latency import measure_latency
 from footlights_bench.machine import this_machine
 from footlights_bench.memory import measure_memory
-from footlights_bench.report import Report, print_table
+from footlights_bench.progress import say
+from footlights_bench.report import Report, publish
 from footlights_bench.scale import FULL, QUICK
 from footlights_bench.throughput import measure_throughput
 
@@ -33,12 +32,7 @@ _PARTS = {
 
 def run_core(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     """Measure, print the table, write the JSON if asked; return the exit code."""
-    report = measure_core(quick=quick)
-    print_table(report)
-    if json_path is not None:
-        text = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
-        json_path.write_text(text + "\n", encoding="utf-8")
-    return report.exit_code(strict=strict)
+    return publish(measure_core(quick=quick), json_path, strict=strict)
 
 
 def measure_core(*, quick: bool) -> Report:
@@ -46,6 +40,6 @@ def measure_core(*, quick: bool) -> Report:
     machine = this_machine()
     figures: list[Figure] = []
     for name, measure in _PARTS.items():
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        say(f"measuring {name}")
         figures += trio.run(measure, scale)
     return Report("core", quick, machine, figures)

@@ -10,7 +10,7 @@ from attrs import field, frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Unit: TypeAlias = Literal["µs", "events/s", "x", "bytes"]
+Unit: TypeAlias = Literal["µs", "events/s", "commits/s", "x", "bytes"]
 
 
 @frozen

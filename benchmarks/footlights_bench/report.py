@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.util import find_spec
 from itertools import groupby
@@ -11,6 +12,7 @@ from attrs import asdict, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from footlights.events import JsonValue
     from footlights_bench.figures import Figure
@@ -38,6 +40,15 @@ class Report:
 
     def to_json(self) -> dict[str, JsonValue]:
         return {**asdict(self), "figures": [{**asdict(figure), "met": figure.met} for figure in self.figures]}
+
+
+def publish(report: Report, json_path: Path | None, *, strict: bool) -> int:
+    """Print the table, write the JSON if asked; return the exit code."""
+    print_table(report)
+    if json_path is not None:
+        text = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
+        json_path.write_text(text + "\n", encoding="utf-8")
+    return report.exit_code(strict=strict)
 
 
 def print_table(report: Report) -> None:

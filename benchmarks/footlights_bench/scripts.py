@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from footlights import BudgetConfig
 from footlights_actors import Flood, Pause, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _ENDLESS = 90_000  # as many tokens as max_turn_text_bytes allows, about; every 
 
 
 def cast_of(script: Script) -> Cast:
-    return standard_cast(ScriptedModel(script))
+    return standard_cast(ScriptedModel(script), budget=BudgetConfig(dialogue_max=_ENDLESS))
 
 
 def whole_turn(_prompt: Prompt) -> Iterator[Line]:

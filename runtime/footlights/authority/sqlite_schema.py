@@ -41,8 +41,6 @@ TABLES = (
         entry_digest TEXT NOT NULL,
         UNIQUE (session_id, turn_id)
     )""",
-    # SQLite ends every index entry with the row's position, so this also finds a session's last commit.
-    "CREATE INDEX commits_of_session ON commits (session_id)",
     """CREATE TABLE world (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         position INTEGER NOT NULL,  -- of the last commit that it contains

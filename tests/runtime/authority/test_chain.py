@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
+import rfc8785
+from blake3 import blake3
+from hypothesis import given
+from hypothesis import strategies as st
 
 from footlights.authority import chain
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
 
 SEED = chain.seed("0" * 64)
 
@@ -27,6 +35,18 @@ def test_the_links_never_change_between_versions() -> None:
 )
 def test_a_link_is_over_all_that_it_says(other: str) -> None:
     assert chain.link(SEED, 1, 1, "c" * 64) != other
+
+
+digests = st.text("0123456789abcdef", min_size=64, max_size=64)
+counts = st.integers(1, 2**53 - 1)
+
+
+@given(digests, counts, counts, digests)
+def test_a_link_is_the_digest_of_its_members(previous: str, position: int, epoch: int, commit_digest: str) -> None:
+    members: dict[str, JsonValue] = {
+        "previous": previous, "position": position, "epoch": epoch, "commit_digest": commit_digest,
+    }  # fmt: skip
+    assert chain.link(previous, position, epoch, commit_digest) == blake3(rfc8785.dumps(members)).hexdigest()
 
 
 def test_an_epoch_is_a_link_too() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,31 @@ class Size(IntEnum):
 @given(values)
 def test_the_fast_way_and_the_rfc8785_package_write_the_same_bytes(value: JsonValue) -> None:
     assert canonical(value) == rfc8785.dumps(value)
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Members(dict[str, object]):
+    pass
+
+
+POISON: list[object] = [
+    math.nan, math.inf, BIG, -BIG, float(BIG), 1e20, (1,), b"x", {1}, object(), Color.RED, Size.SMALL, Word("x"),
+    Members(), "\ud800", {"\ud800": 1}, {1: 1}, {None: 1}, {Color.RED: 1}, {Word("x"): 1}, {Size.SMALL: 1},
+    date(1, 1, 1),
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(values, st.lists(st.booleans(), max_size=4), st.sampled_from(POISON))
+def test_no_value_hides_one_that_has_no_canonical_form(value: JsonValue, nesting: list[bool], poison: object) -> None:
+    for in_list in nesting:
+        poison = [value, poison] if in_list else {"a": value, "b": poison}
+    with pytest.raises(NotCanonical) as caught:
+        canonical(poison)
+    assert caught.value.path == "".join("/1" if in_list else "/b" for in_list in reversed(nesting))
 
 
 @settings(deadline=None)
@@ -130,6 +156,13 @@ def test_limits_are_exact() -> None:
         canonical([[1]], max_depth=1)
     with pytest.raises(TooLarge):
         canonical([[1]], max_bytes=4)
+    assert canonical({"é": [1]}, max_depth=2, max_bytes=10) == '{"é":[1]}'.encode()
+    with pytest.raises(TooLarge):
+        canonical({"é": [1]}, max_depth=1)
+    with pytest.raises(TooLarge):
+        canonical({"é": [1]}, max_bytes=9)
+    with pytest.raises(TooLarge):
+        canonical([[]], max_depth=1)
 
 
 def test_shared_parts_cannot_make_a_value_that_takes_forever_to_write() -> None:

@@ -1,0 +1,150 @@
+"""The harness measures what it says it measures. How large the numbers are is a benchmark's matter, never a test's."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import trio
+import trio.testing
+
+from footlights.authority.audit import audit
+from footlights.authority.sqlite_reader import SqliteReader
+from footlights_bench.authority_commits import LedgerAlone, WholeCommitter, race
+from footlights_bench.authority_growth import examine, grow
+from footlights_bench.authority_latency import Together, time_commits
+from footlights_bench.authority_work import Judge, genesis, payment, purses
+from footlights_transports.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights.authority import World
+
+AIMS = {
+    ("commits, 1 to a batch", "ledger alone / raw"),
+    ("commits, 64 to a batch", "ledger alone / raw"),
+    ("commits, 256 to a batch", "ledger alone / raw"),
+    ("growth, 256 to a batch", "at 1,000 / at 100"),
+}
+SUBJECTS = {
+    *(subject for subject, _ in AIMS),
+    "turn_final to commit_final",
+    "examining 1,512 commits",
+}
+
+
+def test_the_command_prints_every_figure_and_writes_it_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "authority.json"
+    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "authority", "--quick", "--json", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    printed = capsys.readouterr()
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["bench"] == "authority"
+    assert written["quick"] is True
+    assert {figure["subject"] for figure in written["figures"]} == SUBJECTS
+    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
+    assert aims == AIMS
+    for figure in written["figures"]:
+        assert figure["value"] > 0
+        assert figure["name"] in printed.out
+        assert figure["subject"] in printed.out
+    assert "growing to 1,000 commits" in printed.err
+
+
+def _contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = ("meta", "epochs", "commits", "world", "tools")
+        return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables}
+
+
+@pytest.mark.parametrize("kind", [LedgerAlone, WholeCommitter])
+async def test_the_rival_writes_the_very_rows_that_we_write(
+    kind: type[LedgerAlone | WholeCommitter], tmp_path: Path
+) -> None:
+    slices = await race(kind, batch=5, batches=3, laps=2, folder=tmp_path)
+    assert len(slices) == 2
+    ours, raw = _contents(tmp_path / "ours.ledger"), _contents(tmp_path / "raw.ledger")
+    assert len(ours["commits"]) == 5 * 3 * 2
+    assert ours == raw
+
+
+async def test_the_rival_has_our_tables_and_indexes_and_is_as_durable(tmp_path: Path) -> None:
+    await race(LedgerAlone, batch=1, batches=1, laps=1, folder=tmp_path)
+    schemas: list[list[tuple[str, ...]]] = []
+    for name in ("ours.ledger", "raw.ledger"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            query = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+            schemas.append(connection.execute(query).fetchall())
+    assert schemas[0] == schemas[1]
+
+
+async def test_a_ledger_that_grew_passes_its_audit_at_every_size_it_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "ours.ledger"
+    timed = await grow(path, sizes=(10, 700), batches=1)
+    assert [(each.size, len(each.ours), len(each.raw)) for each in timed] == [(10, 1, 1), (700, 1, 1)]
+    with SqliteReader(path) as reader:
+        report = audit(reader)
+    assert report.ok
+    assert report.commits == 700 + 256
+    assert {figure.subject for figure in examine(path)} == {"examining 956 commits"}
+
+
+async def test_a_ledger_that_does_not_hold_is_not_measured(tmp_path: Path) -> None:
+    path = tmp_path / "ours.ledger"
+    await grow(path, sizes=(10,), batches=0)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE commits SET entry_digest = commit_digest WHERE position = 3")
+    with pytest.raises(AssertionError, match="does not hold"):
+        examine(path)
+
+
+async def test_every_turn_is_timed_from_its_end_to_its_commit() -> None:
+    seconds = await time_commits(Together(3).wait, sessions=3, turns=2)
+    assert len(seconds) == 6
+    assert all(each > 0 for each in seconds)
+
+
+async def test_turns_that_end_together_wait_for_the_last() -> None:
+    together, went_on = Together(2), list[str]()
+
+    async def wait(name: str) -> None:
+        await together.wait()
+        went_on.append(name)
+
+    for _ in range(2):
+        went_on.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait, "first")
+            await trio.testing.wait_all_tasks_blocked()
+            assert went_on == []
+            nursery.start_soon(wait, "last")
+        assert sorted(went_on) == ["first", "last"]
+
+
+def test_the_work_moves_coins_and_makes_none() -> None:
+    batch = Judge().batch(40)
+    before, after = _purses(genesis()), _purses(batch.world)
+    assert after != before
+    assert sum(after.values()) == sum(before.values())
+    assert len({record.session_id for record in batch.records}) == 40
+    assert all(len(record.changes) == 2 for record in batch.records)
+
+
+def test_an_empty_purse_pays_nothing() -> None:
+    poor = dict.fromkeys(_purses(genesis()), 0)
+    assert [issue.code for issue in purses(poor, (payment(1),)).issues] == ["no_coin"]
+    assert purses({**poor, "purse-01": 1}, (payment(1),)).issues == ()
+
+
+def _purses(world: World) -> dict[str, int]:
+    return cast("dict[str, int]", world.view())

@@ -1,0 +1,78 @@
+"""A ledger of a hundred thousand commits comes to the same world again, also for somebody who has only its file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights.authority import CommitRecord, JsonWorld, SqliteLedger, patch, sealed
+from footlights.events import CommitOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from footlights.authority import World
+
+COMMITS = 100_000
+BATCH = 1_000
+SESSIONS = 50
+CHANGES_EVERY = 10
+
+
+def _genesis() -> JsonWorld:
+    return JsonWorld({f"place-{number}": 0 for number in range(7)})
+
+
+def _batches() -> Iterator[tuple[list[CommitRecord], World]]:
+    """Every tenth commit changes the world."""
+    world: World = _genesis()
+    heads: dict[str, str] = {}
+    records: list[CommitRecord] = []
+    for number in range(1, COMMITS + 1):
+        changes = (patch.replace(f"/place-{number % 7}", number),) if number % CHANGES_EVERY == 0 else ()
+        after = world.changed(changes) if changes else world
+        record = sealed(
+            CommitRecord(
+                session_id=f"s1-{number % SESSIONS:06}",
+                turn_id=f"t1-{number:06}",
+                outcome=CommitOutcome.OK,
+                issues=(),
+                intents=(),
+                verdicts=(),
+                changes=changes,
+                world_before=world.digest(),
+                world_after=after.digest(),
+                previous=heads.get(f"s1-{number % SESSIONS:06}"),
+            )
+        )
+        world, heads[record.session_id] = after, record.commit_digest
+        records.append(record)
+        if len(records) == BATCH:
+            yield records, world
+            records = []
+
+
+async def _write(path: Path) -> World:
+    world: World = _genesis()
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(world)
+        for records, world in _batches():
+            await ledger.append(records, world)
+    return world
+
+
+def test_a_hundred_thousand_commits_replay_to_the_same_world(tmp_path: Path) -> None:
+    path = tmp_path / "long.ledger"
+    last = trio.run(_write, path)
+    command = [sys.executable, "-m", "footlights_transports", "replay", str(path)]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"identical: {last.digest()}" in done.stdout
+    assert re.search(r"100,000 commits in [0-9.]+ s, [0-9,]+ a second", done.stdout)
