@@ -15,6 +15,8 @@ from footlights import (
     InvalidCommand,
     ModelChoice,
     ModelError,
+    ModelQuery,
+    Persona,
     RegistrationError,
     SideEffects,
     Tool,
@@ -28,6 +30,7 @@ from footlights.testing import take_turn
 from footlights.testing.faults import slow_tool
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_actors.committer import AuthorityCommitter
+from footlights_actors.model_pool import StandardPool
 from footlights_actors.performance import perform
 
 if TYPE_CHECKING:
@@ -67,18 +70,30 @@ class CountingWorld:
         return f"{self._changes:064x}"
 
 
+def query(params: TurnParams | None = None, persona: Persona | None = None) -> ModelQuery:
+    return ModelQuery(
+        session_id="s1-000001",
+        params=params or TurnParams(),
+        persona=persona or Persona(),
+        remote_models=False,
+        models=(),
+    )
+
+
 # -- models
 
 
 def test_the_first_model_is_the_default_and_a_turn_may_name_another() -> None:
     cast = standard_cast(model("a"), model("b"))
-    assert cast.choose_model(TurnParams()) == ModelChoice("a", "default")
-    assert cast.choose_model(TurnParams(model="b")) == ModelChoice("b", "requested")
+    assert cast.choose_model(query()) == ModelChoice("a", "default")
+    assert cast.choose_model(query(TurnParams(model="b"))) == ModelChoice("b", "requested")
+    spoken_by_b = query(persona=Persona(model="b"))
+    assert cast.choose_model(spoken_by_b) == ModelChoice("b", "persona")
 
 
 def test_a_cast_without_models_has_none_to_choose() -> None:
     with pytest.raises(ModelError):
-        standard_cast().choose_model(TurnParams())
+        standard_cast().choose_model(query())
 
 
 async def test_a_turn_without_a_model_or_a_workload_ends_in_a_model_error() -> None:
@@ -121,12 +136,14 @@ async def test_a_name_nobody_has_is_refused_even_if_there_are_none() -> None:
         lambda: Cast(
             perform=perform,
             make_committer=AuthorityCommitter,
+            make_pool=StandardPool,
             choose_model=lambda params: ModelChoice("a", "only"),
             models={"another": model("a")},
         ),
         lambda: Cast(
             perform=perform,
             make_committer=AuthorityCommitter,
+            make_pool=StandardPool,
             choose_model=lambda params: ModelChoice("a", "only"),
             tools={"another": slow_tool(1)},
         ),

@@ -80,7 +80,7 @@ async def test_tokens_are_streamed_in_order_and_the_final_holds_them_all(quiet_c
     events = await played(ScriptedModel(lambda _: [Say("Good evening, traveller.")], pace=0.1))
     deltas = payloads(events, TokenDelta)
     assert [(each.delta, each.offset) for each in deltas] == [("Good", 0), (" evening,", 4), (" traveller.", 13)]
-    assert only(events, TurnFinal) == TurnFinal("Good evening, traveller.")
+    assert only(events, TurnFinal) == TurnFinal("Good evening, traveller.", output_tokens=3)
 
 
 async def test_a_model_that_says_nothing_has_said_all_it_had_to_say() -> None:

@@ -101,8 +101,20 @@ async def test_loading_is_shown_before_it_begins_and_readiness_says_how_long_it_
 
 async def test_a_model_that_was_loaded_once_is_hot_for_the_next_turn(quiet_clock: MockClock) -> None:
     model = ScriptedModel(hello, warm_state=WarmState.COLD, load_seconds=1)
-    await played(model)
-    assert only(await played(model), ModelReady) == ModelReady("scripted", WarmState.HOT, 0)
+    async with open_stage(standard_cast(model)) as stage:
+        session = stage.start()
+        await take_turn(session, "Hello?")
+        assert only(await take_turn(session, "Hello?"), ModelReady) == ModelReady("scripted", WarmState.HOT, 0)
+
+
+async def test_a_stage_unloads_what_it_loaded_and_nothing_else(quiet_clock: MockClock) -> None:
+    hot, cold = ScriptedModel(hello, model_id="hot"), ScriptedModel(hello, warm_state=WarmState.COLD)
+    async with open_stage(standard_cast(hot, cold)) as stage:
+        session = stage.start()
+        for each in ("hot", "scripted"):
+            await take_turn(session, "Hello?", TurnParams(model=each))
+        assert [each.warm_state for each in stage.models] == [WarmState.HOT, WarmState.HOT]
+    assert (hot.warm_state, cold.warm_state) == (WarmState.HOT, WarmState.WARM)
 
 
 async def test_a_turn_may_name_its_model() -> None:

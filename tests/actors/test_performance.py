@@ -83,7 +83,7 @@ def tool_dies(cast: Cast) -> Cast:
 @pytest.mark.parametrize(
     ("dies", "reason"),
     [
-        (nobody_is_there, InterruptReason.WORKLOAD_ERROR),
+        (nobody_is_there, InterruptReason.MODEL_ERROR),
         (loader_dies, InterruptReason.MODEL_ERROR),
         (generator_dies, InterruptReason.MODEL_ERROR),
         (tool_dies, InterruptReason.TOOL_ERROR),

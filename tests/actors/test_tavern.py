@@ -17,11 +17,14 @@ from footlights import (
     Mode,
     ModelLoading,
     ModelReady,
+    ModelSelected,
     Prompt,
+    Tool,
     ToolCallResult,
     ToolContext,
     ToolError,
     ToolOffer,
+    ToolReturn,
     TurnFinal,
     TurnInterrupted,
     TurnParams,
@@ -144,6 +147,37 @@ async def test_the_model_is_cold_for_the_first_turn_and_hot_for_the_next(quiet_c
     assert only(first, ModelReady).warm_state is WarmState.COLD
     assert not payloads(second, ModelLoading)
     assert only(second, ModelReady).warm_state is WarmState.HOT
+
+
+# -- the analyst
+
+
+@pytest.mark.parametrize(
+    ("line", "report"),
+    [
+        (
+            "How are we doing?",
+            (
+                "Till: 31 coins. Rooms: 1 of 4 let, the others worth 19 coins a night. "
+                "Purse of the traveller: 20 coins. Rumours told: 0."
+            ),
+        ),
+        ("What is in the till?", "Till: 31 coins."),
+        ("Rumour and purse, please", "Purse of the traveller: 20 coins. Rumours told: 0."),
+    ],
+)
+async def test_the_analyst_reports_the_state_of_the_house(line: str, report: str, quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say(line, TurnParams(persona="analyst"))
+    assert text_of(events) == report
+    assert only(events, ModelSelected).model_id == "analyst"
+
+
+async def test_the_analyst_reports_what_was_committed_and_nothing_else(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        await tavern.say("rent the attic")
+        events = await tavern.say("till and rooms", TurnParams(persona="analyst"))
+    assert text_of(events) == "Till: 33 coins. Rooms: 2 of 4 let, the others worth 17 coins a night."
 
 
 # -- renting
@@ -280,21 +314,41 @@ def context() -> ToolContext:
     return ToolContext("s", "t", "call-1", JsonWorld(cast("JsonValue", opening_hour())), reserve_intent=lambda: None)
 
 
-@pytest.mark.parametrize("room", ["cellar", 3, ["attic"]])
-def test_a_room_that_does_not_exist_is_a_tool_error(room: JsonValue) -> None:
+async def asked(tool: Tool, arguments: dict[str, JsonValue], of: ToolContext | None = None) -> ToolReturn:
+    answer = await tool.run(tool.read_arguments(arguments), of or context())
+    assert isinstance(answer, ToolReturn)
+    return answer
+
+
+async def test_a_room_that_does_not_exist_is_a_tool_error() -> None:
     with pytest.raises(ToolError, match="no such room"):
-        rent_room({"room": room}, context())
+        await asked(rent_room, {"room": "cellar"})
 
 
-@pytest.mark.parametrize("dish", [None, "swan", 1])
-def test_a_dish_that_does_not_exist_is_a_tool_error(dish: JsonValue) -> None:
+async def test_a_dish_that_does_not_exist_is_a_tool_error() -> None:
     with pytest.raises(ToolError, match="does not have that"):
-        serve_order({"dish": dish}, context())
+        await asked(serve_order, {"dish": "swan"})
 
 
-def test_looking_at_the_book_asks_for_nothing() -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (rent_room, {"room": 3}),
+        (rent_room, {"room": ["attic"]}),
+        (rent_room, {"price": "2"}),
+        (serve_order, {}),
+        (serve_order, {"dish": None}),
+        (check_rooms, {"floor": 1}),
+    ],
+)
+async def test_what_makes_no_sense_is_a_tool_error(tool: Tool, arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ToolError, match="argument"):
+        await asked(tool, arguments)
+
+
+async def test_looking_at_the_book_asks_for_nothing() -> None:
     looking = context()
-    answer = check_rooms({}, looking)
+    answer = await asked(check_rooms, {}, looking)
     assert answer.summary == "3 free, 1 taken"
     assert looking.staged == ()
 

@@ -27,9 +27,11 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     open_stage,
+    tool,
 )
+from footlights.authority import ToolRecord, ToolState
 from footlights.testing import only, payloads, take_turn
-from footlights.testing.faults import FlakyLedger, raising_tool, slow_tool
+from footlights.testing.faults import FlakyLedger, deaf_tool, raising_tool, slow_tool
 from footlights_actors import Call, Line, Say, Script, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from footlights import Ledger, Prompt
     from footlights.events import JsonValue
+    from footlights.tools import ToolFunction
 
 
 def asking_for(*calls: Call) -> Script:
@@ -184,6 +187,205 @@ async def test_a_result_may_be_as_large_as_an_event_and_no_larger() -> None:
 async def test_a_long_summary_is_cut() -> None:
     events = await played(asking_for(Call("chatty")), returning("chatty", ToolReturn(1, "x" * 5000)))
     assert only(events, ToolCallResult).summary == "x" * 500
+
+
+# -- arguments
+
+
+@tool(idempotency_key=lambda arguments: f"room-{arguments['room']}")
+async def rent(room: int, *, context: ToolContext) -> str:
+    await trio.lowlevel.checkpoint()
+    context.request_commit(Intent(IntentType.TOOL_RESULT, f"room-{room}"))
+    return "rented"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"room": "xyzzy"}, "The argument room must be an integer."),
+        ({}, "The argument room is missing."),
+        ({"room": 3, "xyzzy": 1}, "The arguments must have no fields but room."),
+        ("xyzzy", "The arguments must be an object."),
+    ],
+)
+async def test_arguments_that_do_not_fit_go_back_to_the_model_and_the_turn_goes_on(
+    arguments: Mapping[str, JsonValue], said: str
+) -> None:
+    ledger = FlakyLedger(MemoryLedger())
+    ledger.available = False  # nothing is claimed for a tool that will not run
+    events = await played(asking_for(Call("rent", arguments)), rent, ledger=ledger)
+    assert codes(events) == ["invalid_arguments"]
+    assert only(events, TurnFinal).text == said
+    assert "xyzzy" not in repr(events)
+
+
+async def test_arguments_that_fit_reach_the_tool_and_its_key() -> None:
+    ledger = MemoryLedger()
+    events = await played(asking_for(Call("rent", {"room": 3})), rent, ledger=ledger)
+    assert codes(events) == [None]
+    assert only(events, TurnFinal).text == "rented"
+    assert await ledger.begin_tool("rent:room-3") == ToolRecord("rent:room-3", ToolState.OK)
+
+
+async def test_the_model_is_told_what_a_tool_takes() -> None:
+    offered: list[object] = []
+
+    def script(prompt: Prompt) -> Sequence[Line]:
+        offered.extend(offer.parameters for offer in prompt.tools)
+        return [Say("Hm.")]
+
+    await played(script, rent, returning("plain", 1))
+    assert offered == [rent.parameters, {"type": "object"}]
+
+
+class NoRoom(ToolError):
+    code = "no_room"
+
+
+async def test_an_error_of_ones_own_keeps_its_code() -> None:
+    events = await played(asking_for(Call("rent")), raising_tool("rent", error=NoRoom("None is free.")))
+    assert codes(events) == ["no_room"]
+    assert only(events, TurnFinal).text == "None is free."
+
+
+# -- time
+
+
+def timed(a_tool: Tool, seconds: float = 1.0) -> Tool:
+    return evolve(a_tool, timeout=seconds, idempotency_key=lambda _: "key")
+
+
+def seconds_of_tools(events: list[StreamEvent]) -> float:
+    began = next(event for event in events if isinstance(event.payload, ToolCallStarted))
+    ended = [event for event in events if isinstance(event.payload, ToolCallResult)][-1]
+    return (ended.mono_ts_ms - began.mono_ts_ms) / 1000
+
+
+@pytest.mark.parametrize("slow", [slow_tool(60, "slow"), deaf_tool(60, "slow")], ids=["cancelled", "deaf"])
+async def test_a_tool_that_takes_too_long_is_answered_at_its_time_and_the_turn_goes_on(
+    quiet_clock: MockClock, slow: Tool
+) -> None:
+    ledger = MemoryLedger()
+    events = await played(asking_for(Call("slow")), timed(staging(slow, "room-1")), ledger=ledger)
+    assert codes(events) == ["tool_timeout"]
+    assert not only(events, ToolCallResult).canceled
+    assert only(events, TurnFinal).text == "The tool took longer than it may."
+    assert seconds_of_tools(events) == 1
+    record = await ledger.find(events[0].session_id, events[0].turn_id)
+    assert record is not None
+    assert (record.outcome, record.intents) == (CommitOutcome.OK, ())
+
+
+async def test_a_tool_that_ends_in_time_is_not_timed_out(quiet_clock: MockClock) -> None:
+    events = await played(asking_for(Call("slow")), timed(slow_tool(0.9)))
+    assert codes(events) == [None]
+
+
+async def idle(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    await trio.sleep_forever()
+
+
+async def act(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    context.begin_side_effects()
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    ("run", "side_effects", "unknown"),
+    [
+        (idle, SideEffects.NONE, False),
+        (idle, SideEffects.MARKED, False),
+        (act, SideEffects.MARKED, True),
+        (idle, SideEffects.IMMEDIATE, True),
+        (idle, None, True),
+    ],
+    ids=["none", "before the mark", "after the mark", "immediate", "undeclared"],
+)
+async def test_a_timed_out_tool_gives_its_key_back_only_if_it_had_no_effect(
+    quiet_clock: MockClock, run: ToolFunction, side_effects: SideEffects | None, unknown: bool
+) -> None:
+    ledger = MemoryLedger()
+    a_tool = timed(Tool(name="slow", run=run, side_effects=side_effects))
+    assert codes(await played(asking_for(Call("slow")), a_tool, ledger=ledger)) == ["tool_timeout"]
+    earlier = ToolRecord("slow:key", ToolState.STARTED) if unknown else None
+    assert await ledger.begin_tool("slow:key") == earlier
+
+
+async def test_a_tool_whose_time_is_up_before_it_could_begin_never_begins(quiet_clock: MockClock) -> None:
+    runs: list[str] = []
+    ledger = FlakyLedger(MemoryLedger(), delay=5)
+    events = await played(asking_for(Call("slow")), timed(counting(returning("slow", 1), runs)), ledger=ledger)
+    assert codes(events) == ["tool_timeout"]
+    assert runs == []
+    assert await ledger.begin_tool("slow:key") is None
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+async def test_what_a_timed_out_tool_does_later_is_for_nobody(
+    quiet_clock: MockClock, caplog: pytest.LogCaptureFixture, ends_well: bool
+) -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3)
+        context.request_commit(Intent(IntentType.TOOL_RESULT, "late"))
+        if not ends_well:
+            raise ToolError("late")
+        return "late"
+
+    told: list[tuple[JsonValue, str | None]] = []
+
+    def script(prompt: Prompt) -> Sequence[Line]:
+        told.extend((each.value, each.error) for each in prompt.exchanges)
+        return [Say("Done.")] if prompt.exchanges else [Call("deaf"), Call("slow")]
+
+    ledger = MemoryLedger()
+    cast = standard_cast(ScriptedModel(script), tools=[timed(Tool(name="deaf", run=run)), slow_tool(5)])
+    async with open_stage(cast, ledger=ledger) as stage:
+        events = await take_turn(stage.start(), "Do it.")
+        assert stage.statistics().tools_running == 0
+    assert codes(events) == ["tool_timeout", None]
+    assert told == [(None, "The tool took longer than it may."), (True, None)]
+    ended = ToolRecord("deaf:key", ToolState.OK if ends_well else ToolState.ERROR)
+    assert await ledger.begin_tool("deaf:key") == ended
+    record = await ledger.find(events[0].session_id, events[0].turn_id)
+    assert record is not None
+    assert record.intents == ()
+    assert caplog.text == ""
+
+
+async def test_a_timed_out_tool_that_outlives_its_turn_is_a_running_tool_until_it_ends(quiet_clock: MockClock) -> None:
+    a_tool = timed(staging_late(deaf_tool(60)))
+    async with open_stage(standard_cast(ScriptedModel(asking_for(Call("deaf"))), tools=[a_tool])) as stage:
+        await take_turn(stage.start(), "Do it.")
+        assert stage.statistics().tools_running == 1
+        await trio.sleep(60)
+        assert stage.statistics().tools_running == 0
+
+
+def staging_late(a_tool: Tool) -> Tool:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn | JsonValue:
+        answer = await a_tool.run(arguments, context)
+        context.request_commit(Intent(IntentType.TOOL_RESULT, "late"))
+        return answer
+
+    return evolve(a_tool, run=run)
+
+
+async def test_a_turn_that_is_cancelled_when_the_time_is_up_reports_the_call_once(quiet_clock: MockClock) -> None:
+    a_tool = timed(slow_tool(60))
+    async with (
+        open_stage(standard_cast(ScriptedModel(asking_for(Call("slow"))), tools=[a_tool])) as stage,
+        (session := stage.start()).subscribe() as stream,
+    ):
+        turn_id = session.begin_turn("Do it.")
+        async for event in stream:
+            if isinstance(event.payload, ToolCallStarted):
+                break
+        quiet_clock.jump(1.0)  # the deadline has passed, and nobody has run since
+        session.cancel(turn_id)
+        events = [event async for event in stream.until_commit(turn_id)]
+    assert only(events, ToolCallResult).canceled
+    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
 
 
 # -- several

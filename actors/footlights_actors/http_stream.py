@@ -1,0 +1,243 @@
+"""A model server on the other end of HTTP: one request, answered by a stream of events.
+
+It promises that every failure is one of ours, and that no error says what was told or answered, or the key: the
+errors of the HTTP library hold the request, and may quote what came back, so they are not even kept as causes.
+Nothing is asked twice, and no redirect is followed. The key is read from the environment for each request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from contextlib import aclosing, suppress
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
+
+import httpx2
+import orjson
+import trio
+from attrs import frozen
+
+from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights_actors.sse import EventReader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+
+CONNECT_TIMEOUT = 10.0
+MAX_STREAM_BYTES = 64_000_000
+KEEP_CONNECTIONS = 32
+REST_TIMEOUT = 0.2
+"""How long the end of an answer that is complete already may take; only then can its connection be used again."""
+
+_reading_certificates = trio.CapacityLimiter(1)
+_OVERLOADED = 529
+"""Not in any standard, but used for it by more than one vendor."""
+
+
+def _quotes_nothing(record: logging.LogRecord) -> bool:
+    return ".failed exception=" not in record.getMessage()
+
+
+# What the library says of failures, if it is asked for its debug log, quotes what a broken server sent.
+logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
+
+
+@frozen
+class Server:
+    """Where a model is served, and how it knows us."""
+
+    base_url: str
+    """What the paths of the interface are added to, without a slash at its end."""
+    where: str
+    """For people: its host, and its port if that is named."""
+    loopback: bool
+    """Whether it is this machine."""
+    key_env: str | None
+    """The environment variable that holds the key; None for a server that wants none."""
+
+    def key(self) -> str | None:
+        """The key, if there is one. Raises `ModelError` if it could not be sent in a header."""
+        key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
+        if not key:
+            return None
+        if not (key.isascii() and key.isprintable()):
+            raise ModelError(f"What ${self.key_env} holds cannot be a key.")
+        return key
+
+
+def server(base_url: str, key_env: str | None) -> Server:
+    """Check an address. Keys do not belong into it."""
+    try:
+        url = urlsplit(base_url)
+        host, port = url.hostname, url.port
+    except ValueError:
+        raise RegistrationError("base_url is not an address.") from None
+    if url.scheme not in {"http", "https"} or not host:
+        raise RegistrationError("base_url must begin with http:// or https:// and a host.")
+    if url.username is not None or url.query or url.fragment:
+        raise RegistrationError("base_url must have no user, no query and no fragment: keys come from the environment.")
+    where = f"[{host}]" if ":" in host else host
+    return Server(base_url.rstrip("/"), where if port is None else f"{where}:{port}", _is_loopback(host), key_env)
+
+
+class HttpStream:
+    """The connections to one server. They are opened when they are needed, and kept until `close`."""
+
+    def __init__(
+        self, server: Server, *, path: str, headers: Callable[[str | None], Mapping[str, str]], silence_timeout: float
+    ) -> None:
+        if not silence_timeout > 0:
+            raise RegistrationError("silence_timeout must be more than 0.")
+        self._server = server
+        self._url = server.base_url + path
+        self._headers = headers
+        self._silence_timeout = silence_timeout
+        self._client: httpx2.AsyncClient | None = None
+        self._opening = trio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request could be sent at once."""
+        return self._client is not None
+
+    async def open(self) -> httpx2.AsyncClient:
+        """Get ready to send. Nothing is sent yet."""
+        async with self._opening:
+            if self._client is None:
+                self._client = httpx2.AsyncClient(
+                    verify=await self._certificates(),
+                    timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
+                    limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
+                    follow_redirects=False,
+                    # A proxy would be another machine.
+                    trust_env=not self._server.loopback,
+                )
+            return self._client
+
+    async def _certificates(self) -> ssl.SSLContext:
+        """Reading those of the system takes a tenth of a second: it is done in a thread, and only if it is needed."""
+        if self._server.base_url.startswith("https:"):
+            return await trio.to_thread.run_sync(httpx2.create_ssl_context, limiter=_reading_certificates)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    async def close(self) -> None:
+        """Close what is open."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+        await trio.lowlevel.checkpoint()
+
+    async def post(self, body: Mapping[str, object]) -> AsyncGenerator[str, None]:
+        """Send a request; give the data of each event of the answer. Closing it closes the request.
+
+        Raises `ModelError` if there is no answer, `RateLimitError` if it should be asked later, `StreamError` if the
+        answer breaks off, and `TimeoutError` if nothing comes for `silence_timeout` seconds.
+        """
+        headers = {
+            **self._headers(self._server.key()),
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        answered = False
+        client = await self.open()
+        try:
+            async with client.stream("POST", self._url, content=orjson.dumps(body), headers=headers) as response:
+                self._check(response)
+                answered = True
+                size = 0
+                reader = EventReader()
+                received = response.aiter_raw()
+                try:
+                    async for piece in received:
+                        size += len(piece)
+                        if size > MAX_STREAM_BYTES:
+                            raise StreamError("The model's answer is too long.")
+                        for data in reader.feed(piece):
+                            yield data
+                    return
+                finally:
+                    await _stop_reading(received)
+        except httpx2.HTTPError as error:
+            failure = self._failure(error, answered=answered)
+        raise failure
+
+    def _check(self, response: httpx2.Response) -> None:
+        where, status = self._server.where, response.status_code
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            self._raise_unauthorized(status)
+        if status == HTTPStatus.NOT_FOUND:
+            raise ModelError(f"{where} knows no such model, or no such address (HTTP 404).")
+        if status in {HTTPStatus.TOO_MANY_REQUESTS, _OVERLOADED}:
+            raise RateLimitError(f"{where} wants to be asked later (HTTP {status}).", retry_after(response.headers))
+        if response.is_redirect:
+            raise ModelError(f"{where} answered with a redirect (HTTP {status}), which is not followed.")
+        if status != HTTPStatus.OK:
+            raise ModelError(f"{where} refused or failed (HTTP {status}).")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ModelError(f"{where} compressed its answer, though it was asked not to.")
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            raise ModelError(f"{where} did not answer with a stream of events.")
+
+    def _raise_unauthorized(self, status: int) -> NoReturn:
+        where, key_env = self._server.where, self._server.key_env
+        if key_env is None:
+            raise ModelError(f"{where} wants a key, and none is configured (HTTP {status}).")
+        if self._server.key() is None:
+            raise ModelError(f"{where} wants a key, and ${key_env} is not set (HTTP {status}).")
+        raise ModelError(f"{where} refused the key in ${key_env} (HTTP {status}).")
+
+    def _failure(self, error: httpx2.HTTPError, *, answered: bool) -> Exception:
+        where = self._server.where
+        match error:
+            case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
+                return ModelError(f"{where} cannot be reached ({type(error).__name__}).")
+            case httpx2.TimeoutException():
+                return TimeoutError(f"{where} was silent for {self._silence_timeout:g} seconds.")
+            case _ if answered:
+                return StreamError(f"The answer of {where} broke off ({type(error).__name__}).")
+            case _:
+                return ModelError(f"{where} did not answer ({type(error).__name__}).")
+
+
+async def _stop_reading(pieces: AsyncIterator[object]) -> None:
+    """The library's generators do not close each other; a cancelled read goes through all of them."""
+    with trio.CancelScope() as scope, suppress(httpx2.HTTPError):
+        scope.cancel()
+        async for _ in pieces:
+            pass
+
+
+async def read_rest(stream: AsyncGenerator[str, None]) -> None:
+    """Read what follows a complete answer, which should be nothing, so that its connection can be used again."""
+    with trio.move_on_after(REST_TIMEOUT):
+        async with aclosing(stream):
+            try:
+                async for _ in stream:
+                    pass
+            except (ModelError, TimeoutError):
+                return  # the answer was complete before
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How many seconds to wait. A date is measured by the server's own clock, because ours may differ."""
+    value = headers.get("retry-after", "").strip()
+    if value.replace(".", "", 1).isdecimal() and value.isascii():
+        return float(value)
+    try:
+        at = parsedate_to_datetime(value)
+        seconds = (at - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, seconds)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

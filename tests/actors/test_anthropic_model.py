@@ -1,0 +1,264 @@
+"""The Anthropic driver against a real server on loopback that speaks the documented events, well and badly."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from footlights.errors import ModelError, RateLimitError, StreamError
+from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights_actors.anthropic_model import AnthropicModel
+
+from .anthropic_wire import START, WHOLE, block, call, end, event, text
+from .wire_server import (
+    ANSWERED,
+    KEY,
+    SAID,
+    SECRETS,
+    Answer,
+    Cut,
+    Stall,
+    Step,
+    ask,
+    let_time_pass_after,
+    open_wire_server,
+    quoted,
+)
+from .wire_server import event as wire_event
+
+if TYPE_CHECKING:
+    from footlights.models import Output
+
+    from .wire_server import WireServer
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+
+def model_at(server: WireServer, **options: Any) -> AnthropicModel:
+    return AnthropicModel("bard", base_url=server.url, **options)
+
+
+async def ask_once(*steps: Step, prompt: Prompt | None = None, **options: Any) -> tuple[list[Output], Any]:
+    async with open_wire_server(Answer(steps)) as server:
+        return await ask(model_at(server, **options), prompt)
+
+
+async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last() -> None:
+    assert await ask_once(*WHOLE) == (["A", " room?", Usage(3, 7)], None)
+
+
+async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> None:
+    room = ToolRequest("rent", {"room": 2})
+    exchanges = (ToolExchange(room, {"paid": True}), ToolExchange(room, None, "taken"))
+    prompt = Prompt(
+        "A room?",
+        "You are an innkeeper.",
+        (ToolRound("Well.", exchanges), ToolRound(" \n", exchanges[:1])),
+        (ToolOffer("rent", "Rents a room."),),
+        temperature=0.2,
+        max_tokens=50,
+    )
+    async with open_wire_server(Answer(WHOLE)) as server:
+        await ask(model_at(server), prompt)
+        [request] = server.requests
+    assert request.target == "/v1/messages"
+    assert request.headers["x-api-key"] == KEY
+    assert request.headers["anthropic-version"] == "2026-10-21"
+    rented = {"type": "tool_use", "name": "rent", "input": {"room": 2}}
+    paid = {"type": "tool_result", "content": '{"paid": true}'}
+    taken = {"type": "tool_result", "tool_use_id": "call_1_2", "content": "taken", "is_error": True}
+    assert request.body == {
+        "model": "bard",
+        "stream": True,
+        "max_tokens": 50,
+        "system": "You are an innkeeper.",
+        "messages": [
+            {"role": "user", "content": "A room?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "Well."},
+                    {"id": "call_1_1", **rented},
+                    {"id": "call_1_2", **rented},
+                ],
+            },
+            {"role": "user", "content": [{"tool_use_id": "call_1_1", **paid}, taken]},
+            {"role": "assistant", "content": [{"id": "call_2_1", **rented}]},
+            {"role": "user", "content": [{"tool_use_id": "call_2_1", **paid}]},
+        ],
+        "tools": [{"name": "rent", "description": "Rents a room.", "input_schema": {"type": "object"}}],
+    }
+
+
+async def test_the_version_before_had_a_temperature() -> None:
+    async with open_wire_server(Answer(WHOLE)) as server:
+        await ask(model_at(server, api_version="2023-06-01", key_env=None), Prompt("A room?", temperature=0.2))
+        [request] = server.requests
+    assert request.headers["anthropic-version"] == "2023-06-01"
+    assert request.body["temperature"] == 0.2
+    assert not {"system", "tools"} & set(request.body)
+    assert "x-api-key" not in request.headers
+
+
+async def test_tool_calls_are_put_together_from_their_pieces() -> None:
+    outputs, error = await ask_once(
+        START,
+        *text("Well."),
+        *call(1, "rent", "", '{"ro', 'om": 2}'),
+        *call(2, "look"),
+        *end("tool_use", 30),
+    )
+    assert error is None
+    assert outputs == ["Well.", ToolRequest("rent", {"room": 2}), ToolRequest("look", {}), Usage(30, 7)]
+
+
+async def test_no_thought_is_ever_shown() -> None:
+    thought = {"type": "thinking_delta", "thinking": ANSWERED}
+    outputs, error = await ask_once(
+        START,
+        *block(0, "thinking", thought, {"type": "signature_delta", "signature": ANSWERED}, thinking=ANSWERED),
+        *block(1, "redacted_thinking", data=ANSWERED),
+        *text("<thi", "nk>" + ANSWERED, "</think>", "A room?", index=2),
+        *end(),
+    )
+    assert (outputs, error) == (["A room?", Usage(3, 7)], None)
+
+
+async def test_what_only_looked_like_a_thought_is_shown_in_the_end() -> None:
+    outputs, _ = await ask_once(START, *text("1 ", "<"), *end())
+    assert outputs == ["1 ", "<", Usage(3, 7)]
+
+
+async def test_text_may_come_with_the_beginning_of_its_block_and_unknown_things_are_passed_over() -> None:
+    outputs, error = await ask_once(
+        START,
+        event("a_new_event", index=0),
+        *block(0, "a_new_block", {"type": "a_new_delta", "text": ANSWERED}, text=ANSWERED),
+        *block(1, "text", text="A room?"),
+        event("message_delta", delta={"stop_reason": "end_turn"}),
+        event("message_stop"),
+    )
+    assert (outputs, error) == (["A room?", Usage(1, 7)], None)
+
+
+async def test_an_answer_without_counts_has_no_usage() -> None:
+    assert await ask_once(*text("A"), event("message_stop")) == (["A"], None)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (401, ModelError, "refused the key in $ANTHROPIC_API_KEY (HTTP 401)"),
+        (404, ModelError, "knows no such model"),
+        (400, ModelError, "refused or failed (HTTP 400)"),
+        (500, ModelError, "refused or failed (HTTP 500)"),
+        (429, RateLimitError, "asked later (HTTP 429)"),
+        (529, RateLimitError, "asked later (HTTP 529)"),
+    ],
+)
+async def test_an_answer_that_is_none_is_an_error_of_its_kind(status: int, kind: type[ModelError], words: str) -> None:
+    body = wire_event({"type": "error", "error": {"type": "api_error", "message": f"{KEY} said {SAID}"}})
+    headers = {"Content-Type": "application/json", "Retry-After": "3"}
+    async with open_wire_server(Answer((body,), status, headers)) as server:
+        outputs, error = await ask(model_at(server))
+    assert (outputs, type(error)) == ([], kind)
+    assert words in str(error)
+    assert getattr(error, "retry_after", 3.0) == 3.0
+    assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (*text(ANSWERED), Cut()),
+        text(ANSWERED),
+        (*text(ANSWERED), *end()[:1]),
+        (*text(ANSWERED), wire_event("this is no JSON " + SAID)),
+        (*text(ANSWERED), event("content_block_delta", index=0, delta=SAID)),
+        (*text(ANSWERED), event("content_block_delta", index=0, delta={"type": "text_delta", "text": [SAID]})),
+        (*text(ANSWERED), event("message_start", message=SAID)),
+        (*text(ANSWERED), event("message_delta", delta={}, usage=SAID)),
+        (*text(ANSWERED), event("error", error={"type": "api_error", "message": SAID})),
+        (*text(ANSWERED), *end("refusal")),
+        (*text(ANSWERED), *call(1, "rent", '{"room": '), *end("max_tokens")),
+        (*text(ANSWERED), *call(1, "rent", '{"room": '), *end("model_context_window_exceeded")),
+    ],
+)
+async def test_an_answer_that_breaks_off_gives_its_part_and_then_a_stream_error(steps: list[Step]) -> None:
+    outputs, error = await ask_once(START, *steps)
+    assert (outputs, type(error)) == ([ANSWERED], StreamError)
+    assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+async def test_an_overloaded_server_wants_to_be_asked_later() -> None:
+    error = event("error", error={"type": "overloaded_error", "message": SAID})
+    outputs, raised = await ask_once(START, *text(ANSWERED), error)
+    assert (outputs, type(raised)) == ([ANSWERED], RateLimitError)
+    assert raised.retry_after is None
+
+
+async def test_a_server_that_falls_silent_times_out_and_is_left(mock_clock: trio.testing.MockClock) -> None:
+    async with open_wire_server(Answer((START, *text(ANSWERED), Stall()))) as server, trio.open_nursery() as nursery:
+        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
+        outputs, error = await ask(model_at(server))
+        await server.left.wait()
+        nursery.cancel_scope.cancel()
+    assert (outputs, type(error)) == ([ANSWERED], TimeoutError)
+
+
+@pytest.mark.parametrize("delta", [{"type": "text_delta", "text": "a"}, {"type": "thinking_delta", "thinking": "a"}])
+async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, str]) -> None:
+    async with open_wire_server(Answer((START, *block(0, "text", *[delta] * 50), Stall()))) as server:
+        outputs, error = await ask(model_at(server), Prompt(SAID, max_tokens=5))
+        await server.left.wait()
+    assert error is None
+    assert outputs == [*["a"] * (13 if "text" in delta else 0), Usage(14, 7)]
+
+
+BEFORE_THE_HEAD = Answer((Stall(),), silent=True)
+IN_THE_TEXT = Answer((START, *text(ANSWERED), Stall()))
+IN_A_TOOL_CALL = Answer((START, *call(0, "rent", '{"room": ')[:-1], Stall()))
+
+
+@pytest.mark.parametrize("answer", [BEFORE_THE_HEAD, IN_THE_TEXT, IN_A_TOOL_CALL])
+async def test_a_cancel_closes_the_request_wherever_it_comes(answer: Answer) -> None:
+    async with open_wire_server(answer) as server:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, model_at(server))
+            await server.stalled.wait()
+            assert not server.left.is_set()
+            nursery.cancel_scope.cancel()
+        await server.left.wait()
+
+
+async def test_closing_the_round_closes_the_request() -> None:
+    async with open_wire_server(IN_THE_TEXT) as server:
+        model = model_at(server)
+        async with aclosing(model.generate(Prompt(SAID))) as stream:
+            assert await anext(stream) == ANSWERED
+        await server.left.wait()
+        await model.unload()
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with open_wire_server(Answer(WHOLE), Answer(WHOLE)) as server:
+        model = model_at(server)
+        for _ in range(2):
+            async with aclosing(model.generate(Prompt(SAID))) as stream:
+                assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
+        await model.unload()
+        assert [request.connection for request in server.requests] == [1, 1]
+
+
+def test_what_is_told_leaves_the_machine_unless_the_server_is_here() -> None:
+    assert AnthropicModel("bard").traits.remote
+    assert AnthropicModel("bard", remote=False).traits.remote is False
+    assert AnthropicModel("bard", base_url="http://127.0.0.1:8080").traits.remote is False
+    assert AnthropicModel("bard", model_id="innkeeper").model_id == "innkeeper"

@@ -1,0 +1,76 @@
+"""Streamed chat completions: what a turn gets of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from footlights.errors import ModelError, StreamError
+from footlights.models import ToolRequest, Usage
+from footlights_actors.chat_chunks import ChatReader
+
+STOP = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+
+
+def _delta(**delta: object) -> object:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def test_text_is_given_as_it_comes() -> None:
+    reader = ChatReader()
+    assert [reader.feed(_delta(content=text)) for text in ("Good ", "evening.")] == ["Good ", "evening."]
+    reader.feed(STOP)
+    assert list(reader.finish()) == []
+
+
+def test_thoughts_are_never_given() -> None:
+    reader = ChatReader()
+    chunks = [_delta(reasoning_content="A thief?"), _delta(content="<thi"), _delta(content="nk>A thief?</think>Yes")]
+    assert "".join(reader.feed(chunk) for chunk in chunks) == "Yes"
+
+
+def test_what_might_have_been_a_tag_comes_at_the_end() -> None:
+    reader = ChatReader()
+    assert reader.feed(_delta(content="1 <")) == "1 "
+    reader.feed(STOP)
+    assert list(reader.finish()) == ["<"]
+
+
+def test_tools_and_cost_come_at_the_end() -> None:
+    reader = ChatReader()
+    reader.feed(_delta(tool_calls=[{"index": 0, "function": {"name": "pour", "arguments": "{}"}}]))
+    reader.feed({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    reader.feed({"choices": [], "usage": {"completion_tokens": 5, "prompt_tokens": 9}})
+    assert list(reader.finish()) == [ToolRequest("pour", {}), Usage(5, 9)]
+
+
+def test_a_cost_without_what_was_told_counts() -> None:
+    reader = ChatReader()
+    reader.feed({**STOP, "usage": {"completion_tokens": 5}})
+    assert list(reader.finish()) == [Usage(5)]
+
+
+def test_a_tool_call_that_is_cut_by_the_limit_is_an_error() -> None:
+    reader = ChatReader()
+    reader.feed(_delta(tool_calls=[{"index": 0, "function": {"name": "pour", "arguments": "{"}}]))
+    reader.feed({"choices": [{"delta": None, "finish_reason": "length"}]})
+    assert reader.cut
+    with pytest.raises(StreamError):
+        list(reader.finish())
+
+
+def test_a_stream_without_its_end_is_an_error() -> None:
+    reader = ChatReader()
+    reader.feed(_delta(content="Good "))
+    with pytest.raises(StreamError, match="broke off"):
+        list(reader.finish())
+
+
+@pytest.mark.parametrize("chunk", [None, "text", [STOP]])
+def test_what_is_no_chunk_is_refused(chunk: object) -> None:
+    with pytest.raises(ModelError, match="no chunk"):
+        ChatReader().feed(chunk)
+
+
+@pytest.mark.parametrize("chunk", [{}, {"choices": None}, {"choices": ["x"]}, _delta(content=3), _delta(role="a")])
+def test_chunks_that_say_nothing_say_nothing(chunk: object) -> None:
+    assert ChatReader().feed(chunk) == ""

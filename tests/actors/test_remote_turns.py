@@ -1,0 +1,172 @@
+"""Turns whose model is behind a server: what they show, what they leave behind, and what a cancel closes."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights import Tool, ToolContext, TurnFinal, open_stage, wire
+from footlights.events import TokenDelta
+from footlights.testing import only, take_turn
+from footlights.testing.explore import cancel_everywhere
+from footlights_actors import standard_cast
+from footlights_actors.anthropic_model import AnthropicModel
+from footlights_actors.openai_model import OpenAIModel
+
+from . import anthropic_wire as messages
+from . import openai_wire as completions
+from .wire_server import ANSWERED, KEY, SAID, Answer, Cut, Raw, Stall, open_wire_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from footlights.events import JsonValue
+    from footlights.models import Model
+    from footlights.testing.trial import Trial
+
+    from .wire_server import Step, WireServer
+
+THOUGHT = "xyzzy-thought"
+
+
+def openai(server: WireServer) -> Model:
+    return OpenAIModel("bard", base_url=f"{server.url}/v1", key_env="INN_KEY")
+
+
+def anthropic(server: WireServer) -> Model:
+    return AnthropicModel("bard", base_url=server.url, key_env="INN_KEY")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INN_KEY", KEY)
+
+
+OPENAI_ROUNDS: tuple[Sequence[Step], Sequence[Step]] = (
+    (
+        completions.chunk({"reasoning_content": THOUGHT}),
+        *completions.said("<thi", f"nk>{THOUGHT}</think>", "Well. "),
+        completions.call(0, '{"room": 2}', name="rent"),
+        completions.chunk({}, "tool_calls"),
+        completions.DONE,
+    ),
+    completions.WHOLE,
+)
+ANTHROPIC_ROUNDS: tuple[Sequence[Step], Sequence[Step]] = (
+    (
+        messages.START,
+        *messages.block(0, "thinking", {"type": "thinking_delta", "thinking": THOUGHT}, thinking=""),
+        *messages.text("Well. ", index=1),
+        *messages.call(2, "rent", '{"room": 2}'),
+        *messages.end("tool_use"),
+    ),
+    messages.WHOLE,
+)
+
+
+async def rent(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+    return {"rented": arguments["room"]}
+
+
+@pytest.mark.parametrize(("driver", "rounds"), [(openai, OPENAI_ROUNDS), (anthropic, ANTHROPIC_ROUNDS)])
+async def test_a_turn_thinks_asks_for_a_tool_and_answers_and_shows_no_thought(
+    driver: Callable[[WireServer], Model], rounds: tuple[Sequence[Step], ...]
+) -> None:
+    async with open_wire_server(*map(Answer, rounds)) as server:
+        async with open_stage(standard_cast(driver(server), tools=[Tool(name="rent", run=rent)])) as stage:
+            events = await take_turn(stage.start(), "A room?")
+        assert only(events, TurnFinal).text == "Well. A room?"
+        assert THOUGHT.encode() not in b"".join(map(wire.encode, events))
+        told = server.requests[1].body["messages"]
+        assert THOUGHT not in str(told)
+        assert '{"rented": 2}' in str(told)
+        await server.left.wait()
+
+
+@pytest.mark.parametrize(
+    ("driver", "steps"),
+    [
+        (openai, (*completions.said(ANSWERED), Stall())),
+        (anthropic, (messages.START, *messages.text(ANSWERED), Stall())),
+    ],
+)
+async def test_a_canceled_turn_closes_its_request(driver: Callable[[WireServer], Model], steps: Sequence[Step]) -> None:
+    async with open_wire_server(Answer(steps)) as server, open_stage(standard_cast(driver(server))) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("A room?")
+            async for event in stream.until_commit(turn_id):
+                if isinstance(event.payload, TokenDelta):
+                    assert not server.left.is_set()
+                    session.cancel(turn_id)
+        await server.left.wait()
+
+
+FAILURES: dict[str, Answer] = {
+    "wrong key": Answer((f"{KEY} {SAID}",), 401),
+    "rate limit": Answer((f"{KEY} {SAID}",), 429, {"Retry-After": "3"}),
+    "failure": Answer((f"{KEY} {SAID}",), 500),
+    "cut": Answer((*completions.said(ANSWERED), Cut())),
+    "garbage": Answer((*completions.said(ANSWERED), Raw(f"{SAID}{ANSWERED}\r\n".encode()))),
+    "no http": Answer((Raw(f"{SAID} {ANSWERED} {KEY}\r\n\r\n".encode()), Cut()), silent=True),
+    "no event": Answer((f"data: {SAID}\n\n",)),
+    "error": Answer((messages.event("error", error={"type": "api_error", "message": f"{SAID} {KEY}"}),)),
+    "whole": Answer(completions.WHOLE),
+}
+
+
+@pytest.mark.parametrize("driver", [openai, anthropic])
+async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
+    driver: Callable[[WireServer], Model], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    seen: list[bytes] = []
+    async with open_wire_server(*FAILURES.values()) as server:
+        async with open_stage(standard_cast(driver(server)), ledger=tmp_path / "inn.ledger") as stage:
+            session = stage.start()
+            for _ in FAILURES:
+                events = await take_turn(session, SAID)
+                seen += [wire.encode(event) for event in events if not isinstance(event.payload, TokenDelta)]
+        assert len(server.requests) == len(FAILURES)
+        await server.left.wait()
+    logged = "\n".join(f"{record.getMessage()} {_errors_of(record)}" for record in caplog.records)
+    files = _all_in(tmp_path)
+    assert "httpx2" in {record.name for record in caplog.records}
+    assert not [event for event in seen if KEY.encode() in event or SAID.encode() in event]
+    for secret in (KEY, SAID, ANSWERED):
+        assert secret not in logged
+        assert secret.encode() not in files
+
+
+def _all_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def _errors_of(record: logging.LogRecord) -> str:
+    return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
+
+
+@pytest.mark.parametrize(("driver", "rounds"), [(openai, OPENAI_ROUNDS), (anthropic, ANTHROPIC_ROUNDS)])
+def test_a_turn_canceled_anywhere_leaves_no_connection(
+    driver: Callable[[WireServer], Model], rounds: tuple[Sequence[Step], ...]
+) -> None:
+    """The laws hold at each of these moments, too, and no task is left: the kit sees to that."""
+
+    async def scenario(trial: Trial) -> None:
+        async with open_wire_server(*map(Answer, rounds)) as server:
+            cast = standard_cast(driver(server), tools=[Tool(name="rent", run=rent)])
+            async with open_stage(cast) as stage:
+                session = stage.start()
+                async with session.subscribe() as stream:
+                    turn_id = session.begin_turn("A room?")
+                    trial.aim(lambda: session.cancel(turn_id))
+                    async for _ in stream.until_commit(turn_id):
+                        pass
+            if server.connections:
+                await server.left.wait()
+
+    assert cancel_everywhere(scenario, orders=1, pairs=10).points > 50
