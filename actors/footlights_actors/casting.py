@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from footlights.authority import JsonWorld, NotCanonical, RuleBook
-from footlights.cast import Cast, ModelChoice
-from footlights.errors import ModelError, RegistrationError
+from footlights.budget import BudgetConfig
+from footlights.cast import Cast
+from footlights.errors import RegistrationError
 from footlights.extensions import ExtensionManager
+from footlights.prompts import Persona
+from footlights_actors.choosing import named_or_first
 from footlights_actors.committer import AuthorityCommitter
+from footlights_actors.model_pool import StandardPool
 from footlights_actors.performance import perform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from footlights.authority import Rule, World
     from footlights.cast import ChooseModel
     from footlights.events import JsonValue
     from footlights.extensions import Workload
     from footlights.models import Model
-    from footlights.params import TurnParams
     from footlights.tools import Tool
 
 _T = TypeVar("_T")
@@ -31,32 +36,34 @@ def standard_cast(
     world: World | JsonValue = None,
     rules: Mapping[str, Rule] | None = None,
     workloads: Mapping[str, Workload] | ExtensionManager | None = None,
+    personas: Mapping[str, Persona] | Persona | None = None,
+    budget: BudgetConfig | None = None,
+    choose_model: ChooseModel | None = None,
+    model_memory_bytes: int | None = None,
+    remote_models: bool = False,
 ) -> Cast:
-    """A cast whose turns use the first model unless they name another.
+    """A cast whose turns use the first model, unless they or their persona name another or `choose_model` knows better.
 
-    `world` is a JSON document or a world of your own. Raises `RegistrationError` for a cast that cannot work.
+    `world` is a JSON document or a world of your own. `model_memory_bytes` is what all loaded models together may take.
+    `remote_models` says whether text may go to models elsewhere in sessions that do not say. Raises
+    `RegistrationError` for a cast that cannot work.
     """
+    by_id = _by_name("model", ((model.model_id, model) for model in models))
+    StandardPool(by_id, model_memory_bytes)  # so that models that cannot work are refused here
     return Cast(
         perform=perform,
         make_committer=AuthorityCommitter,
-        choose_model=_choose_from([model.model_id for model in models]),
-        models=_by_name("model", ((model.model_id, model) for model in models)),
+        make_pool=partial(StandardPool, memory_bytes=model_memory_bytes),
+        choose_model=choose_model or named_or_first(tuple(by_id)),
+        models=by_id,
         tools=_by_name("tool", ((tool.name, tool) for tool in tools)),
         world=_as_world(world),
         rules=RuleBook(rules or {}),
         workloads=workloads if isinstance(workloads, ExtensionManager) else ExtensionManager(workloads),
+        personas={"default": personas or Persona()} if not isinstance(personas, Mapping) else personas,
+        budget=budget or BudgetConfig(),
+        remote_models=remote_models,
     )
-
-
-def _choose_from(model_ids: list[str]) -> ChooseModel:
-    def choose(params: TurnParams) -> ModelChoice:
-        if params.model is not None:
-            return ModelChoice(params.model, "requested")
-        if not model_ids:
-            raise ModelError("This cast has no model; its turns must name a workload.")
-        return ModelChoice(model_ids[0], "default")
-
-    return choose
 
 
 def _by_name(kind: str, members: Iterable[tuple[str, _T]]) -> dict[str, _T]:

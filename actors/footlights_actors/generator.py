@@ -11,17 +11,19 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import evolve
+from attrs import evolve, frozen
 
-from footlights.errors import IllegalTransition, ModelError
+from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.params import Mode
+from footlights.prompts import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from footlights.cast import ModelChoice, Services
-    from footlights.models import Model
+    from footlights.cast import Services
+    from footlights.pool import ModelLease
+    from footlights.prompts import Persona
     from footlights.turn import Turn
 
 MAX_TOOL_ROUNDS = 8
@@ -34,48 +36,97 @@ _NO_TOOLS_HERE = "Tools may not be used in this turn."
 async def generate(
     turn: Turn,
     services: Services,
-    get_model: Callable[[ModelChoice], Awaitable[Model]],
+    get_model: Callable[[], Awaitable[ModelLease]],
     run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
 ) -> None:
-    model = await get_model(services.cast.choose_model(turn.params))
+    persona = services.cast.persona(turn.params.persona)
+    tokens_left = services.cast.budget.max_for_tier(turn.params.tier)
+    if not tokens_left:
+        return
+    lease = await get_model()
     may_use_tools = turn.params.mode is Mode.EXECUTION
-    tools_offered = tuple(ToolOffer(tool.name, tool.description) for tool in services.cast.tools.values())
-    prompt = Prompt(turn.input, tools=tools_offered if may_use_tools else ())
+    prompt = Prompt(
+        turn.input,
+        system=persona.text,
+        tools=_offers(services, persona) if may_use_tools else (),
+        temperature=turn.params.temperature,
+    )
+    facts = tuple(persona.facts(services.committed_world.view()))
     for tool_round in count(1):
-        begins_at = turn.replay.text_length
-        requests = await _speak(turn, services, model, prompt)
-        if not requests:
+        told = fitted(evolve(prompt, max_tokens=tokens_left), facts, lease.model.traits.context_tokens)
+        spoken = await _take_slot_and_speak(turn, services, lease, told)
+        tokens_left -= spoken.tokens
+        if not spoken.requests:
             return
         if tool_round > MAX_TOOL_ROUNDS:
             raise ModelError("The model asked for tools in too many rounds.")
         if may_use_tools:
-            exchanges = await run_tools(requests)
+            exchanges = await run_tools(spoken.requests)
         else:
-            exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in requests)
-        said = turn.replay.text[begins_at:]
-        prompt = evolve(prompt, rounds=(*prompt.rounds, ToolRound(said, exchanges)))
+            exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in spoken.requests)
+        if tokens_left <= 0:
+            return
+        prompt = evolve(prompt, rounds=(*prompt.rounds, ToolRound(spoken.text, exchanges)))
 
 
-async def _speak(turn: Turn, services: Services, model: Model, prompt: Prompt) -> tuple[ToolRequest, ...]:
-    """One round of the model: stream its text, return the tools it asks for."""
-    requests: list[ToolRequest] = []
-    left_in_burst = _burst(services.running_turns)
+def _offers(services: Services, persona: Persona) -> tuple[ToolOffer, ...]:
+    return tuple(
+        ToolOffer(tool.name, tool.description, tool.parameters)
+        for tool in services.cast.tools.values()
+        if persona.may_use(tool.name)
+    )
+
+
+@frozen
+class _Spoken:
+    """One round of a model."""
+
+    text: str
+    requests: tuple[ToolRequest, ...]
+    tokens: int
+
+
+async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> _Spoken:
+    if not lease.claim_now():
+        with turn.in_line():
+            await lease.claim()
+    begins_at = turn.replay.text_length
     try:
-        async with aclosing(model.generate(prompt)) as output:
-            async for item in output:
-                if isinstance(item, str):
-                    turn.say(item)
-                    left_in_burst -= 1
-                    if not left_in_burst:
-                        left_in_burst = _burst(services.running_turns)
-                        await trio.lowlevel.checkpoint()
-                elif not isinstance(item, Usage):
-                    requests.append(_checked(item, len(requests)))
+        requests, tokens = await _speak(turn, services, lease, prompt)
     except (ModelError, IllegalTransition):  # the second is the turn's: it was interrupted
         raise
+    except TimeoutError:
+        raise ModelTimeout("The model took longer than it may.") from None
     except Exception as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
         raise ModelError("The model failed, or said what a turn cannot hold.") from error
-    return tuple(requests)
+    finally:
+        lease.release()
+    turn.output_tokens = (turn.output_tokens or 0) + tokens
+    return _Spoken(turn.replay.text[begins_at:] if requests else "", tuple(requests), tokens)
+
+
+async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> tuple[list[ToolRequest], int]:
+    """Stream what the model says. Which tools it asks for, and how many tokens it took."""
+    requests: list[ToolRequest] = []
+    usage: Usage | None = None
+    deltas = 0
+    left_in_burst = _burst(services.running_turns)
+    async with aclosing(lease.model.generate(prompt)) as output:
+        async for item in output:
+            if isinstance(item, str):
+                if deltas == prompt.max_tokens:  # a delta is a token or more, so it has had its share
+                    break
+                turn.say(item)
+                deltas += 1
+                left_in_burst -= 1
+                if not left_in_burst:
+                    left_in_burst = _burst(services.running_turns)
+                    await trio.lowlevel.checkpoint()
+            elif isinstance(item, Usage):
+                usage = item
+            else:
+                requests.append(_checked(item, len(requests)))
+    return requests, deltas if usage is None else usage.output_tokens
 
 
 def _checked(item: object, requests_before: int) -> ToolRequest:

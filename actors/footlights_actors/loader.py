@@ -1,7 +1,7 @@
 """The model loader of a turn: it makes the chosen model ready and lets everybody see that it does.
 
 A hot model is ready at once. For any other, `model_loading` is out before the loading begins, progress follows
-in whole percents, and `model_ready` says how long it took.
+in whole percents, and `model_ready` says how long it took. It is said when the model has a place for the turn.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.errors import ModelError
 from footlights.events import ModelLoading, ModelReady, ModelSelected, WarmState
 from footlights.lifecycle import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from footlights.cast import ModelChoice
-    from footlights.models import Model
+    from footlights.pool import ModelLease
     from footlights.turn import Turn
 
 _ROUNDING = 1e-9
@@ -30,37 +27,33 @@ _ROUNDING = 1e-9
 @enable_ki_protection
 async def load_models(
     turn: Turn,
-    models: Mapping[str, Model],
-    choices: trio.MemoryReceiveChannel[ModelChoice],
-    ready: trio.MemorySendChannel[Model],
+    choices: trio.MemoryReceiveChannel[tuple[ModelChoice, ModelLease]],
+    ready: trio.MemorySendChannel[ModelLease],
 ) -> None:
-    async for choice in choices:
-        model = models[choice.model_id]
+    async for choice, lease in choices:
         turn.emit(ModelSelected(choice.model_id, choice.reason))
-        await _make_ready(turn, model)
-        await ready.send(model)
+        await _make_ready(turn, lease)
+        await ready.send(lease)
 
 
 def select_hot(turn: Turn, choice: ModelChoice) -> None:
-    """A model that is ready already: nothing to load, nothing to wait for."""
+    """A model that is ready already: nothing to load, nobody to wait for."""
     turn.emit(ModelSelected(choice.model_id, choice.reason))
     turn.emit(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
 
 
-async def _make_ready(turn: Turn, model: Model) -> None:
-    warm_state = model.warm_state
+async def _make_ready(turn: Turn, lease: ModelLease) -> None:
+    model_id = lease.model.model_id
+    warm_state = lease.warm_state
     load_ms = 0
     if warm_state is not WarmState.HOT:
         began = trio.current_time()
-        progress = _Progress(turn, model.model_id, cold_start=warm_state is WarmState.COLD)
-        try:
-            await model.load(progress.report)
-        except ModelError:
-            raise
-        except Exception as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
-            raise ModelError("The model failed while it was loading.") from error
+        progress = _Progress(turn, model_id, cold_start=warm_state is WarmState.COLD)
+        await lease.load(progress.report)
         load_ms = round((trio.current_time() - began) * 1000)
-    turn.emit(ModelReady(model.model_id, warm_state, load_ms))
+    with turn.in_line():
+        await lease.claim()
+    turn.emit(ModelReady(model_id, warm_state, load_ms))
 
 
 class _Progress:

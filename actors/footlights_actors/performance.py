@@ -8,12 +8,13 @@ A workload of an extension runs in the generator's place, under the same watchdo
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
-from footlights.events import WarmState
 from footlights.extensions import InteractionContext
+from footlights_actors.choosing import choose_model
 from footlights_actors.generator import generate
 from footlights_actors.loader import load_models, select_hot
 from footlights_actors.tool_runner import run_tools
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights.cast import ModelChoice, Services
-    from footlights.models import Model, ToolExchange, ToolRequest
+    from footlights.models import ToolExchange, ToolRequest
+    from footlights.pool import ModelLease
     from footlights.turn import Turn
 
 Request = TypeVar("Request")
@@ -31,10 +33,16 @@ Reply = TypeVar("Reply")
 
 
 async def perform(turn: Turn, services: Services) -> None:
+    # A lease ends when no actor is left who could still claim a slot.
+    with ExitStack() as leases:
+        await _perform(turn, services, leases)
+
+
+async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, turn, services.limits, name=f"watchdog of {turn.turn_id}")
         if turn.params.workload is None:
-            await _npc_turn(turn, services, nursery)
+            await _npc_turn(turn, services, nursery, leases)
         else:
             workload = services.cast.workloads.get(turn.params.workload)
             assert workload is not None, "the stage refuses turns that name an unknown workload"
@@ -42,11 +50,12 @@ async def perform(turn: Turn, services: Services) -> None:
         nursery.cancel_scope.cancel(reason="the turn said all it had to say")
 
 
-async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery) -> None:
-    models = services.cast.models
-
-    def start_loader(choices: trio.MemoryReceiveChannel[ModelChoice], ready: trio.MemorySendChannel[Model]) -> None:
-        nursery.start_soon(load_models, turn, models, choices, ready, name=f"loader of {turn.turn_id}")
+async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, leases: ExitStack) -> None:
+    def start_loader(
+        choices: trio.MemoryReceiveChannel[tuple[ModelChoice, ModelLease]],
+        ready: trio.MemorySendChannel[ModelLease],
+    ) -> None:
+        nursery.start_soon(load_models, turn, choices, ready, name=f"loader of {turn.turn_id}")
 
     def start_tool_runner(
         rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
@@ -57,12 +66,13 @@ async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery) -> No
     loader = _Desk(start_loader)
     tool_runner = _Desk(start_tool_runner)
 
-    async def get_model(choice: ModelChoice) -> Model:
-        model = models[choice.model_id]
-        if model.warm_state is not WarmState.HOT:
-            return await loader.ask(choice)
+    async def get_model() -> ModelLease:
+        choice = choose_model(turn, services)
+        lease = leases.enter_context(services.pool.lease(choice.model_id, turn.session_id))
+        if not lease.claim_now():
+            return await loader.ask((choice, lease))
         select_hot(turn, choice)
-        return model
+        return lease
 
     await generate(turn, services, get_model, tool_runner.ask)
 

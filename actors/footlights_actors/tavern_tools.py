@@ -7,19 +7,21 @@ purse can pay is for the rules alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import trio
+from attrs import evolve
 
 from footlights.errors import ToolError
+from footlights.tool_decorator import tool
 from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
 from footlights_actors.tavern_rules import Rent, Serve, TellRumour, intent_to
 from footlights_actors.tavern_world import Room, Tavern, coins
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from footlights.events import JsonValue
-    from footlights.tools import ToolFunction
 
 RUMOURS = (
     "They say the old lighthouse burns again, every third night, and that nobody has bought oil for it in years.",
@@ -29,77 +31,71 @@ RUMOURS = (
     "Two kings once met in my cellar, they say, and parted friends. The barrel they shared is empty.",
 )
 
-Answer: TypeAlias = Callable[[Mapping[str, "JsonValue"], ToolContext], ToolReturn]
+_asking = tool(cancel_safe=True, side_effects=SideEffects.NONE)
 
 
 def tavern_tools(seconds: float) -> tuple[Tool, ...]:
     """The tools, each of which takes `seconds` before it answers."""
-    return (
-        _tool("check_rooms", "Which rooms are free at what price, and who has the others.", check_rooms, seconds),
-        _tool("rent_room", "Let a room: the one named, or else the cheapest that is free.", rent_room, seconds),
-        _tool("serve_order", "Serve something from the menu, and take the money for it.", serve_order, seconds),
-        _tool("recall_rumour", "The next rumour that was not told yet.", recall_rumour, seconds),
-    )
+    return tuple(_taking(seconds, each) for each in (check_rooms, rent_room, serve_order, recall_rumour))
 
 
-def _tool(name: str, description: str, answer: Answer, seconds: float) -> Tool:
-    return Tool(
-        name=name,
-        description=description,
-        run=_taking(seconds, answer),
-        cancel_safe=True,
-        side_effects=SideEffects.NONE,
-    )
-
-
-def _taking(seconds: float, answer: Answer) -> ToolFunction:
-    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
+def _taking(seconds: float, asked: Tool) -> Tool:
+    async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         await trio.sleep(seconds)
-        return answer(arguments, context)
+        return await asked.run(arguments, context)
 
-    return run
+    return evolve(asked, run=run)
 
 
-def check_rooms(_: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
+@_asking
+async def check_rooms(context: ToolContext) -> ToolReturn:
+    """Which rooms are free at what price, and who has the others."""
     rooms = _tavern(context)["rooms"].values()
     free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if room["guest"] is None]
     taken = [f"{room['guest']} in {room['name']}" for room in rooms if room["guest"] is not None]
     return ToolReturn({"free": list(free), "taken": list(taken)}, f"{len(free)} free, {len(taken)} taken")
 
 
-def rent_room(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
-    """`room` is the key of a room; `price` is what the player offers. Both may be left out."""
-    key, room = _room_to_let(_tavern(context)["rooms"], arguments.get("room"))
-    offered = arguments.get("price")
-    price = offered if isinstance(offered, int) else room["price"]
-    context.request_commit(intent_to(Rent(key, price), context.tool_call_id))
-    return ToolReturn({"room": room["name"], "price": price}, f"{room['name']}, {coins(price)}")
+@_asking
+async def rent_room(
+    context: ToolContext,
+    room: Annotated[str | None, "its key in the book, such as attic"] = None,
+    price: Annotated[int | None, "what the guest offers, if not the price in the book"] = None,
+) -> ToolReturn:
+    """Let a room: the one named, or else the cheapest that is free."""
+    key, found = _room_to_let(_tavern(context)["rooms"], room)
+    agreed = found["price"] if price is None else price
+    context.request_commit(intent_to(Rent(key, agreed), context.tool_call_id))
+    return ToolReturn({"room": found["name"], "price": agreed}, f"{found['name']}, {coins(agreed)}")
 
 
-def _room_to_let(rooms: Mapping[str, Room], wanted: JsonValue) -> tuple[str, Room]:
+def _room_to_let(rooms: Mapping[str, Room], wanted: str | None) -> tuple[str, Room]:
     if wanted is None:
         free = [(key, room) for key, room in rooms.items() if room["guest"] is None]
         if not free:
             raise ToolError("There is no free room left tonight.")
         return min(free, key=lambda found: found[1]["price"])
-    if not isinstance(wanted, str) or wanted not in rooms:
+    room = rooms.get(wanted)
+    if room is None:
         raise ToolError("There is no such room in this house.")
-    room = rooms[wanted]
     if room["guest"] is not None:
         raise ToolError(f"The book has {room['guest']} in {room['name']}.")
     return wanted, room
 
 
-def serve_order(arguments: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
-    dish = arguments.get("dish")
-    menu = _tavern(context)["menu"]
-    if not isinstance(dish, str) or dish not in menu:
+@_asking
+async def serve_order(context: ToolContext, dish: Annotated[str, "something from the menu"]) -> ToolReturn:
+    """Serve something from the menu, and take the money for it."""
+    price = _tavern(context)["menu"].get(dish)
+    if price is None:
         raise ToolError("The kitchen does not have that.")
-    context.request_commit(intent_to(Serve(dish, menu[dish]), context.tool_call_id))
-    return ToolReturn({"dish": dish, "price": menu[dish]}, f"{dish}, {coins(menu[dish])}")
+    context.request_commit(intent_to(Serve(dish, price), context.tool_call_id))
+    return ToolReturn({"dish": dish, "price": price}, f"{dish}, {coins(price)}")
 
 
-def recall_rumour(_: Mapping[str, JsonValue], context: ToolContext) -> ToolReturn:
+@_asking
+async def recall_rumour(context: ToolContext) -> ToolReturn:
+    """The next rumour that was not told yet."""
     number = _tavern(context)["rumours_told"] % len(RUMOURS)
     context.request_commit(intent_to(TellRumour(), context.tool_call_id))
     return ToolReturn({"rumour": RUMOURS[number]}, f"rumour {number + 1} of {len(RUMOURS)}")

@@ -8,7 +8,9 @@ run again; one that was stopped before it had any gives its key back.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import math
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import trio
@@ -21,8 +23,11 @@ from footlights.tools import SideEffects, ToolContext, ToolReturn
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from footlights.authority import Intent
     from footlights.cast import Services
+    from footlights.events import JsonValue
     from footlights.models import ToolRequest
     from footlights.tools import Tool
     from footlights.turn import Turn
@@ -32,13 +37,32 @@ MAX_SUMMARY_CHARS = 500
 log = logging.getLogger("footlights.tools")
 
 
+class Phase(Enum):
+    """How far a call got. Each moves only to one further down."""
+
+    WAITING = auto()
+    """Its arguments are read, its key is claimed: nothing has happened yet."""
+    NEVER = auto()
+    """It has not begun, and will not."""
+    RUNNING = auto()
+    """The tool runs, and what it answers counts."""
+    LEFT = auto()
+    """The tool may still run, and what it answers is discarded."""
+    ENDED = auto()
+    """The tool ran, and is over."""
+
+
+_WHEN_DROPPED = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.LEFT}
+_WHEN_OVER = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.ENDED, Phase.LEFT: Phase.ENDED}
+
+
 class ToolCall:
     def __init__(
         self, turn: Turn, services: Services, tool_call_id: str, tool: Tool | None, request: ToolRequest
     ) -> None:
         self.tool_call_id = tool_call_id
         self.tool_name = "unknown" if tool is None else tool.name
-        self.done = trio.Event()
+        self.answered = trio.Event()
         self.crash: BaseException | None = None
         self._tool = tool
         self._request = request
@@ -49,22 +73,32 @@ class ToolCall:
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
-        self._discarded = False
+        self._phase = Phase.WAITING
         self._claimed: str | None = None
-        self._began = False
+        self._outcome: Literal["ok", "error"] = "error"
         self._answer = ToolReturn(None)
         self._error: ErrorInfo | None = None
 
     # -- for the turn
 
+    @property
+    def timeout(self) -> float:
+        return math.inf if self._tool is None or self._tool.timeout is None else self._tool.timeout
+
     def refuse(self, code: str, message: str) -> None:
-        """It will not be run at all."""
+        """This is its answer. If it has not begun, it never will."""
+        self._drop()
         self._fail(code, message)
-        self.done.set()
+        self.answered.set()
+
+    def time_out(self) -> None:
+        """It had its time. If it runs on, in a thread or deaf to the cancel, it does so for nobody."""
+        self.refuse("tool_timeout", "The tool took longer than it may.")
+        self._scope.cancel(reason="it took longer than it may")
 
     def discard(self) -> None:
         """The turn was interrupted: do not begin. Once begun, only a tool that is safe to cancel is cancelled."""
-        self._discarded = True
+        self._drop()
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
 
@@ -93,11 +127,14 @@ class ToolCall:
     def exchange(self) -> ToolExchange:
         return ToolExchange(self._request, self._answer.value, None if self._error is None else self._error.message)
 
+    def _drop(self) -> None:
+        self._phase = _WHEN_DROPPED.get(self._phase, self._phase)
+
     # -- as a task
 
     def _reserve_intent(self) -> None:
-        # A tool may finish after its turn was interrupted: what it stages then is taken, and discarded.
-        if not self._turn.is_interrupted:
+        # A tool may run on when nobody waits for it any more: what it stages then is taken, and discarded.
+        if self._phase is Phase.RUNNING and not self._turn.is_interrupted:
             self._turn.reserve_intent()
 
     async def run(self) -> None:
@@ -106,23 +143,32 @@ class ToolCall:
             with self._scope:
                 await self._supervise(self._tool)
         finally:
-            self.done.set()
+            self._phase = _WHEN_OVER.get(self._phase, self._phase)
+            self.answered.set()
         if self._claimed is not None:
             await self._record(self._tool, self._claimed)
 
     async def _supervise(self, tool: Tool) -> None:
         """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
         try:
-            if await self._claim(tool) and not self._discarded:
-                self._began = True
-                answer = await tool.run(self._request.arguments, self._context)
-                self._answer = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
+            arguments = tool.read_arguments(self._request.arguments)
+            if await self._claim(tool, arguments) and self._phase is Phase.WAITING:
+                self._phase = Phase.RUNNING
+                self._succeed(await tool.run(arguments, self._context))
         except* ToolError as refusals:
-            self._fail(ToolError.code, _said_by(next(leaves(refusals))))
+            refusal = next(leaves(refusals))
+            assert isinstance(refusal, ToolError)
+            self._fail(refusal.code, _said_by(refusal))
         except* Exception as errors:  # noqa: BLE001 - see above
             self.crash = next(leaves(errors))
             self._fail("tool_error", "The tool failed.")
             log.error("%s in %s: %s", tool.name, self._context.turn_id, describe(errors))
+
+    def _succeed(self, answer: ToolReturn | JsonValue) -> None:
+        checked = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
+        self._outcome = "ok"
+        if self._error is None:
+            self._answer = checked
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
@@ -134,21 +180,24 @@ class ToolCall:
         return ToolReturn(value, None if answer.summary is None else _printable(answer.summary))
 
     def _fail(self, code: str, message: str) -> None:
-        self._error = ErrorInfo(code, _printable(message))
+        """The first failure is the answer: a tool that was timed out has had its own."""
+        if self._error is None:
+            self._error = ErrorInfo(code, _printable(message))
 
     def _may_have_side_effects(self) -> bool:
-        if self._tool is None or not self._began or self._tool.side_effects is SideEffects.NONE:
+        if self._tool is None or self._phase in (Phase.WAITING, Phase.NEVER):
             return False
-        still_runs = not self.done.is_set()
-        return still_runs or self._context.side_effects_begun or self._tool.side_effects is not SideEffects.MARKED
+        if self._phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
+            return self._context.side_effects_begun
+        return self._tool.side_effects is not SideEffects.NONE
 
     # -- the tool ledger
 
-    async def _claim(self, tool: Tool) -> bool:
+    async def _claim(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether the tool may begin. If it has side effects, the claim is durable before it does."""
         if tool.side_effects is SideEffects.NONE:
             return True
-        key = self._key(tool)
+        key = self._key(tool, arguments)
         try:
             earlier = await self._ledger.begin_tool(key)
         except LedgerUnavailable:
@@ -160,15 +209,15 @@ class ToolCall:
         self._claimed = key
         return True
 
-    def _key(self, tool: Tool) -> str:
+    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         if tool.idempotency_key is not None:
-            return f"{tool.name}:{tool.idempotency_key(self._request.arguments)}"
+            return f"{tool.name}:{tool.idempotency_key(arguments)}"
         return f"{self._context.session_id}/{self._context.turn_id}/{self.tool_call_id}"
 
     async def _record(self, tool: Tool, key: str) -> None:
         try:
-            if not self._scope.cancelled_caught and self._began:
-                await self._ledger.complete_tool(key, "ok" if self._error is None else "error")
+            if self._phase is Phase.ENDED and not self._scope.cancelled_caught:
+                await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)
         except Exception as error:  # noqa: BLE001 - a boundary: the tool has ended, and is unknown to the ledger

@@ -2,8 +2,9 @@
 
 Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool may finish: it
 has `tool_cancel_grace` to do so, then it is reported as `canceled` and left to run on, its result discarded.
-A `cancel_safe` tool is cancelled instead. What tools staged is taken over in the order of the calls, so that
-it does not depend on which of them was faster.
+A `cancel_safe` tool is cancelled instead. One that takes longer than its `timeout` is cancelled too, whatever it
+declares, and answered with an error: the turn goes on. What tools staged is taken over in the order of the calls,
+so that it does not depend on which of them was faster.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ async def run_tools(
 
 
 def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) -> ToolCall:
-    tool = services.cast.tools.get(request.tool_name)
+    # A model may ask for what it was not offered: for this persona there is no such tool.
+    may_use = services.cast.persona(turn.params.persona).may_use(request.tool_name)
+    tool = services.cast.tools.get(request.tool_name) if may_use else None
     call = ToolCall(turn, services, f"call-{number}", tool, request)
     try:
         turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.give_up)
@@ -62,15 +65,18 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
 @enable_ki_protection
 async def _settle(turn: Turn, services: Services, call: ToolCall) -> None:
     try:
-        await call.done.wait()
+        with trio.move_on_after(call.timeout):
+            await call.answered.wait()
     except trio.Cancelled:
         # The turn was interrupted, or a sibling crashed: then nobody but this task gives the grace.
         call.discard()
         with trio.move_on_after(services.limits.tool_cancel_grace, shield=True):
-            await call.done.wait()
+            await call.answered.wait()
         if not turn.has_ended:
             turn.end_tool(call.canceled_result())
         raise
+    if not call.answered.is_set():
+        call.time_out()
     if turn.is_interrupted:  # the interruption overtook a result that was on its way
         turn.end_tool(call.canceled_result())
         return

@@ -19,9 +19,10 @@ async def watch(turn: Turn, limits: Limits) -> None:
     started = trio.current_time()
     time_is_up = started + limits.turn_timeout
     while True:
-        # A turn that waited in the queue has been silent for long, and no fault of its own.
-        silent_too_long = max(started, turn.last_activity) + limits.stall_timeout
         now = trio.current_time()
+        # A turn that waited, for its place or for its model, has been silent for long and by no fault of its own.
+        silent_since = now if turn.waits_in_line else max(started, turn.last_activity)
+        silent_too_long = silent_since + limits.stall_timeout
         if now >= time_is_up:
             turn.stop(InterruptReason.TIMEOUT)
             return

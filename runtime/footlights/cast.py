@@ -14,14 +14,17 @@ from attrs import field, frozen
 
 from footlights.authority.rules import RuleBook
 from footlights.authority.world import JsonWorld, World
+from footlights.budget import BudgetConfig
 from footlights.errors import RegistrationError
 from footlights.extensions import ExtensionManager
+from footlights.prompts import Persona
 
 if TYPE_CHECKING:
     from footlights.authority.ledger import Ledger
     from footlights.limits import Limits
     from footlights.models import Model
     from footlights.params import TurnParams
+    from footlights.pool import ModelPool, ModelStatus
     from footlights.tools import Tool
     from footlights.turn import Turn
 
@@ -41,6 +44,20 @@ class ModelChoice:
     def __attrs_post_init__(self) -> None:
         if not self.reason:
             raise RegistrationError("Whoever chooses a model says why.")
+
+
+@frozen(kw_only=True)
+class ModelQuery:
+    """What whoever chooses a model may go by. What was said is not among it."""
+
+    session_id: str
+    params: TurnParams
+    persona: Persona
+    """Who speaks."""
+    remote_models: bool
+    """Whether the session lets its text go to models elsewhere."""
+    models: tuple[ModelStatus, ...]
+    """How the models are doing, in the order of the cast."""
 
 
 class Committer(Protocol):
@@ -73,6 +90,7 @@ class Services(Protocol):
     cast: Cast
     limits: Limits
     ledger: Ledger
+    pool: ModelPool
 
     @property
     def committed_world(self) -> World:
@@ -93,7 +111,9 @@ Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning ends it well, raising interrupts it."""
 MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
 """Makes the one committer of a stage."""
-ChooseModel: TypeAlias = "Callable[[TurnParams], ModelChoice]"
+MakePool: TypeAlias = "Callable[[Mapping[str, Model]], ModelPool]"
+"""Makes the one model pool of a stage."""
+ChooseModel: TypeAlias = "Callable[[ModelQuery], ModelChoice]"
 """Chooses the model of a turn. Raises `ModelError` if there is none for it."""
 
 
@@ -108,6 +128,8 @@ class Cast:
     """Runs the actors of one turn."""
     make_committer: MakeCommitter
     """Makes the committer when the stage opens."""
+    make_pool: MakePool
+    """Makes the model pool when the stage opens."""
     choose_model: ChooseModel
     """Says which model a turn uses."""
     models: Mapping[str, Model] = field(factory=dict[str, "Model"])
@@ -120,13 +142,37 @@ class Cast:
     """What may become true."""
     workloads: ExtensionManager = field(factory=ExtensionManager)
     """What turns may name instead of the standard performance."""
+    personas: Mapping[str, Persona] = field(factory=lambda: {"default": Persona()})
+    """Who may speak, by name. The first speaks in turns that name nobody."""
+    budget: BudgetConfig = field(factory=BudgetConfig)
+    """How much turns may say."""
+    remote_models: bool = False
+    """Whether sessions that say nothing about it let their text go to models elsewhere."""
 
     def __attrs_post_init__(self) -> None:
         for model_id in self.models:
             if not _MODEL_ID.fullmatch(model_id):
                 raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 visible ASCII characters.")
+        if not self.personas:
+            raise RegistrationError("A cast needs somebody who speaks.")
+        for name, persona in self.personas.items():
+            _check_persona(self, name, persona)
         for kind, members in (("model", self.models), ("tool", self.tools)):
             for name, member in members.items():
                 known = getattr(member, "model_id" if kind == "model" else "name")
                 if known != name:
                     raise RegistrationError(f"The {kind} {known} is registered under the name {name}.")
+
+    def persona(self, name: str | None) -> Persona:
+        """The persona of that name, or the first."""
+        return next(iter(self.personas.values())) if name is None else self.personas[name]
+
+
+def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
+    if persona.model is not None and persona.model not in cast.models:
+        raise RegistrationError(
+            f"The persona {name} has the model {persona.model[:64]!r}, which does not exist."
+        )
+    unknown = sorted((persona.tools or frozenset()) - cast.tools.keys())
+    if unknown:
+        raise RegistrationError(f"The persona {name} has the tool {unknown[0][:64]!r}, which does not exist.")

@@ -14,6 +14,9 @@
     ├── CommitUnknown         whether the turn committed will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
     ├── ModelError            a model failed
+    │   ├── ModelTimeout      it took longer than it may
+    │   ├── PromptTooLarge    what it would have to be told does not fit
+    │   ├── RemoteNotAllowed  it is elsewhere, and the session has not agreed to that
     │   ├── StreamError       it broke off, after it may have said a part
     │   └── RateLimitError    it wants to be asked again later
     └── ToolError             a tool refused or failed, in words its model may read
@@ -121,6 +124,24 @@ class ModelError(FootlightsError):
     """A model failed. Raise it from a model; whatever else a model raises becomes one."""
 
     code = "model_error"
+
+
+class ModelTimeout(ModelError):
+    """A model took longer than it may. A `TimeoutError` of a model becomes one."""
+
+    code = "model_timeout"
+
+
+class PromptTooLarge(ModelError):
+    """What a model would have to be told does not fit into its context window."""
+
+    code = "prompt_too_large"
+
+
+class RemoteNotAllowed(ModelError):
+    """The model is elsewhere, and the session has not agreed that its text goes there."""
+
+    code = "remote_not_allowed"
 
 
 class StreamError(ModelError):

@@ -81,7 +81,7 @@ class InterruptReason(StrEnum):
     WORKLOAD_ERROR = "workload_error"
     """A workload raised, left a tool open, or anything else inside the turn failed."""
     TIMEOUT = "timeout"
-    """The turn ran for `turn_timeout` seconds."""
+    """The turn ran for `turn_timeout` seconds, or its model took longer than its driver lets it."""
     STALLED = "stalled"
     """The turn's model or tool was silent for `stall_timeout` seconds."""
     SESSION_CLOSED = "session_closed"
@@ -261,6 +261,8 @@ class TurnFinal(Payload):
 
     text: str
     """All that was said: a subscriber that missed deltas heals from it."""
+    output_tokens: int | None = None
+    """What it cost to say, as its model counts; None if no model spoke."""
     authoritative: Literal[False] = False
     """Always false: words change nothing."""
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
 
-from footlights.errors import FootlightsError, ModelError, ToolError
+from footlights.errors import FootlightsError, ModelError, ModelTimeout, ToolError
 from footlights.events import InterruptReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
+    (ModelTimeout, InterruptReason.TIMEOUT),
     (ModelError, InterruptReason.MODEL_ERROR),
     (ToolError, InterruptReason.TOOL_ERROR),
     (BaseException, InterruptReason.WORKLOAD_ERROR),

@@ -59,7 +59,7 @@ class Limits:
     tool_cancel_grace: float = 0.25
     """How long an interrupted turn waits for its running tools before it ends without them."""
     shutdown_deadline: float = 10.0
-    """How long a closing stage waits for its last commits."""
+    """How long a closing stage waits for its last commits, and then for its traces."""
 
     def __attrs_post_init__(self) -> None:
         for limit in fields(type(self)):

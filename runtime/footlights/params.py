@@ -7,8 +7,10 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
+from footlights.budget import BudgetTier
 from footlights.choices import member
 from footlights.errors import InvalidCommand
+from footlights.models import DEFAULT_TEMPERATURE
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")
@@ -44,12 +46,18 @@ def _mode(value: str) -> Mode:
     return member(Mode, "mode", value)
 
 
+def _tier(value: str) -> BudgetTier:
+    return member(BudgetTier, "tier", value)
+
+
 @frozen(kw_only=True)
 class SessionParams:
     """How to start a session. Raises `InvalidCommand` for a name that cannot be one."""
 
     session_id: str | None = None
     """The host's own name for the session; without one the stage numbers it."""
+    remote_models: bool | None = None
+    """Whether what is said in it may be told to models elsewhere; without an answer the cast's default holds."""
 
     def __attrs_post_init__(self) -> None:
         if self.session_id is None:
@@ -64,7 +72,7 @@ class SessionParams:
 
 @frozen(kw_only=True)
 class TurnParams:
-    """How to begin a turn. Raises `InvalidCommand` for a `busy` or a `mode` that does not exist."""
+    """How to begin a turn. Raises `InvalidCommand` for a `busy`, a `mode` or a `tier` that does not exist."""
 
     busy: BusyRule = field(default=BusyRule.QUEUE, converter=_busy_rule)
     """What to do when the session has open turns."""
@@ -72,5 +80,15 @@ class TurnParams:
     """Whether tools may be used."""
     model: str | None = None
     """The id of the model to use; without one the cast chooses."""
+    persona: str | None = None
+    """The name of the persona that speaks; without one the cast's first."""
+    tier: BudgetTier = field(default=BudgetTier.DIALOGUE, converter=_tier)
+    """How much it may say."""
+    temperature: float = field(default=DEFAULT_TEMPERATURE)
+    """How freely the model picks its words: 0 to 2."""
     workload: str | None = None
     """The name of a registered workload; without one the standard NPC turn runs."""
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 <= self.temperature <= 2:
+            raise InvalidCommand("temperature must be a number from 0 to 2.")

@@ -3,18 +3,24 @@
 A tool may read the world and stage intents; it cannot write the world. A running tool is not cancelled by
 default: when its turn is interrupted it may finish, and what it staged is discarded. A tool that declares
 `cancel_safe` is cancelled instead, and must say what its side effects are.
+
+`footlights.tool` makes one from a typed function; `Tool` itself takes the arguments as they come.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from attrs import frozen
+import trio
+from attrs import field, frozen
 
 from footlights.authority.intents import Intent, check_intent
 from footlights.errors import RegistrationError
+from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+_T = TypeVar("_T")
 
 
 class SideEffects(StrEnum):
@@ -47,9 +55,18 @@ class ToolReturn:
 
 
 class ToolContext:
-    """What a running tool may know and do."""
+    """What a running tool may know and do, from the stage's own thread or from one that trio started for it."""
 
-    __slots__ = ("_reserve_intent", "_side_effects", "_staged", "_world", "session_id", "tool_call_id", "turn_id")
+    __slots__ = (
+        "_reserve_intent",
+        "_side_effects",
+        "_staged",
+        "_thread",
+        "_world",
+        "session_id",
+        "tool_call_id",
+        "turn_id",
+    )
 
     def __init__(
         self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[], None]
@@ -61,21 +78,21 @@ class ToolContext:
         self._side_effects = False
         self._world = world
         self._reserve_intent = reserve_intent
+        self._thread = get_ident()
 
     @property
     def world(self) -> Any:
         """The world as it was committed when the tool was called: a copy, so nothing done to it counts."""
-        return self._world.view()
+        return self._at_home(self._world.view)
 
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well."""
         check_intent(intent)
-        self._reserve_intent()
-        self._staged.append(intent)
+        self._at_home(lambda: self._stage(intent))
 
     def begin_side_effects(self) -> None:
         """Say that from now on the outside may have changed."""
-        self._side_effects = True
+        self._side_effects = True  # one assignment: safe from any thread
 
     @property
     def staged(self) -> tuple[Intent, ...]:
@@ -87,9 +104,21 @@ class ToolContext:
         """Whether it called `begin_side_effects`."""
         return self._side_effects
 
+    def _stage(self, intent: Intent) -> None:
+        self._reserve_intent()
+        self._staged.append(intent)
+
+    def _at_home(self, act: Callable[[], _T]) -> _T:
+        """In the thread of the stage, whoever calls: the turn and the world are used by no other."""
+        return act() if get_ident() == self._thread else trio.from_thread.run_sync(act)
+
 
 ToolFunction: TypeAlias = "Callable[[Mapping[str, JsonValue], ToolContext], Awaitable[ToolReturn | JsonValue]]"
 """A plain JSON value is returned as a `ToolReturn` without a summary."""
+
+
+def _as_they_are(arguments: Any) -> Any:
+    return arguments
 
 
 @frozen(kw_only=True)
@@ -102,11 +131,18 @@ class Tool:
     """Called with the arguments and a `ToolContext`. Raises `ToolError` to tell the model why it will not."""
     description: str = ""
     """What it does, told to the model."""
+    parameters: Mapping[str, JsonValue] = field(factory=lambda: {"type": "object"}, hash=False)
+    """What it takes, told to the model: a JSON Schema of an object."""
+    read_arguments: Callable[[Any], Mapping[str, Any]] = _as_they_are
+    """Makes the arguments for `run` and `idempotency_key` from what a model asked with. Raises `ToolError` if they
+    do not fit. By default they are taken as they are."""
     cancel_safe: bool = False
     """Whether it is cancelled when its turn is interrupted. If not, it may finish, and is discarded."""
     side_effects: SideEffects | None = None
     """What it declares; undeclared counts as immediate."""
-    idempotency_key: Callable[[Mapping[str, JsonValue]], str] | None = None
+    timeout: float | None = None
+    """How many seconds a call may take. Then it is answered with the error `tool_timeout`, and cancelled."""
+    idempotency_key: Callable[[Mapping[str, Any]], str] | None = None
     """Calls with the same key run once, for as long as the ledger remembers the key. Without it each call has a
     key of its own. The ledger keeps it: make it of ids, never of what somebody said."""
 
@@ -117,3 +153,15 @@ class Tool:
             )
         if self.cancel_safe and self.side_effects is None:
             raise RegistrationError(f"The tool {self.name} is cancel_safe, so it must declare side_effects.")
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise RegistrationError(f"The timeout of the tool {self.name} must be a number of seconds above 0.")
+        _check_parameters(self.name, self.parameters)
+
+
+def _check_parameters(name: str, parameters: Mapping[str, JsonValue]) -> None:
+    try:
+        json_value(dict(parameters))
+    except Unfit as error:
+        raise RegistrationError(f"The parameters of the tool {name} {error}.") from None
+    if parameters.get("type") != "object":
+        raise RegistrationError(f'The parameters of the tool {name} must be a JSON Schema with "type": "object".')

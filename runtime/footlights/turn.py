@@ -10,6 +10,7 @@ The actors of a turn use this class. Extension authors see only `footlights.exte
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,7 +45,7 @@ from footlights.model_phase import ModelPhase
 from footlights.replay import Replay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from footlights.authority.intents import Intent
     from footlights.limits import Limits
@@ -80,6 +81,7 @@ class TurnHost(Protocol):
     outboxes: tuple[Outbox, ...]
     limits: Limits
     wall_clock: WallClock
+    remote_models: bool
 
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...
@@ -102,6 +104,7 @@ class Turn:
         "interruption",
         "last_activity",
         "lifecycle",
+        "output_tokens",
         "params",
         "replay",
         "scope",
@@ -109,6 +112,7 @@ class Turn:
         "settled",
         "staged",
         "turn_id",
+        "waits_in_line",
     )
 
     def __init__(self, host: TurnHost, session_id: str, turn_id: str, said: str, params: TurnParams) -> None:
@@ -121,6 +125,8 @@ class Turn:
         self.replay = Replay(session_id, turn_id)
         self.staged: list[Intent] = []
         self.last_activity = 0.0
+        self.output_tokens: int | None = None
+        self.waits_in_line = False
         self.heard_seq = -1
         self.interruption: Interruption | None = None
         self.commit: CommitFinal | None = None
@@ -136,6 +142,11 @@ class Turn:
     @property
     def state(self) -> TurnState:
         return self.lifecycle.state
+
+    @property
+    def remote_models(self) -> bool:
+        """Whether what is said in it may be told to models elsewhere."""
+        return self._host.remote_models
 
     @property
     def is_waiting(self) -> bool:
@@ -219,6 +230,16 @@ class Turn:
         self._step(Step.TOKEN_DELTA, evolve(payload, offset=self.replay.text_length))
         self._text_bytes_left -= size
 
+    @contextmanager
+    def in_line(self) -> Generator[None]:
+        """Others come first: to be silent meanwhile is no fault."""
+        self.waits_in_line = True
+        try:
+            yield
+        finally:
+            self.waits_in_line = False
+            self.last_activity = trio.current_time()
+
     def reserve_intent(self) -> None:
         """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
         if self.is_interrupted or self.has_ended:
@@ -253,7 +274,7 @@ class Turn:
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
         text = self.replay.text
-        self._step(Step.TURN_FINAL, TurnFinal(text))
+        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens))
         self.replay.seal(text)
         self._host.turn_ended(self)
         return True

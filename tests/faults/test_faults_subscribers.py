@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from footlights import (
+    BudgetConfig,
     Detached,
     DetachReason,
     EventType,
@@ -39,7 +40,8 @@ def text_of(events: list[StreamEvent]) -> str:
 async def test_a_stalled_subscriber_costs_no_more_than_its_limits_and_slows_nobody() -> None:
     model = flooding_model(ScriptedModel(lambda _: [Say("The end.")]), tokens=10_000, token="blah ")
     limits = Limits(best_effort_max_events_per_turn=100)  # more than two bursts of a model that never waits
-    async with open_stage(standard_cast(model), limits=limits) as stage:
+    cast = standard_cast(model, budget=BudgetConfig(dialogue_max=20_000))
+    async with open_stage(cast, limits=limits) as stage:
         session = stage.start()
         async with stalled_subscriber(session) as stalled:
             events = await take_turn(session, "Hello?")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from footlights import Limits, open_stage
+from footlights import BudgetConfig, Limits, open_stage
 from footlights.testing.faults import stalled_subscriber
 from footlights_actors import Flood, ScriptedModel, standard_cast
 
@@ -19,7 +19,8 @@ PER_EVENT = 200
 async def weigh(tokens: int) -> int:
     """Bytes that lie in the outbox of a subscriber that never reads, after so many tokens."""
     async with open_stage(
-        standard_cast(ScriptedModel(lambda prompt: [Flood("word ", tokens)])), limits=LIMITS
+        standard_cast(ScriptedModel(lambda prompt: [Flood("word ", tokens)]), budget=BudgetConfig(dialogue_max=tokens)),
+        limits=LIMITS,
     ) as stage:
         session = stage.start()
         async with stalled_subscriber(session) as stalled:

@@ -335,7 +335,7 @@ CASES = [
     ),
     Case("cancel_wins", interrupt, finishing_instead_of_stopping),
     Case("token_offset", talk, replacing(lane_module, "TokenDelta", lambda delta, at: TokenDelta(delta, at + 1))),
-    Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text: TurnFinal(text[:-1]))),
+    Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text, tokens: TurnFinal(text[:-1], tokens))),
     Case("heard", interrupt, replacing(Replay, "text_until", lambda self, seq: self.text[::-1])),
     Case("tool_unique", talk, reusing_call_ids),
     Case("tool_partner", talk, altering(EventType.TOOL_CALL_RESULT, tool_name="sell")),

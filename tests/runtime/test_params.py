@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from footlights import BusyRule, InvalidCommand, Mode, SessionParams, TurnParams
@@ -40,9 +42,12 @@ def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:
     assert SessionParams().session_id is None
 
 
-@pytest.mark.parametrize("wrong", [{"busy": "whatever"}, {"mode": "whatever"}])
-def test_an_unknown_rule_or_mode_is_refused(wrong: dict[str, str]) -> None:
-    with pytest.raises((InvalidCommand, ValueError)):
+@pytest.mark.parametrize(
+    "wrong",
+    [{"busy": "whatever"}, {"mode": "whatever"}, {"tier": "whatever"}, {"temperature": -0.1}, {"temperature": 2.1}],
+)
+def test_what_does_not_exist_or_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCommand):
         TurnParams(**wrong)
 
 

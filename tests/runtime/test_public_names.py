@@ -10,22 +10,25 @@ import footlights.testing
 import footlights_actors
 
 FOOTLIGHTS = """
-    Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome CommitUnknown DeliveryClass DetachReason Detached
-    ErrorInfo EventType Ext ExtensionManager FootlightsError Heard IllegalTransition Intent IntentType
-    InteractionContext InteractionSession InterruptReason InvalidCommand InvalidEvent Issue JsonValue Ledger
-    LedgerUnavailable Limits MemoryLedger Mode Model ModelChoice ModelError ModelLoading ModelReady ModelSelected
-    OutboxStatistics Payload Prompt RegistrationError SeqRange SessionClosed SessionParams SessionState
-    SessionStatistics SideEffects Stage StageStatistics TurnState StreamEvent Subscription TokenDelta TooLarge
-    Tool ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn
-    TurnAccepted TurnFinal TurnInterrupted TurnParams UnknownSession UnknownTurn WarmState Workload authority
-    draft_event laws open_stage wire
+    authority BudgetConfig BudgetTier Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome CommitUnknown
+    DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager Fact FootlightsError
+    Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason InvalidCommand
+    InvalidEvent Issue JsonValue laws Ledger LedgerUnavailable Limits LLMClient LLMResponse MemoryLedger Mode Model
+    ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
+    ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge RateLimitError
+    RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
+    SideEffects Stage StageStatistics StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
+    ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
+    TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState UnknownSession UnknownTurn Usage
+    WarmState wire Workload
 """
 
-FOOTLIGHTS_ACTORS = "Call Fail Flood Line Pause Say Script ScriptedModel Stall standard_cast"
+FOOTLIGHTS_ACTORS = "Call ClientModel Fail Flood Line ModelClient Pause Say Script ScriptedModel Stall standard_cast"
 
 CODES = """
     internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
-    too_large invalid_registration detached commit_unknown ledger_unavailable model_error tool_error
+    too_large invalid_registration detached commit_unknown ledger_unavailable model_error model_timeout
+    prompt_too_large remote_not_allowed model_broke_off model_rate_limited tool_error
 """
 
 

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from footlights import (
+    BudgetConfig,
     BusyRule,
     CommitFinal,
     Detached,
@@ -58,7 +59,8 @@ class Chores:
 
 def tavern(limits: Limits | None = None, *, lines: Iterable[Line] = TALK) -> AbstractAsyncContextManager[Stage]:
     model = ScriptedModel(lambda _: tuple(lines))
-    return open_stage(standard_cast(model, workloads={"chores": Chores()}), limits=limits)
+    cast = standard_cast(model, workloads={"chores": Chores()}, budget=BudgetConfig(dialogue_max=10_000))
+    return open_stage(cast, limits=limits)
 
 
 async def perform(session: InteractionSession) -> str:

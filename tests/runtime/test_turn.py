@@ -57,6 +57,7 @@ class Host:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.wall = 1_000.0
+        self.remote_models = False
         self.outbox = Outbox(self.limits, lambda: None, lambda _: None)
         self.outboxes: tuple[Outbox, ...] = (self.outbox,)
         self.wall_clock: WallClock = lambda: self.wall
