@@ -4,13 +4,20 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check bench clean
+.PHONY: run play test weights check bench determinism clean
 
 run: $(READY)
+	$(BIN)/footlights serve
+
+play: $(READY)
 	$(BIN)/footlights play
 
-test: $(READY)
+test: $(READY) weights
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+
+# Once: they are kept in the user's cache. Without them the tests of the local model are skipped, and say so.
+weights: $(READY)
+	@$(BIN)/footlights models fetch smollm2 || echo '*** NO WEIGHTS: the tests of the local model will be skipped. ***'
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -21,6 +28,14 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/footlights bench core
+	$(BIN)/footlights bench authority
+	$(BIN)/footlights bench models
+	$(BIN)/footlights bench wire
+	$(BIN)/footlights bench embed
+
+# The same digests on every Python that is on this machine, each in an environment of its own.
+determinism: $(READY)
+	$(BIN)/python tests/runtime/authority/determinism_everywhere.py
 
 $(READY): pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Footlights needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'

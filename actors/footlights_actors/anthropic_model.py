@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from footlights.errors import StreamError
 from footlights.models import Usage
-from footlights_actors.chat_format import ToolCallAssembler
+from footlights_actors.chat_format import ToolCallAssembler, as_count
 from footlights_actors.http_stream import HttpStream, server
 from footlights_actors.reasoning import ThoughtFilter
 from footlights_actors.remote_model import (
@@ -20,11 +20,11 @@ from footlights_actors.remote_model import (
     Interface,
     JsonObject,
     RemoteModel,
-    as_count,
     as_object,
     as_text,
     read_object,
     reported,
+    traits_of,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class AnthropicModel(RemoteModel):
 
     `remote` says whether what it is told leaves this machine. It is taken to, unless `base_url` is a loopback
     address; say so yourself if a local server only passes things on.
+
+    `context_tokens` is what it can be told and say in one round, and `slots` how many rounds at once; without them
+    the server has to know.
     """
 
     def __init__(
@@ -60,6 +63,8 @@ class AnthropicModel(RemoteModel):
         key_env: str | None = "ANTHROPIC_API_KEY",
         api_version: str = API_VERSION,
         remote: bool | None = None,
+        context_tokens: int | None = None,
+        slots: int | None = None,
         silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
     ) -> None:
         def body(prompt: Prompt) -> JsonObject:
@@ -82,7 +87,7 @@ class AnthropicModel(RemoteModel):
             Interface(body, _Answer),
             HttpStream(at, path="/v1/messages", headers=headers, silence_timeout=silence_timeout),
             model_id=model_id or name,
-            remote=not at.loopback if remote is None else remote,
+            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
         )
 
 
@@ -133,7 +138,7 @@ class _Answer:
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
 
-    def take(self, data: str) -> str:
+    def take(self, data: str) -> str | None:
         event = read_object(data)
         match event.get("type"):
             case "message_start":
@@ -151,7 +156,7 @@ class _Answer:
                 raise reported(event.get("error"))
             case _:
                 pass
-        return ""
+        return None
 
     def finish(self, *, stopped: bool) -> Iterator[Output]:
         if not (stopped or self.is_whole):
@@ -166,12 +171,12 @@ class _Answer:
         elif self._output_tokens is not None:
             yield Usage(self._output_tokens, self._input_tokens)
 
-    def _begin_block(self, index: object, block: JsonObject) -> str:
+    def _begin_block(self, index: object, block: JsonObject) -> str | None:
         if block.get("type") == "tool_use":
             self._calls.feed([{"index": index, "id": block.get("id"), "function": {"name": block.get("name")}}])
         return self._say(block.get("text")) if block.get("type") == "text" else ""
 
-    def _delta(self, index: object, delta: JsonObject) -> str:
+    def _delta(self, index: object, delta: JsonObject) -> str | None:
         match delta.get("type"):
             case "text_delta":
                 return self._say(delta.get("text"))
@@ -180,20 +185,20 @@ class _Answer:
             case "thinking_delta":
                 self.pieces += 1
             case _:
-                pass
+                return None
         return ""
 
-    def _say(self, value: object) -> str:
+    def _say(self, value: object) -> str | None:
         text = as_text(value)
         self.pieces += bool(text)
-        return self._thoughts.feed(text)
+        return self._thoughts.feed(text) if text else None
 
     def _count(self, value: object) -> None:
         """Counts are totals so far; the input is in three parts if some of it was cached."""
         usage = as_object(value or {})
         parts = [as_count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_creation_", "cache_read_")]
         if parts[0] is not None:
-            self._input_tokens = sum(part or 0 for part in parts)
+            self._input_tokens = as_count(sum(part or 0 for part in parts))
         output_tokens = as_count(usage.get("output_tokens"))
         if output_tokens is not None:
             self._output_tokens = output_tokens

@@ -6,11 +6,11 @@ the end. Pure: it knows neither where the chunks come from nor when.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from footlights.errors import ModelError, StreamError
 from footlights.models import Usage
-from footlights_actors.chat_format import ToolCallAssembler
+from footlights_actors.chat_format import ToolCallAssembler, as_count
 from footlights_actors.reasoning import ThoughtFilter
 
 if TYPE_CHECKING:
@@ -20,26 +20,38 @@ if TYPE_CHECKING:
     from footlights_actors.chat_format import JsonObject
 
 
-class ChatReader:
-    """One completion. A chunk that makes no sense raises `ModelError` and is not quoted."""
+_THOUGHTS = ("reasoning_content", "reasoning")
 
-    def __init__(self) -> None:
+
+class ChatReader:
+    """One completion. A chunk that makes no sense raises `ModelError` and is not quoted.
+
+    `begins_in_thought`: the prompt has opened a thought, and the text begins inside of it.
+    """
+
+    def __init__(self, *, begins_in_thought: bool = False) -> None:
         self._thoughts = ThoughtFilter()
+        if begins_in_thought:
+            self._thoughts.feed("<think>")
         self._calls = ToolCallAssembler()
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
 
-    def feed(self, chunk: object) -> str:
-        """What this chunk lets the model say; often nothing."""
+    def feed(self, chunk: object) -> str | None:
+        """What this chunk lets the model say. Empty if it only shows that the model is at work, None if not even that.
+
+        A model is at work while it reads the prompt, thinks, or writes a tool call.
+        """
         if not isinstance(chunk, dict):
             raise ModelError("The model sent something that is no chunk.")
         known = cast("JsonObject", chunk)
         self._note_usage(known.get("usage"))
         match known.get("choices"):
             case [choice, *_] if isinstance(choice, dict):
-                return self._choose(cast("JsonObject", choice))
+                said = self._choose(cast("JsonObject", choice))
             case _:
-                return ""
+                said = None
+        return "" if said is None and "prompt_progress" in known else said
 
     def finish(self) -> Iterator[Output]:
         """The rest of the text, the tools it asks for, and what it cost. Raises `StreamError` if the end is missing."""
@@ -56,24 +68,24 @@ class ChatReader:
         """Whether it had more to say than it may."""
         return self._finish_reason == "length"
 
-    def _choose(self, choice: JsonObject) -> str:
+    def _choose(self, choice: JsonObject) -> str | None:
         reason = choice.get("finish_reason")
         if isinstance(reason, str):
             self._finish_reason = reason
         delta = choice.get("delta")
-        if not isinstance(delta, dict):
-            return ""
-        said = cast("JsonObject", delta)
-        if calls := said.get("tool_calls"):
-            self._calls.feed(calls)
-        content = said.get("content")
-        return self._thoughts.feed(content) if isinstance(content, str) else ""
+        return self._read(cast("JsonObject", delta)) if isinstance(delta, dict) else None
 
-    def _note_usage(self, usage: Any) -> None:
-        match usage:
-            case {"completion_tokens": int(output_tokens), "prompt_tokens": int(input_tokens)}:
-                self._usage = Usage(output_tokens, input_tokens)
-            case {"completion_tokens": int(output_tokens)}:
-                self._usage = Usage(output_tokens)
-            case _:
-                pass
+    def _read(self, delta: JsonObject) -> str | None:
+        if calls := delta.get("tool_calls"):
+            self._calls.feed(calls)
+        content = delta.get("content")
+        if isinstance(content, str) and content:
+            return self._thoughts.feed(content)
+        return "" if calls or any(delta.get(field) for field in _THOUGHTS) else None
+
+    def _note_usage(self, usage: object) -> None:
+        if isinstance(usage, dict):
+            counts = cast("JsonObject", usage)
+            output_tokens = as_count(counts.get("completion_tokens"))
+            if output_tokens is not None:
+                self._usage = Usage(output_tokens, as_count(counts.get("prompt_tokens")))

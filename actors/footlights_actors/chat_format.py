@@ -13,6 +13,7 @@ from attrs import define
 
 from footlights.errors import ModelError, StreamError
 from footlights.models import ToolRequest
+from footlights.wire.values import MAX_INTEGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,6 +53,12 @@ def tools(prompt: Prompt) -> list[JsonObject]:
         }
         for offer in prompt.tools
     ]
+
+
+def as_count(value: object) -> int | None:
+    """A number of tokens that a model gave, if it is one that can be counted with."""
+    is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER
+    return cast("int", value) if is_one else None
 
 
 class ToolCallAssembler:

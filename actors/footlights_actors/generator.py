@@ -6,9 +6,11 @@ model to load, which tools to run, what came back.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from contextlib import aclosing
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 from attrs import evolve, frozen
@@ -17,6 +19,8 @@ from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.params import Mode
 from footlights.prompts import fitted
+from footlights.wire import MAX_INTEGER, values
+from footlights.wire.values import Unfit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +33,10 @@ if TYPE_CHECKING:
 MAX_TOOL_ROUNDS = 8
 MAX_CALLS_PER_ROUND = 16
 FEW_TURNS = 64
+LONGEST_TOKEN = 32
+"""In characters. A model that says more at once is charged for it, as if it had said it token by token."""
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NO_TOOLS_HERE = "Tools may not be used in this turn."
 
 
@@ -109,15 +116,16 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
     """Stream what the model says. Which tools it asks for, and how many tokens it took."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
-    deltas = 0
+    tokens = 0
     left_in_burst = _burst(services.running_turns)
     async with aclosing(lease.model.generate(prompt)) as output:
         async for item in output:
             if isinstance(item, str):
-                if deltas == prompt.max_tokens:  # a delta is a token or more, so it has had its share
+                if item and tokens >= prompt.max_tokens:
                     break
-                turn.say(item)
-                deltas += 1
+                piece = item[: (prompt.max_tokens - tokens) * LONGEST_TOKEN]
+                tokens += -(-len(piece) // LONGEST_TOKEN)
+                turn.say(piece)
                 left_in_burst -= 1
                 if not left_in_burst:
                     left_in_burst = _burst(services.running_turns)
@@ -126,7 +134,7 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
                 usage = item
             else:
                 requests.append(_checked(item, len(requests)))
-    return requests, deltas if usage is None else usage.output_tokens
+    return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER))
 
 
 def _checked(item: object, requests_before: int) -> ToolRequest:
@@ -134,7 +142,21 @@ def _checked(item: object, requests_before: int) -> ToolRequest:
         raise ModelError("The model gave something that is neither text nor a tool request.")
     if requests_before == MAX_CALLS_PER_ROUND:
         raise ModelError("The model asked for too many tools at once.")
-    return item
+    problem = item.problem or _problem(item.arguments)
+    if problem is None and _NAME.fullmatch(item.tool_name):
+        return item
+    # The next round of the model is told of them, so they must be what it can be told.
+    return ToolRequest(item.tool_name if _NAME.fullmatch(item.tool_name) else "unknown", {}, problem)
+
+
+def _problem(arguments: object) -> str | None:
+    if not isinstance(arguments, Mapping):
+        return "The arguments must be an object."
+    try:
+        values.json_value(dict(cast("Mapping[str, object]", arguments)))
+    except Unfit:
+        return "The arguments hold what JSON cannot say, or too much of it."
+    return None
 
 
 def _burst(running_turns: int) -> int:

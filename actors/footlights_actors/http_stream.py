@@ -2,7 +2,8 @@
 
 It promises that every failure is one of ours, and that no error says what was told or answered, or the key: the
 errors of the HTTP library hold the request, and may quote what came back, so they are not even kept as causes.
-Nothing is asked twice, and no redirect is followed. The key is read from the environment for each request.
+Nothing is asked twice, no redirect is followed, and no cookie is kept. The key is read from the environment for each
+request.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ssl
 from contextlib import aclosing, suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
@@ -39,12 +41,23 @@ _OVERLOADED = 529
 """Not in any standard, but used for it by more than one vendor."""
 
 
+_QUOTES_THE_SERVER = (".failed exception=", "receive_response_headers.complete ")
+
+
 def _quotes_nothing(record: logging.LogRecord) -> bool:
-    return ".failed exception=" not in record.getMessage()
+    return not any(each in record.getMessage() for each in _QUOTES_THE_SERVER)
 
 
-# What the library says of failures, if it is asked for its debug log, quotes what a broken server sent.
+def _without_reason(record: logging.LogRecord) -> bool:
+    """The last of what it says of a request is the reason beside the status, in the server's own words."""
+    if isinstance(record.args, tuple) and record.msg.startswith("HTTP Request:"):
+        record.args = (*record.args[:-1], "")
+    return True
+
+
+# What the library logs of headers and failures quotes what a server sent, which may be broken, or an echo.
 logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
+logging.getLogger("httpx2").addFilter(_without_reason)
 
 
 @frozen
@@ -73,10 +86,13 @@ class Server:
 def server(base_url: str, key_env: str | None) -> Server:
     """Check an address. Keys do not belong into it."""
     try:
+        httpx2.URL(base_url)
         url = urlsplit(base_url)
         host, port = url.hostname, url.port
-    except ValueError:
+    except (ValueError, httpx2.InvalidURL):
         raise RegistrationError("base_url is not an address.") from None
+    if " " in base_url or not base_url.isprintable():  # which `urlsplit` quietly drops
+        raise RegistrationError("base_url must have no blanks and no control characters.")
     if url.scheme not in {"http", "https"} or not host:
         raise RegistrationError("base_url must begin with http:// or https:// and a host.")
     if url.username is not None or url.query or url.fragment:
@@ -114,6 +130,8 @@ class HttpStream:
                     timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
                     limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
                     follow_redirects=False,
+                    # A cookie would tie the sessions of different players together.
+                    cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                     # A proxy would be another machine.
                     trust_env=not self._server.loopback,
                 )

@@ -15,7 +15,7 @@ from attrs import define
 from footlights.errors import ModelError, RateLimitError, StreamError
 from footlights.events import WarmState
 from footlights.llm import LLMResponse
-from footlights.models import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, ModelTraits, Prompt, Usage
+from footlights.models import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, ModelTraits, Prompt, ToolRequest, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,12 +28,20 @@ _T = TypeVar("_T")
 DEFAULT_STREAM_TIMEOUT = 30.0
 
 
+class _End:
+    """What comes when nothing more does."""
+
+
+_END = _End()
+
+
 class ModelClient:
     """Any model as an `LLMClient`. It loads the model when it is first asked, and offers it no tools.
 
     Whoever made the model unloads it.
 
-    An answer that is not whole `stream_timeout` seconds after it was asked for ends with a `TimeoutError`.
+    An answer that is not whole `stream_timeout` seconds after it was asked for ends with a `TimeoutError`. One that
+    comes in more than `max_tokens` pieces ends with the last of them.
     """
 
     def __init__(self, model: Model, stream_timeout: float = DEFAULT_STREAM_TIMEOUT) -> None:
@@ -71,21 +79,29 @@ class ModelClient:
         # No cancel scope stays open over a yield, where it would belong to whoever asks for the next piece.
         deadline = trio.current_time() + self._stream_timeout
         if self._model.warm_state is not WarmState.HOT:
-            await self._in_time(self._model.load(_ignore_progress), deadline)
+            await self._in_time(lambda: self._model.load(_ignore_progress), deadline)
         async with aclosing(self._model.generate(prompt)) as output:
-            while (item := await self._in_time(anext(output, None), deadline)) is not None:
-                if isinstance(item, str):
-                    tally.pieces += 1
-                    yield item
-                elif isinstance(item, Usage):
-                    tally.counted = item.output_tokens
-                else:
-                    raise StreamError("The model asked for a tool, and none was offered.")
+            while not isinstance(item := await self._in_time(lambda: anext(output, _END), deadline), _End):
+                match item:
+                    case "":
+                        pass  # a sign of life, which is not said
+                    case str():
+                        if tally.pieces == prompt.max_tokens:  # a piece is a token or more, so it has had its share
+                            return
+                        tally.pieces += 1
+                        yield item
+                    case Usage():
+                        tally.counted = item.output_tokens
+                    case ToolRequest():
+                        raise StreamError("The model asked for a tool, and none was offered.")
+                    case _:  # a model may lie
+                        raise StreamError("The model gave something that is not text.")
 
-    async def _in_time(self, step: Awaitable[_T], deadline: float) -> _T:
+    async def _in_time(self, step: Callable[[], Awaitable[_T]], deadline: float) -> _T:
         with trio.move_on_at(deadline):
+            await trio.lowlevel.checkpoint()  # a model that never waits has a deadline all the same
             try:
-                return await step
+                return await step()
             except (StreamError, RateLimitError, TimeoutError):
                 raise
             except ModelError as error:

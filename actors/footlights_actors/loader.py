@@ -45,14 +45,21 @@ def select_hot(turn: Turn, choice: ModelChoice) -> None:
 async def _make_ready(turn: Turn, lease: ModelLease) -> None:
     model_id = lease.model.model_id
     warm_state = lease.warm_state
+    progress: _Progress | None = None
     load_ms = 0
-    if warm_state is not WarmState.HOT:
+    # A model that dies while the turn waits for its place is loaded again.
+    while not lease.claim_now():
+        if lease.warm_state is WarmState.HOT:
+            with turn.in_line():
+                await lease.claim()
+            continue
+        lease.release()
+        if progress is None:
+            warm_state = lease.warm_state
+            progress = _Progress(turn, model_id, cold_start=warm_state is WarmState.COLD)
         began = trio.current_time()
-        progress = _Progress(turn, model_id, cold_start=warm_state is WarmState.COLD)
         await lease.load(progress.report)
-        load_ms = round((trio.current_time() - began) * 1000)
-    with turn.in_line():
-        await lease.claim()
+        load_ms += round((trio.current_time() - began) * 1000)
     turn.emit(ModelReady(model_id, warm_state, load_ms))
 
 

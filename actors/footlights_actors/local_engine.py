@@ -148,28 +148,33 @@ async def start_engine(settings: EngineSettings, report: Callable[[float], None]
     Raises `ModelError` if it cannot.
     """
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    async with listener:
-        process = await _spawn()
-        lines: list[Line] = []
-        try:
+    process: trio.Process | None = None
+    lines: list[Line] = []
+    try:
+        async with listener:  # to close it is one more moment in which a cancel may come
+            process = await _spawn()
             await _load(process, settings, listener, lines, report)
-        except BaseException:
+    except BaseException:
+        if process is not None:
             with trio.CancelScope(shield=True):
                 await _end(process, lines)
-            raise
+        raise
     return LocalEngine(process, lines)
 
 
 async def _spawn() -> trio.Process:
     # Without the script's own folder on its path, and out of reach of the terminal's Ctrl-C, which is for the turn.
     # What the engine prints may quote prompts.
-    return await trio.lowlevel.open_process(
-        [sys.executable, "-P", str(Path(local_worker.__file__))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    try:
+        return await trio.lowlevel.open_process(
+            [sys.executable, "-P", str(Path(local_worker.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ModelError("The local model's process cannot be started.") from error
 
 
 async def _load(

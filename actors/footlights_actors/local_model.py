@@ -9,13 +9,14 @@ still being read as well as later, and its slot is free again. The engine comes 
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import trio
 
-from footlights.errors import ModelError, RegistrationError
+from footlights.errors import ModelError, PromptTooLarge, RegistrationError
 from footlights.events import WarmState
 from footlights.models import ModelTraits, Usage
 from footlights_actors import chat_format
@@ -40,13 +41,16 @@ BATCH_TOKENS = 32
 _BESIDE_WEIGHTS = 160 * 1024 * 1024
 """What a small model's process takes besides its weights, about."""
 _GGUF = b"GGUF"
+_NOT_IN_A_NAME = re.compile(r"[^!-~]")
+_MAX_NAME = 128
 
 
 class LocalModel:
     """A GGUF file as a model, `slots` rounds at once, each with `context_tokens` for what it is told and says.
 
     More than one of `threads` helps only while as many cores are idle. `memory_bytes` is about the size of the file
-    unless you know better. Raises `RegistrationError` if it cannot work here.
+    unless you know better. `begins_in_thought` is for models whose prompt opens the thought: then all is hidden up to
+    the closing tag. Raises `RegistrationError` if it cannot work here.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class LocalModel:
         context_tokens: int = 2048,
         threads: int = 1,
         tool_choice: ToolChoice = "auto",
+        begins_in_thought: bool = False,
         memory_bytes: int | None = None,
     ) -> None:
         file = Path(path)
@@ -66,7 +71,7 @@ class LocalModel:
         if find_spec("xllamacpp") is None:
             raise RegistrationError("A local model needs its engine: pip install 'footlights[local]'")
         size = _checked_size(file)
-        self._model_id = model_id or file.stem
+        self._model_id = model_id or _NOT_IN_A_NAME.sub("-", file.stem)[:_MAX_NAME]
         self._settings = EngineSettings(
             path=str(file), slots=slots, context_tokens=context_tokens, threads=threads, batch_tokens=BATCH_TOKENS
         )
@@ -74,6 +79,7 @@ class LocalModel:
             slots=slots, memory_bytes=memory_bytes or size + _BESIDE_WEIGHTS, context_tokens=context_tokens
         )
         self._tool_choice = tool_choice
+        self._begins_in_thought = begins_in_thought
         self._engine: LocalEngine | None = None
         self._was_loaded = False
         self._loading = trio.Lock()
@@ -81,7 +87,7 @@ class LocalModel:
 
     @property
     def model_id(self) -> str:
-        """Its name in the cast; the name of its file unless you gave another."""
+        """Its name in the cast; the name of its file unless you gave another, with `-` for what a name cannot hold."""
         return self._model_id
 
     @property
@@ -124,14 +130,16 @@ class LocalModel:
         if engine is None:
             raise ModelError("The local model is not loaded.")
         calls_first = self._tool_choice == "required" and bool(prompt.tools) and not prompt.rounds
-        reader = ChatReader()
+        # What is held to a schema from its first letter on is no thought.
+        reader = ChatReader(begins_in_thought=self._begins_in_thought and not calls_first)
         withheld: list[str] = []
         async with engine.round(chat_request(prompt, calls_first=calls_first)) as line:
             while (chunk := await _next_chunk(line)) is not None:
                 text = reader.feed(chunk)
-                if calls_first:
+                if text is not None and calls_first:
                     withheld.append(text)
-                elif text:
+                    text = ""
+                if text is not None:
                     yield text
         rest = list(reader.finish())
         if calls_first:
@@ -202,7 +210,7 @@ async def _next_chunk(line: Line) -> object:
     chunk = json.loads(received)
     match chunk:
         case {"error": {"type": "exceed_context_size_error"}}:
-            raise ModelError("The prompt is longer than the local model's context.")
+            raise PromptTooLarge("The prompt is longer than the local model's context.")
         case {"error": _}:
             raise ModelError("The local model refused the request.")
         case _:

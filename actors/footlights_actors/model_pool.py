@@ -34,7 +34,6 @@ class StandardPool:
     def __init__(self, models: Mapping[str, Model], memory_bytes: int | None = None) -> None:
         self._places = {model_id: _Place(model) for model_id, model in models.items()}
         self._memory_bytes = memory_bytes
-        self._one_at_a_time = trio.Lock()
         self._released = trio.Event()
         self._uses = 0
         self._loads: trio.Nursery | None = None
@@ -53,16 +52,17 @@ class StandardPool:
     @enable_ki_protection
     def prewarm(self, model_id: str) -> None:
         place = self._places[model_id]
-        if place.warm_state is not WarmState.HOT:
+        if not place.is_hot:
             self._join(place)
 
     def statistics(self) -> tuple[ModelStatus, ...]:
         return tuple(place.status() for place in self._places.values())
 
     async def close(self) -> None:
-        for place in self._places.values():
-            if place.loaded_here:
-                await self._unload(place)
+        async with trio.open_nursery() as nursery:
+            for place in self._places.values():
+                if place.loaded_here:
+                    nursery.start_soon(self._unload, place)
 
     # -- for turns
 
@@ -71,28 +71,26 @@ class StandardPool:
         place = self._places[model_id]
         lease = Lease(self, place, session_id)
         place.turns += 1
+        place.stuck = False
         try:
             yield lease
         finally:
             lease.release()
             place.turns -= 1
-            self._uses += 1
-            place.last_use = self._uses
+            self._note_use(place)
             self._wake()
 
     async def make_hot(self, place: _Place, report: Callable[[float], None]) -> None:
-        while place.load is not None and place.load.abandoned:
-            await place.load.ended.wait()
-        if place.warm_state is not WarmState.HOT:
+        if not place.is_hot:
             await self._wait_for(self._join(place), report)
 
     # -- loading
 
     def _join(self, place: _Place) -> _Load:
         assert self._loads is not None, "the stage opens its pool before any turn runs"
-        if place.load is None:
-            place.load = _Load()
-            self._loads.start_soon(self._run_load, place, place.load, name=f"load of {place.model.model_id}")
+        if place.load is None or place.load.abandoned:
+            earlier, place.load = place.load, _Load()
+            self._loads.start_soon(self._run_load, place, place.load, earlier, name=f"load of {place.model.model_id}")
         place.load.wanted += 1
         return place.load
 
@@ -111,22 +109,37 @@ class StandardPool:
             raise ModelError("The model could not be loaded.") from load.error
 
     @enable_ki_protection
-    async def _run_load(self, place: _Place, load: _Load) -> None:
+    async def _run_load(self, place: _Place, load: _Load, earlier: _Load | None) -> None:
         try:
             with load.scope:
-                async with self._one_at_a_time:
-                    await self._make_room(place)
-                    place.reserved = True
-                await place.model.load(load.report)
-                place.loaded_here = True
+                if earlier is not None:
+                    await earlier.ended.wait()
+                if not place.is_hot:
+                    await self._load(place, load)
         except Exception as error:  # noqa: BLE001 - a boundary: whatever a model raises is told to those who wait
             load.error = error
             log.error("the model %s could not be loaded: %s", place.model.model_id, describe(error))
         finally:
             place.reserved = False
-            place.load = None
+            if place.load is load:
+                place.load = None
             load.ended.set()
             self._wake()
+
+    async def _load(self, place: _Place, load: _Load) -> None:
+        while place.leaving:
+            await self._released.wait()
+        await self._make_room(place)
+        place.reserved = True  # nothing came between: there is room for it, and now it is taken
+        await place.model.load(load.report)
+        if not place.is_hot:
+            raise ModelError("The model was loaded, and is not hot.")
+        place.loaded_here = True
+        self._note_use(place)
+
+    def _note_use(self, place: _Place) -> None:
+        self._uses += 1
+        place.last_use = self._uses
 
     def _wake(self) -> None:
         """There may be room now."""
@@ -141,7 +154,7 @@ class StandardPool:
             idle = [each for each in self._places.values() if each.is_idle]
             if idle:
                 await self._unload(min(idle, key=lambda each: each.last_use))
-            elif any(each.is_used for each in self._places.values() if each is not place):
+            elif any(each.may_leave_later for each in self._places.values() if each is not place):
                 await self._released.wait()
             else:
                 raise ModelError("There is no room for the model, and nothing that could be unloaded.")
@@ -162,6 +175,7 @@ class StandardPool:
             log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
         finally:
             place.leaving = False
+            self._wake()
 
 
 class Lease:
@@ -184,7 +198,7 @@ class Lease:
         return self._place.warm_state
 
     def claim_now(self) -> bool:
-        if self._place.warm_state is not WarmState.HOT:
+        if not self._place.is_hot:
             return False
         slots = self._place.slots
         self._holds_slot = self._holds_slot or slots is None or slots.take_now()
@@ -228,6 +242,15 @@ class _Place:
         return WarmState.WARM if self.leaving and state is WarmState.HOT else state
 
     @property
+    def is_hot(self) -> bool:
+        return self.warm_state is WarmState.HOT
+
+    @property
+    def may_leave_later(self) -> bool:
+        """Whether it takes room now that it will give back, or may be asked to."""
+        return self.is_resident and (self.is_used or self.leaving)
+
+    @property
     def is_resident(self) -> bool:
         return self.reserved or self.leaving or self.model.warm_state is WarmState.HOT
 
@@ -238,7 +261,8 @@ class _Place:
     @property
     def is_idle(self) -> bool:
         """Whether unloading it would make room, and nobody would mind."""
-        return self.memory_bytes > 0 and self.is_resident and not self.is_used and not self.stuck
+        takes_room = self.memory_bytes > 0 and self.is_resident
+        return takes_room and not (self.is_used or self.leaving or self.stuck)
 
     def status(self) -> ModelStatus:
         return ModelStatus(

@@ -23,6 +23,7 @@ from footlights_actors.remote_model import (
     RemoteModel,
     read_object,
     reported,
+    traits_of,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class OpenAIModel(RemoteModel):
 
     `max_tokens_field` and `send_temperature` are for models that want another field or no temperature.
     `begins_in_thought` is for those whose prompt opens the thought: then all is hidden up to the closing tag.
+
+    `context_tokens` is what it can be told and say in one round, and `slots` how many rounds at once; without them
+    the server has to know.
     """
 
     def __init__(
@@ -59,6 +63,8 @@ class OpenAIModel(RemoteModel):
         max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         send_temperature: bool = True,
         begins_in_thought: bool = False,
+        context_tokens: int | None = None,
+        slots: int | None = None,
         silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
     ) -> None:
         def body(prompt: Prompt) -> JsonObject:
@@ -77,7 +83,7 @@ class OpenAIModel(RemoteModel):
             Interface(body, lambda: _Answer(begins_in_thought=begins_in_thought)),
             HttpStream(at, path="/chat/completions", headers=_headers, silence_timeout=silence_timeout),
             model_id=model_id or name,
-            remote=not at.loopback if remote is None else remote,
+            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
         )
 
 
@@ -87,14 +93,12 @@ class _Answer:
     def __init__(self, *, begins_in_thought: bool) -> None:
         self.pieces = 0
         self.is_whole = False
-        self._reader = ChatReader()
-        if begins_in_thought:
-            self._reader.feed(_chunk({"content": "<think>"}))
+        self._reader = ChatReader(begins_in_thought=begins_in_thought)
 
-    def take(self, data: str) -> str:
+    def take(self, data: str) -> str | None:
         if data == _DONE:
             self.is_whole = True
-            return ""
+            return None
         chunk = read_object(data)
         if chunk.get("error") is not None:
             raise reported(chunk["error"])
@@ -111,14 +115,10 @@ class _Answer:
 
     def finish(self, *, stopped: bool) -> Iterator[Output]:
         if stopped:
-            self._reader.feed(_chunk({}, finish_reason="length"))
+            self._reader.feed({"choices": [{"finish_reason": "length"}]})
         yield from self._reader.finish()
         if stopped:
             yield Usage(self.pieces)
-
-
-def _chunk(delta: JsonObject, **more: str) -> JsonObject:
-    return {"choices": [{"delta": delta, **more}]}
 
 
 def _headers(key: str | None) -> Mapping[str, str]:

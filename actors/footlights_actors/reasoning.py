@@ -10,23 +10,27 @@ the next piece.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _NAMES = ("think", "thinking", "reasoning")
-_CLOSED_BY = {f"<{name}>": f"</{name}>" for name in _NAMES}
-_TAGS = (*_CLOSED_BY, *_CLOSED_BY.values())
-_TAG = re.compile("|".join(_TAGS), re.IGNORECASE | re.ASCII)
+_BEGINNINGS = sorted({name[:end] for name in _NAMES for end in range(1, len(name))})
+_BLANKS = r"\s{0,16}"
+_OPENING = rf"<{_BLANKS}(?P<slash>/?){_BLANKS}"
+_NAME = rf"(?P<name>{'|'.join(_NAMES)}){_BLANKS}"
+_TAG = re.compile(rf"{_OPENING}{_NAME}>", re.IGNORECASE | re.ASCII)
+_PART_OF_TAG = re.compile(rf"{_OPENING}(?:{_NAME}|{'|'.join(_BEGINNINGS)})?", re.IGNORECASE | re.ASCII)
 
 
 class ThoughtFilter:
-    """Takes `<think>`, `<thinking>` and `<reasoning>` out of one text, in any case of letters.
+    """Takes `<think>`, `<thinking>` and `<reasoning>` out of one text, in any case of letters, also `<think >`.
 
-    A thought ends with the tag that closes it; one that is never closed hides the rest. A closing tag where
-    nothing is open is dropped, and what was shown before it stays shown. The blank between a thought and the
-    first word goes with the thought.
+    A thought ends when every tag that was opened in it is closed; one that is never closed hides the rest. A closing
+    tag where nothing is open is dropped, and what was shown before it stays shown. The blank between a thought and
+    the first word goes with the thought.
     """
 
     def __init__(self) -> None:
-        self._closing: str | None = None
+        self._open: Counter[str] = Counter()
         self._held = ""
         self._after_thought = False
         self._shown = False
@@ -38,7 +42,7 @@ class ThoughtFilter:
         begin = 0
         for tag in _TAG.finditer(text):
             shown.append(self._show(text[begin : tag.start()]))
-            self._pass(tag.group().lower())
+            self._pass(tag["name"].lower(), closes=bool(tag["slash"]))
             begin = tag.end()
         end = _may_be_tag_from(text, begin)
         self._held = text[end:]
@@ -50,15 +54,15 @@ class ThoughtFilter:
         held, self._held = self._held, ""
         return self._show(held)
 
-    def _pass(self, tag: str) -> None:
-        if self._closing is None:
-            self._closing = _CLOSED_BY.get(tag)
-            self._after_thought = self._after_thought or self._closing is not None
-        elif tag == self._closing:
-            self._closing = None
+    def _pass(self, name: str, *, closes: bool) -> None:
+        if not closes:
+            self._open[name] += 1
+            self._after_thought = True
+        elif self._open[name]:
+            self._open[name] -= 1
 
     def _show(self, text: str) -> str:
-        if self._closing is not None:
+        if self._open.total():
             return ""
         if self._after_thought and not self._shown:
             text = text.lstrip()
@@ -71,5 +75,4 @@ def _may_be_tag_from(text: str, begin: int) -> int:
     found = text.rfind("<", begin)
     if found < 0:
         return len(text)
-    tail = text[found:].lower()
-    return found if any(tag.startswith(tail) for tag in _TAGS) else len(text)
+    return found if _PART_OF_TAG.fullmatch(text, found) else len(text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 import orjson
 from attrs import frozen
 
-from footlights.errors import RateLimitError, StreamError
+from footlights.errors import RateLimitError, RegistrationError, StreamError
 from footlights.events import WarmState
 from footlights.models import ModelTraits
 from footlights_actors.http_stream import read_rest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 
     from footlights.models import Output, Prompt
-    from footlights_actors.http_stream import HttpStream
+    from footlights_actors.http_stream import HttpStream, Server
 
 JsonObject: TypeAlias = "dict[str, Any]"
 
@@ -45,8 +45,11 @@ class Answer(Protocol):
         """Whether its end has come."""
         ...
 
-    def take(self, data: str) -> str:
-        """The data of the next event: the text in it that may be shown. Raises `StreamError` if it makes no sense."""
+    def take(self, data: str) -> str | None:
+        """The data of the next event: the text in it that may be shown. Raises `StreamError` if it makes no sense.
+
+        Empty if it only shows that the model is at work, None if not even that.
+        """
         ...
 
     def finish(self, *, stopped: bool) -> Iterator[Output]:
@@ -64,14 +67,22 @@ class Interface:
     """Makes a reader."""
 
 
+def traits_of(at: Server, *, remote: bool | None, context_tokens: int | None, slots: int | None) -> ModelTraits:
+    """What a host says of a model there. Raises `RegistrationError` if it cannot be so."""
+    if min(each for each in (context_tokens, slots, 1) if each is not None) < 1:
+        raise RegistrationError("context_tokens and slots must be at least 1, if they are given.")
+    is_remote = not at.loopback if remote is None else remote
+    return ModelTraits(remote=is_remote, context_tokens=context_tokens, slots=slots)
+
+
 class RemoteModel:
     """A model behind a server. Loading it opens nothing but the means to connect."""
 
-    def __init__(self, interface: Interface, http: HttpStream, *, model_id: str, remote: bool) -> None:
+    def __init__(self, interface: Interface, http: HttpStream, *, model_id: str, traits: ModelTraits) -> None:
         self._interface = interface
         self._http = http
         self._model_id = model_id
-        self._traits = ModelTraits(remote=remote)
+        self._traits = traits
 
     @property
     def model_id(self) -> str:
@@ -80,7 +91,7 @@ class RemoteModel:
 
     @property
     def traits(self) -> ModelTraits:
-        """Where it runs."""
+        """Where it runs, and what it can take, if the host said so."""
         return self._traits
 
     @property
@@ -107,7 +118,7 @@ class RemoteModel:
                 stopped = answer.pieces > prompt.max_tokens + _SEAMS
                 if stopped:
                     break
-                if text:
+                if text is not None:
                     yield text
                 if answer.is_whole:
                     await read_rest(events)
@@ -139,11 +150,6 @@ def as_text(value: object) -> str:
     if not isinstance(value, str):
         raise nonsense()
     return value
-
-
-def as_count(value: object) -> int | None:
-    """A number of tokens, if it is one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def nonsense() -> StreamError:

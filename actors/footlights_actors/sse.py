@@ -8,7 +8,8 @@ from footlights.errors import StreamError
 
 MAX_EVENT_CHARS = 1_000_000
 
-_Utf8Decoder = getincrementaldecoder("utf-8")
+_Utf8Decoder = getincrementaldecoder("utf-8-sig")
+"""It takes a byte order mark off the beginning."""
 
 
 class EventReader:

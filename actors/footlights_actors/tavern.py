@@ -1,7 +1,7 @@
 """The Mended Lantern: a whole cast to talk to, to learn from and to test with.
 
-An innkeeper with a scripted model, four tools, a small world and the rules that guard it. Everything is
-deterministic. The model is cold at first, as real ones are, and hot after the first turn.
+An innkeeper with a scripted model, four tools, a small world and the rules that guard it; and an analyst, who only
+reports. Everything is deterministic. The models are cold at first, as real ones are, and hot after the first turn.
 """
 
 from __future__ import annotations
@@ -9,28 +9,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from footlights.events import JsonValue, WarmState
+from footlights.prompts import Fact, Persona
 from footlights_actors.casting import standard_cast
 from footlights_actors.scripted import ScriptedModel
+from footlights_actors.tavern_analyst import ANALYST, accounts, analyst
 from footlights_actors.tavern_innkeeper import innkeeper
 from footlights_actors.tavern_rules import TAVERN_RULES
 from footlights_actors.tavern_tools import tavern_tools
-from footlights_actors.tavern_world import opening_hour
+from footlights_actors.tavern_world import Tavern, coins, opening_hour
 
 if TYPE_CHECKING:
+    from footlights.budget import BudgetConfig
     from footlights.cast import Cast
+    from footlights.models import Model
+    from footlights_actors.scripted import Script
+
+_INNKEEPER = (
+    "You keep the Mended Lantern, a small inn at the edge of the moor. You are warm and brief, and you speak as "
+    "innkeepers do. You know only what is written here. Rooms, food and rumours are given out with your tools alone."
+)
 
 
-def tavern_cast(*, pace: float = 0.03, load_seconds: float = 1.5, tool_seconds: float = 0.4) -> Cast:
-    """The tavern at its opening hour. With all three at 0 it answers as fast as it can."""
+def tavern_cast(
+    *,
+    pace: float = 0.03,
+    load_seconds: float = 1.5,
+    tool_seconds: float = 0.4,
+    model: Model | None = None,
+    with_tools: bool = True,
+    budget: BudgetConfig | None = None,
+    remote_models: bool = False,
+) -> Cast:
+    """The tavern at its opening hour. With the first three at 0 it answers as fast as it can.
+
+    `model` takes the place of the innkeeper's; `with_tools` says whether it may use the tavern's tools.
+    """
     return standard_cast(
-        ScriptedModel(
-            innkeeper,
-            model_id="innkeeper",
-            pace=pace,
-            warm_state=WarmState.COLD,
-            load_seconds=load_seconds,
-        ),
+        model or _scripted("innkeeper", innkeeper, pace, load_seconds),
+        _scripted("analyst", analyst, pace, load_seconds),
         tools=tavern_tools(tool_seconds),
+        personas={
+            "innkeeper": Persona(text=_INNKEEPER, facts=known, tools=None if with_tools else frozenset()),
+            "analyst": Persona(text=ANALYST, model="analyst", facts=accounts, tools=frozenset()),
+        },
+        budget=budget,
+        remote_models=remote_models,
         world=cast(JsonValue, opening_hour()),
         rules=TAVERN_RULES,
     )
+
+
+def _scripted(name: str, script: Script, pace: float, load_seconds: float) -> ScriptedModel:
+    return ScriptedModel(script, model_id=name, pace=pace, warm_state=WarmState.COLD, load_seconds=load_seconds)
+
+
+def known(tavern: Tavern) -> list[Fact]:
+    """What the innkeeper knows of the house, the most important first."""
+    free = [f"{room['name']} for {coins(room['price'])}" for room in tavern["rooms"].values() if not room["guest"]]
+    return [
+        Fact("Free rooms", ", ".join(free) or "none"),
+        Fact("On the menu", ", ".join(f"{dish} for {coins(price)}" for dish, price in tavern["menu"].items())),
+        Fact("The traveller's purse", coins(tavern["purse"])),
+    ]

@@ -210,9 +210,14 @@ class ToolCall:
         return True
 
     def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        if tool.idempotency_key is not None:
-            return f"{tool.name}:{tool.idempotency_key(arguments)}"
-        return f"{self._context.session_id}/{self._context.turn_id}/{self.tool_call_id}"
+        if tool.idempotency_key is None:
+            return f"{self._context.session_id}/{self._context.turn_id}/{self.tool_call_id}"
+        key = f"{tool.name}:{tool.idempotency_key(arguments)}"
+        try:
+            key.encode()
+        except UnicodeEncodeError:  # it may be made of what a model asked with
+            raise ToolError("The tool was not run: its key is not valid Unicode.") from None
+        return key
 
     async def _record(self, tool: Tool, key: str) -> None:
         try:

@@ -54,6 +54,8 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
         raise ModelError("The model asked for more tools than a turn may hold.") from error
     if tool is None:
         call.refuse("unknown_tool", "There is no such tool.")
+    elif request.problem is not None:
+        call.refuse("invalid_arguments", request.problem)
     else:
         try:
             services.start_tool(call.run, f"tool {tool.name} of {turn.turn_id}")

@@ -65,3 +65,19 @@ AUTHORITY_QUICK = AuthorityScale(
     sizes=(100, 1_000),
     batches_at_each_size=2,
 )
+
+
+@frozen(kw_only=True)
+class WireScale:
+    crowd: int
+    """How many clients, or sessions of one client, where there are many."""
+    turns_alone: int
+    """Turns of one lap where one session plays."""
+    laps: int
+    """Repetitions whose median counts."""
+    samples: int
+    """Turns that are begun and cancelled, each timed."""
+
+
+WIRE_FULL = WireScale(crowd=200, turns_alone=50, laps=5, samples=500)
+WIRE_QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5)

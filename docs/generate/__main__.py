@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import api
+import settings
 import tables
 
 import footlights
@@ -21,6 +22,10 @@ import footlights_actors
 from footlights import authority, testing
 from footlights.authority import patch
 from footlights.testing import faults
+from footlights_actors.anthropic_model import AnthropicModel
+from footlights_actors.local_model import LocalModel
+from footlights_actors.openai_model import OpenAIModel
+from footlights_transports.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +47,15 @@ _PARTS: dict[str, Callable[[], str]] = {
     "states": tables.states,
     "diagram": tables.state_diagram,
     "commands": tables.commands,
-    "api-stage": lambda: api.described(footlights.open_stage, footlights.Stage),
+    "config-server": settings.server,
+    "config-cast": settings.cast,
+    "config-models": settings.models,
+    "config-personas": settings.personas,
+    "config-budget": settings.budget,
+    "config-wire": settings.wire,
+    "api-stage": lambda: api.described(
+        footlights.open_stage, footlights.Stage, footlights.TraceFiles, footlights.TurnSummary
+    ),
     "api-sessions": lambda: api.described(
         footlights.InteractionSession,
         footlights.Subscription,
@@ -54,7 +67,16 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.SessionState,
         footlights.DetachReason,
     ),
-    "api-cast": lambda: api.described(footlights_actors.standard_cast, footlights.Cast, footlights.ModelChoice),
+    "api-cast": lambda: api.described(
+        footlights_actors.standard_cast,
+        footlights.Cast,
+        footlights.Persona,
+        footlights.Fact,
+        footlights.BudgetConfig,
+        footlights.BudgetTier,
+        footlights.ModelQuery,
+        footlights.ModelChoice,
+    ),
     "api-models": lambda: api.described(
         footlights.Model,
         footlights.ModelTraits,
@@ -64,6 +86,16 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.ToolExchange,
         footlights.ToolRound,
         footlights.Usage,
+    ),
+    "api-pool": lambda: api.described(footlights.ModelStatus, footlights.ModelPool, footlights.ModelLease),
+    "api-drivers": lambda: api.described(
+        LocalModel,
+        OpenAIModel,
+        AnthropicModel,
+        footlights.LLMClient,
+        footlights.LLMResponse,
+        footlights_actors.ModelClient,
+        footlights_actors.ClientModel,
     ),
     "api-scripted": lambda: api.described(
         footlights_actors.ScriptedModel,
@@ -75,7 +107,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights_actors.Stall,
     ),
     "api-tools": lambda: api.described(
-        footlights.Tool, footlights.ToolContext, footlights.ToolReturn, footlights.SideEffects
+        footlights.tool, footlights.Tool, footlights.ToolContext, footlights.ToolReturn, footlights.SideEffects
     ),
     "api-workloads": lambda: api.described(
         footlights.Workload, footlights.InteractionContext, footlights.draft_event, footlights.ExtensionManager
@@ -111,6 +143,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.canonical,
         authority.digest,
     ),
+    "api-threads": lambda: api.described(StageThread, ThreadSession, PolledStream, Ticket),
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),

@@ -20,10 +20,20 @@ _SHOWN = {
     "JsonWorld": (),
     "MemoryLedger": (),
     "FlakyLedger": (),
+    "PolledStream": ("poll", "is_open", "cursor", "close"),
+    "Ticket": ("is_done", "result", "withdraw"),
 }
 
 # What a host makes by calling it; the others are handed out, or are plain fields.
-_MADE_BY_HOSTS = {"ScriptedModel", "ExtensionManager", "RuleBook", "JsonWorld", "MemoryLedger", "FlakyLedger"}
+_MADE_BY_HOSTS = {
+    "ScriptedModel",
+    "ExtensionManager",
+    "RuleBook",
+    "JsonWorld",
+    "MemoryLedger",
+    "FlakyLedger",
+    "StageThread",
+}
 
 
 def described(*things: Any) -> str:

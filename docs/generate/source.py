@@ -109,7 +109,7 @@ def _default(value: ast.expr | None) -> str | None:
 def _signature(function: Function, name: str, *, wrapped: bool = False) -> str:
     decorators = {ast.unparse(each) for each in function.decorator_list}
     returns = "" if function.returns is None else ast.unparse(function.returns)
-    if "property" in decorators:
+    if decorators & {"property", "cached_property"}:
         return f"{name}: {returns}"
     call = f"{name}({_arguments(function, wrapped=wrapped)})"
     # A generator under such a decorator gives what it yields to the `as` of a with statement.

@@ -101,13 +101,13 @@ def error_codes() -> str:
 
 def limits() -> str:
     rows = (
-        [code(member.name), _amount(member.default or ""), source.meaning(Limits, member)]
+        [code(member.name), amount(member.default or ""), source.meaning(Limits, member)]
         for member in source.members(Limits)
     )
     return table(["limit", "default", "meaning"], rows)
 
 
-def _amount(number: str) -> str:
+def amount(number: str) -> str:
     return f"{int(number):,}" if number.isdigit() else f"{float(number):g} s"
 
 

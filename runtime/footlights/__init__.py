@@ -10,7 +10,8 @@ async with open_stage(cast) as stage:
 from footlights import authority, laws, wire
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.ledger import Ledger, MemoryLedger
-from footlights.cast import Cast, ModelChoice
+from footlights.budget import BudgetConfig, BudgetTier
+from footlights.cast import Cast, ModelChoice, ModelQuery
 from footlights.commits import CommitHandle
 from footlights.errors import (
     Busy,
@@ -22,8 +23,11 @@ from footlights.errors import (
     InvalidEvent,
     LedgerUnavailable,
     ModelError,
+    ModelTimeout,
+    PromptTooLarge,
     RateLimitError,
     RegistrationError,
+    RemoteNotAllowed,
     SessionClosed,
     StreamError,
     TooLarge,
@@ -59,16 +63,24 @@ from footlights.events import (
 from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft_event
 from footlights.lifecycle import TurnState
 from footlights.limits import Limits
+from footlights.llm import LLMClient, LLMResponse
 from footlights.models import Model, ModelTraits, Output, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.outbox import DetachReason, OutboxStatistics
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights.pool import ModelLease, ModelPool, ModelStatus
+from footlights.prompts import Fact, Persona
 from footlights.session import InteractionSession
 from footlights.session_core import SessionState, SessionStatistics
 from footlights.stage import Stage, StageStatistics, open_stage
 from footlights.subscription import Subscription
+from footlights.summary import TurnSummary
+from footlights.tool_decorator import tool
 from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
+from footlights.trace_files import TraceFiles
 
 __all__ = [
+    "BudgetConfig",
+    "BudgetTier",
     "Busy",
     "BusyRule",
     "Cast",
@@ -83,6 +95,7 @@ __all__ = [
     "EventType",
     "Ext",
     "ExtensionManager",
+    "Fact",
     "FootlightsError",
     "Heard",
     "IllegalTransition",
@@ -95,6 +108,8 @@ __all__ = [
     "InvalidEvent",
     "Issue",
     "JsonValue",
+    "LLMClient",
+    "LLMResponse",
     "Ledger",
     "LedgerUnavailable",
     "Limits",
@@ -103,16 +118,24 @@ __all__ = [
     "Model",
     "ModelChoice",
     "ModelError",
+    "ModelLease",
     "ModelLoading",
+    "ModelPool",
+    "ModelQuery",
     "ModelReady",
     "ModelSelected",
+    "ModelStatus",
+    "ModelTimeout",
     "ModelTraits",
     "OutboxStatistics",
     "Output",
     "Payload",
+    "Persona",
     "Prompt",
+    "PromptTooLarge",
     "RateLimitError",
     "RegistrationError",
+    "RemoteNotAllowed",
     "SeqRange",
     "SessionClosed",
     "SessionParams",
@@ -136,11 +159,13 @@ __all__ = [
     "ToolRequest",
     "ToolReturn",
     "ToolRound",
+    "TraceFiles",
     "TurnAccepted",
     "TurnFinal",
     "TurnInterrupted",
     "TurnParams",
     "TurnState",
+    "TurnSummary",
     "UnknownSession",
     "UnknownTurn",
     "Usage",
@@ -150,5 +175,6 @@ __all__ = [
     "draft_event",
     "laws",
     "open_stage",
+    "tool",
     "wire",
 ]

@@ -170,9 +170,7 @@ class Cast:
 
 def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
     if persona.model is not None and persona.model not in cast.models:
-        raise RegistrationError(
-            f"The persona {name} has the model {persona.model[:64]!r}, which does not exist."
-        )
+        raise RegistrationError(f"The persona {name} has the model {persona.model[:64]!r}, which does not exist.")
     unknown = sorted((persona.tools or frozenset()) - cast.tools.keys())
     if unknown:
         raise RegistrationError(f"The persona {name} has the tool {unknown[0][:64]!r}, which does not exist.")

@@ -50,6 +50,8 @@ class Limits:
 
     rule_budget: float = 1.0
     """How long one rule may take over one turn; one that takes longer fails the turn closed."""
+    load_timeout: float = 300.0
+    """A turn whose model has been loading for so many seconds, without a word about it, is interrupted."""
     stall_timeout: float = 30.0
     """A turn whose model or tool was silent for so many seconds is interrupted."""
     turn_timeout: float = 600.0

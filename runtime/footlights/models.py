@@ -35,6 +35,8 @@ class ToolRequest:
     """Which tool it wants."""
     arguments: Mapping[str, JsonValue]
     """For the tool to check: models make mistakes."""
+    problem: str | None = None
+    """Why its arguments cannot even be looked at, in words for the model; then there are none."""
 
 
 @frozen
@@ -137,5 +139,8 @@ class Model(Protocol):
         ...
 
     def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
-        """One round. Closed as soon as the turn is interrupted: then the work behind it ends too."""
+        """One round. Closed as soon as the turn is interrupted: then the work behind it ends too.
+
+        An empty text is a sign of life, from a model that works and has nothing to show: it is not said.
+        """
         ...

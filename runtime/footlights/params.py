@@ -62,6 +62,8 @@ class SessionParams:
     def __attrs_post_init__(self) -> None:
         if self.session_id is None:
             return
+        if type(self.session_id) is not str:
+            raise InvalidCommand("session_id must be a plain string.")
         if _NUMBERED.fullmatch(self.session_id):
             raise InvalidCommand("A session_id like s1-000001 is one that the stage gives out itself.")
         if not _SESSION_ID.fullmatch(self.session_id):

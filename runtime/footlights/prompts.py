@@ -10,6 +10,7 @@ enough:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 _BYTES_PER_TOKEN = 3
-"""Cautious: most tokenizers need fewer tokens than this for any language."""
+"""Of plain words. Anything else may take a token for each byte: digits do, and so do characters that are rare."""
+_WORDS = re.compile(rb"[A-Za-z \n]+")
 _TOKENS_PER_PART = 8
 _LEFT_OUT = "This answer was left out, because it did not fit."
 
@@ -81,27 +83,19 @@ def _make_fit(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
     while size > room and known:
         known.pop()
         size -= sizes.pop()
-    left_out = 0
-    while size > room:
-        left_out += 1
-        if left_out > len(prompt.exchanges):
-            raise PromptTooLarge("What the model would have to be told does not fit into its context window.")
-        prompt = evolve(prompt, rounds=_without_oldest(prompt.rounds, left_out))
-        size = _size(prompt)
-    return prompt
-
-
-def _without_oldest(rounds: tuple[ToolRound, ...], number: int) -> tuple[ToolRound, ...]:
-    """The same rounds without what the first tools answered. That they were asked is still told."""
-    shortened: list[ToolRound] = []
-    for each in rounds:
-        exchanges = tuple(
-            ToolExchange(exchange.request, None, _LEFT_OUT) if index < number else exchange
-            for index, exchange in enumerate(each.exchanges)
-        )
-        number -= len(each.exchanges)
-        shortened.append(ToolRound(each.said, exchanges))
-    return tuple(shortened)
+    rounds: list[ToolRound] = []
+    for each in prompt.rounds:
+        exchanges: list[ToolExchange] = []
+        for exchange in each.exchanges:
+            shorter = ToolExchange(exchange.request, None, _LEFT_OUT)
+            saved = _size_of_exchange(exchange) - _size_of_exchange(shorter)
+            leave_out = size > room and saved > 0
+            size -= saved if leave_out else 0
+            exchanges.append(shorter if leave_out else exchange)
+        rounds.append(ToolRound(each.said, tuple(exchanges)))
+    if size > room:
+        raise PromptTooLarge("What the model would have to be told does not fit into its context window.")
+    return evolve(prompt, rounds=tuple(rounds))
 
 
 def _line(fact: Fact) -> str:
@@ -129,8 +123,14 @@ def _size_of_offer(offer: ToolOffer) -> int:
 
 
 def _tokens(text: str) -> int:
-    return _TOKENS_PER_PART + -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
+    return _tokens_of(text.encode(errors="replace"))
 
 
 def _tokens_of_json(value: JsonValue) -> int:
-    return _TOKENS_PER_PART + -(-len(orjson.dumps(value)) // _BYTES_PER_TOKEN)
+    return _tokens_of(orjson.dumps(value))
+
+
+def _tokens_of(data: bytes) -> int:
+    """No fewer than a tokenizer would make of it."""
+    other = len(_WORDS.sub(b"", data))
+    return _TOKENS_PER_PART + other + -(-(len(data) - other) // _BYTES_PER_TOKEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -9,45 +10,62 @@ from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSessio
 from footlights.params import SessionParams
 from footlights.recall import epoch_of_session
 from footlights.session_core import SessionCore
+from footlights.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from footlights.authority.record import CommitRecord
     from footlights.events import InterruptReason
     from footlights.outbox import DetachReason, Outbox
     from footlights.params import TurnParams
+    from footlights.summary import TurnSummary
     from footlights.supervision import Supervisor
+    from footlights.tracer import Tracer
     from footlights.turn import Turn, WallClock
+
+log = logging.getLogger("footlights")
 
 
 class SessionRegistry:
     """Satisfies `footlights.session_core.SessionHost`."""
 
-    def __init__(self, supervisor: Supervisor, epoch: int, wall_clock: WallClock) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        epoch: int,
+        wall_clock: WallClock,
+        tracer: Tracer | None,
+        observe: Callable[[TurnSummary], None] | None = None,
+    ) -> None:
         self.limits = supervisor.limits
         self.wall_clock = wall_clock
         self.epoch = epoch
+        self.tracer = tracer
         self.sessions: dict[str, SessionCore] = {}
         self.open_turns = 0
         self.settled: Counter[str] = Counter()
         self.best_effort_dropped = 0
         self.bounded_dropped = 0
         self._supervisor = supervisor
+        self._observe = observe
         self._sessions_started = 0
         self._highest_turn = 0
 
     # -- for the stage
 
-    def start(self, name: str | None) -> SessionCore:
+    def start(self, params: SessionParams) -> SessionCore:
         self._check_places()
+        name, remote_models = params.session_id, params.remote_models
         if name in self.sessions:
             raise InvalidCommand(f"A session named {name} is open.")
         if name is None:
             self._sessions_started += 1
-            return self._open(f"s{self.epoch}-{self._sessions_started:06d}", first_number=1)
+            return self._open(f"s{self.epoch}-{self._sessions_started:06d}", 1, remote_models)
         # A name may come back in the same epoch, a turn id never: so it counts on from above all others.
-        return self._open(name, first_number=self._highest_turn + 1)
+        return self._open(name, self._highest_turn + 1, remote_models)
 
-    def resume(self, session_id: str) -> SessionCore:
+    def resume(self, session_id: str, *, remote_models: bool) -> SessionCore:
         if session_id in self.sessions:
             return self.sessions[session_id]
         epoch = epoch_of_session(session_id)
@@ -56,7 +74,7 @@ class SessionRegistry:
         elif epoch >= self.epoch:
             raise UnknownSession(f"There is no open session {session_id}.")
         self._check_places()
-        return self._open(session_id, first_number=self._highest_turn + 1)
+        return self._open(session_id, self._highest_turn + 1, remote_models)
 
     def find(self, session_id: str) -> SessionCore:
         try:
@@ -83,9 +101,16 @@ class SessionRegistry:
         if params.workload is not None and cast.workloads.get(params.workload) is None:
             known = ", ".join(cast.workloads.names) or "none"
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
-        if params.model is not None and params.model not in cast.models:
-            known = ", ".join(cast.models) or "none"
-            raise InvalidCommand(f"There is no model {params.model[:64]!r}; registered: {known}.")
+        if params.persona is not None and params.persona not in cast.personas:
+            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {', '.join(cast.personas)}.")
+        if params.model is not None:
+            self.check_model(params.model)
+
+    def check_model(self, model_id: str) -> None:
+        self._check_open()
+        models = self._supervisor.cast.models
+        if model_id not in models:
+            raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {', '.join(models) or 'none'}.")
 
     def turn_begun(self, number: int) -> None:
         self.open_turns += 1
@@ -102,10 +127,12 @@ class SessionRegistry:
 
     def turn_settled(self, turn: Turn) -> None:
         self.open_turns -= 1
-        if turn.interruption is not None:
-            self.settled[turn.interruption.reason] += 1
-        elif turn.commit is not None:
-            self.settled[turn.commit.commit_outcome] += 1
+        self.settled[outcome_of(turn)] += 1
+        self._trace(turn)
+        self._tell_observer(turn)
+
+    def turn_in_doubt(self, turn: Turn) -> None:
+        self._trace(turn)
 
     def session_closed(self, session: SessionCore) -> None:
         del self.sessions[session.session_id]
@@ -118,8 +145,21 @@ class SessionRegistry:
     async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._supervisor.ledger.find(session_id, turn_id)
 
-    def _open(self, session_id: str, first_number: int) -> SessionCore:
-        session = self.sessions[session_id] = SessionCore(self, session_id, first_number)
+    def _tell_observer(self, turn: Turn) -> None:
+        if self._observe is None:
+            return
+        try:
+            self._observe(summarize(turn))
+        except Exception as error:  # noqa: BLE001 - a boundary: who only watches must not harm a commit
+            log.error("the observer failed: %s", type(error).__name__)
+
+    def _trace(self, turn: Turn) -> None:
+        if self.tracer is not None:
+            self.tracer.trace(turn.replay)
+
+    def _open(self, session_id: str, first_number: int, remote_models: bool | None) -> SessionCore:
+        agreed = self._supervisor.cast.remote_models if remote_models is None else remote_models
+        session = self.sessions[session_id] = SessionCore(self, session_id, first_number, agreed)
         return session
 
     def _check_places(self) -> None:

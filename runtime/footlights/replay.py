@@ -9,8 +9,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from io import StringIO
+from typing import TYPE_CHECKING
 
-from footlights.events import SCHEMA_V, EventType, StreamEvent, TokenDelta
+from attrs import evolve
+
+from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Replay:
@@ -21,6 +27,7 @@ class Replay:
         "_others",
         "_run_stamps",
         "_text",
+        "first_delta_ms",
         "next_seq",
         "session_id",
         "text_length",
@@ -32,6 +39,8 @@ class Replay:
         self.turn_id = turn_id
         self.next_seq = 0
         self.text_length = 0
+        self.first_delta_ms: int | None = None
+        """When the turn said its first word; None if it has said nothing."""
         self._text: StringIO | str = StringIO()
         self._ends = array("I")  # by seq: the length of the text once that event was out
         self._others: list[StreamEvent] = []
@@ -42,6 +51,8 @@ class Replay:
 
     def append_delta(self, delta: str, mono_ts_ms: int, wall_ts: float | None) -> None:
         """A token delta with nothing else to remember."""
+        if not self.text_length:
+            self.first_delta_ms = mono_ts_ms
         self._text.write(delta)  # type: ignore[union-attr]  # after `seal` there are none
         self.text_length += len(delta)
         self._ends.append(self.text_length)
@@ -51,6 +62,8 @@ class Replay:
     def append(self, event: StreamEvent) -> None:
         """Any event that must be given back exactly as it was."""
         if isinstance(event.payload, TokenDelta):
+            if not self.text_length:
+                self.first_delta_ms = event.mono_ts_ms
             self._text.write(event.payload.delta)  # type: ignore[union-attr]  # as above
             self.text_length += len(event.payload.delta)
         self._others.append(event)
@@ -91,3 +104,14 @@ class Replay:
         return StreamEvent(
             SCHEMA_V, self.session_id, self.turn_id, last, mono_ts_ms, EventType.TOKEN_DELTA, payload, wall_ts
         )
+
+    def events(self) -> Iterator[StreamEvent]:
+        """Every event so far, a whole run of deltas as one that declares which others are in it."""
+        seq = -1
+        while (event := self.event_after(seq)) is not None:
+            if event.seq > seq + 1:
+                ranges = (SeqRange(seq + 1, event.seq - 1),)
+                yield evolve(event, payload=evolve(event.payload, dropped_seq_ranges=ranges))
+            else:
+                yield event
+            seq = event.seq

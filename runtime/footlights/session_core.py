@@ -50,6 +50,7 @@ class SessionHost(Protocol):
     def give_grace(self, turn: Turn) -> None: ...
     def judge_turn(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...
+    def turn_in_doubt(self, turn: Turn) -> None: ...
     def session_closed(self, session: SessionCore) -> None: ...
     def subscriber_gone(self, outbox: Outbox) -> None: ...
     async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
@@ -92,14 +93,16 @@ class SessionCore:
         "closed",
         "limits",
         "outboxes",
+        "remote_models",
         "session_id",
         "state",
         "wall_clock",
     )
 
-    def __init__(self, stage: SessionHost, session_id: str, first_number: int) -> None:
+    def __init__(self, stage: SessionHost, session_id: str, first_number: int, remote_models: bool) -> None:
         self._stage = stage
         self.session_id = session_id
+        self.remote_models = remote_models
         self.limits = stage.limits
         self.wall_clock = stage.wall_clock
         self.state = SessionState.OPEN
@@ -175,16 +178,18 @@ class SessionCore:
     async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]:
         """What the ledger knows of the turns that a returning subscriber names and nobody here remembers."""
         told: dict[str, list[StreamEvent]] = {}
+        asked = 0
         # Again and again, because a turn may be forgotten while the ledger is asked for another.
         while forgotten := [each for each in after if each not in told and not self.remembers(each)]:
-            self._check_recall(after, forgotten, len(told))
+            asked += sum(after[each] != ALL_SEEN for each in forgotten)
+            self._check_recall(after, forgotten, asked)
             for turn_id in forgotten:
                 told[turn_id] = await self._recall_one(turn_id, after[turn_id], turn_id in terminal_seen)
         return [event for events in told.values() for event in events]
 
-    def _check_recall(self, after: Mapping[str, int], forgotten: list[str], before: int) -> None:
+    def _check_recall(self, after: Mapping[str, int], forgotten: list[str], asked: int) -> None:
         limit = self.limits.max_turns_per_subscriber
-        if before + len(forgotten) > limit:
+        if asked > limit:
             raise InvalidCommand(f"A subscriber may ask after {limit} turns of long ago (max_turns_per_subscriber).")
         for turn_id in forgotten:
             self._check_known(turn_id)
@@ -230,6 +235,7 @@ class SessionCore:
         """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
         for turn in self._open.values():
             turn.lose_sight()
+            self._stage.turn_in_doubt(turn)
         self._open.clear()
         for outbox in self.outboxes:
             outbox.detach(reason)

@@ -26,16 +26,21 @@ from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.outbox import DetachReason
+from footlights.params import SessionParams
 from footlights.registry import SessionRegistry
 from footlights.session import InteractionSession
 from footlights.supervision import Supervisor
+from footlights.trace_files import TraceFiles
+from footlights.tracer import Tracer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from footlights.cast import Cast
     from footlights.lifecycle import TurnState
-    from footlights.params import SessionParams
+    from footlights.outbox import OutboxStatistics
+    from footlights.pool import ModelStatus
+    from footlights.summary import TurnSummary
     from footlights.turn import WallClock
 
 
@@ -56,8 +61,14 @@ class StageStatistics:
     subscribers: int
     best_effort_dropped: int
     bounded_dropped: int
+    events_waiting: int
+    """Events that subscribers have not taken yet, as they count against their limits."""
+    bytes_waiting: int
+    """What those take."""
     turns_settled: Mapping[str, int]
     """How many turns ended how: by commit outcome, or by the reason of their interruption."""
+    turns_untraced: int
+    """How many turns had to be left out of the trace; 0 if there is none."""
 
 
 class Stage:
@@ -76,25 +87,43 @@ class Stage:
             Busy: the stage has `max_sessions` sessions.
             InvalidCommand: a session of that name is open.
         """
-        return InteractionSession(self._registry.start(None if params is None else params.session_id))
+        return InteractionSession(self._registry.start(params or SessionParams()))
 
     def session(self, session_id: str) -> InteractionSession:
         """The open session with this id. Raises `UnknownSession`."""
         return InteractionSession(self._registry.find(session_id))
 
     @enable_ki_protection
-    def resume(self, session_id: str) -> InteractionSession:
+    def resume(self, session_id: str, *, remote_models: bool = False) -> InteractionSession:
         """The session with this id; opened again if it was one of an earlier epoch, or has a name of the host's.
+
+        What it had agreed to is not kept: one that is opened again speaks to no model elsewhere unless `remote_models`
+        says so, whatever the default of the cast is.
 
         Raises `UnknownSession` for a number that this epoch has not given out or whose session is closed, and what
         `start` raises.
         """
-        return InteractionSession(self._registry.resume(session_id))
+        return InteractionSession(self._registry.resume(session_id, remote_models=remote_models))
+
+    @property
+    def epoch(self) -> int:
+        """Which opening of its ledger this is. The ids that it gives out carry it."""
+        return self._registry.epoch
 
     @property
     def world(self) -> Any:
         """What is true: a copy of the world as it was committed last."""
         return self._supervisor.committed_world.view()
+
+    @property
+    def models(self) -> tuple[ModelStatus, ...]:
+        """How the models are doing, in the order of the cast."""
+        return self._supervisor.pool.statistics()
+
+    def prewarm(self, model_id: str) -> None:
+        """Begin to load a model, so that the first who wants it need not wait. Raises `InvalidCommand`."""
+        self._registry.check_model(model_id)
+        self._supervisor.pool.prewarm(model_id)
 
     @property
     def ledger(self) -> Ledger:
@@ -123,7 +152,10 @@ class Stage:
             subscribers=len(subscribers),
             best_effort_dropped=registry.best_effort_dropped + sum(each.best_effort_dropped for each in subscribers),
             bounded_dropped=registry.bounded_dropped + sum(each.bounded_dropped for each in subscribers),
+            events_waiting=sum(map(_events_waiting, subscribers)),
+            bytes_waiting=sum(each.bytes_waiting for each in subscribers),
             turns_settled=MappingProxyType(dict(registry.settled)),
+            turns_untraced=0 if registry.tracer is None else registry.tracer.left_out,
         )
 
 
@@ -133,13 +165,21 @@ async def open_stage(
     *,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     limits: Limits | None = None,
+    trace: str | os.PathLike[str] | TraceFiles | None = None,
     wall_clock: WallClock = time.time,
+    observe: Callable[[TurnSummary], None] | None = None,
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast.
 
     `ledger` is a file, made if it is not there, or a ledger of your own. Without one, commits are kept in memory only.
+    `trace` is a directory in which to write `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
+    `observe` is told of every turn that is settled, at once, by a plain call that should be short.
     """
-    async with _opened(ledger) as its_ledger, _open(cast, its_ledger, limits or Limits(), wall_clock) as stage:
+    files = trace if trace is None or isinstance(trace, TraceFiles) else TraceFiles(trace)
+    async with (
+        _opened(ledger) as its_ledger,
+        _open(cast, its_ledger, limits or Limits(), files, wall_clock, observe) as stage,
+    ):
         yield stage
 
 
@@ -155,40 +195,69 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
 
 
 @asynccontextmanager
-async def _open(cast: Cast, ledger: Ledger, limits: Limits, wall_clock: WallClock) -> AsyncGenerator[Stage, None]:
+async def _open(
+    cast: Cast,
+    ledger: Ledger,
+    limits: Limits,
+    files: TraceFiles | None,
+    wall_clock: WallClock,
+    observe: Callable[[TurnSummary], None] | None,
+) -> AsyncGenerator[Stage, None]:
     opening = await ledger.begin_epoch(cast.world)
     supervisor = Supervisor(cast, ledger, opening.world, limits)
-    registry = SessionRegistry(supervisor, opening.epoch, wall_clock)
+    tracer = None if files is None else _tracer(files, opening.epoch, limits)
+    registry = SessionRegistry(supervisor, opening.epoch, wall_clock, tracer, observe)
     host_error: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
             # Not nursery.start: cancelled meanwhile, it would wait for ever for a task that is shielded.
-            nursery.start_soon(supervisor.run, partial(registry.close_all, InterruptReason.SHUTDOWN), name="stage")
+            nursery.start_soon(_run, supervisor, registry, name="stage")
+            if tracer is not None:
+                nursery.start_soon(tracer.run, name="tracer")
             try:
                 await supervisor.opened.wait()
                 yield Stage(supervisor, registry)
             except BaseException as error:  # noqa: BLE001 - carried around the nursery, which would wrap it
                 host_error = error
-            host_error = await _close(supervisor, host_error)
+            supervisor.closing.set()
+            host_error = await _wait_out(supervisor.closed, host_error)
+            if tracer is not None:
+                host_error = await _wait_out(tracer.closed, host_error)
     except BaseExceptionGroup as crash:
         if host_error is None or isinstance(host_error, trio.Cancelled):
             raise
         raise BaseExceptionGroup("the stage failed, and so did its host", [host_error, crash]) from None
-    finally:
-        # What is still open now is in doubt: the committer ran out of time, or died.
-        registry.close_all(InterruptReason.SHUTDOWN)
-        registry.abandon_all(DetachReason.COMMIT_UNKNOWN)
     if host_error is not None:
         raise host_error
 
 
-async def _close(supervisor: Supervisor, host_error: BaseException | None) -> BaseException | None:
+def _events_waiting(outbox: OutboxStatistics) -> int:
+    return outbox.best_effort_waiting + outbox.bounded_waiting + outbox.must_deliver_waiting
+
+
+def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:
+    # The ids of a first epoch may be in the files already: a ledger in memory begins with it every time.
+    return Tracer(files, fresh=epoch == 1, shutdown_deadline=limits.shutdown_deadline)
+
+
+@enable_ki_protection
+async def _run(supervisor: Supervisor, registry: SessionRegistry) -> None:
+    try:
+        await supervisor.run(partial(registry.close_all, InterruptReason.SHUTDOWN))
+    finally:
+        # What is still open now is in doubt: the committer ran out of time, or died.
+        registry.close_all(InterruptReason.SHUTDOWN)
+        registry.abandon_all(DetachReason.COMMIT_UNKNOWN)
+        if registry.tracer is not None:
+            registry.tracer.close()
+
+
+async def _wait_out(closed: trio.Event, host_error: BaseException | None) -> BaseException | None:
     """Close in order, whoever is impatient. A Ctrl-C meanwhile becomes the host's error, and keeps the old one."""
-    supervisor.closing.set()
-    while not supervisor.closed.is_set():
+    while not closed.is_set():
         try:
             with trio.CancelScope(shield=True):
-                await supervisor.closed.wait()
+                await closed.wait()
         except KeyboardInterrupt as interrupt:
             interrupt.__context__ = host_error
             host_error = interrupt

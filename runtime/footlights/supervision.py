@@ -40,6 +40,7 @@ class Supervisor:
         self.opened = trio.Event()
         self.closing = trio.Event()
         self.closed = trio.Event()
+        self.pool = cast.make_pool(cast.models)
         self._committer = cast.make_committer(ledger, world, cast.rules, limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
@@ -96,15 +97,19 @@ class Supervisor:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as committing:
                     committing.start_soon(self._committer.run, name="committer")
-                    async with trio.open_nursery() as self._tools:
-                        async with trio.open_nursery() as self._turns:
-                            self.opened.set()
-                            try:
-                                await self.closing.wait()
-                            finally:  # also when the stage crashes: then nothing more may begin
-                                self.closing.set()
-                                stop_turns()
-                        self._tools.cancel_scope.cancel(reason="the stage closes")
+                    async with trio.open_nursery() as loads:
+                        self.pool.open(loads)
+                        async with trio.open_nursery() as self._tools:
+                            async with trio.open_nursery() as self._turns:
+                                self.opened.set()
+                                try:
+                                    await self.closing.wait()
+                                finally:  # also when the stage crashes: then nothing more may begin
+                                    self.closing.set()
+                                    stop_turns()
+                            self._tools.cancel_scope.cancel(reason="the stage closes")
+                        loads.cancel_scope.cancel(reason="the stage closes")
+                    committing.start_soon(self.pool.close, name="model pool")
                     self._committer.close()
                     committing.cancel_scope.deadline = trio.current_time() + self.limits.shutdown_deadline
         finally:

@@ -73,6 +73,10 @@ def tool(
             raise RegistrationError("A tool is made of a function.")
         tool_name = function.__name__ if name is None else name
         is_async = inspect.iscoroutinefunction(function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise RegistrationError(f"The tool {tool_name} is a generator, and a tool has one answer.")
+        if not is_async and _is_async_inside(function):
+            raise RegistrationError(f"The tool {tool_name} wraps an async function, so the wrapper must be async too.")
         if cancel_safe and not is_async:
             raise RegistrationError(f"The tool {tool_name} is no async function, so it cannot be cancel_safe.")
         try:
@@ -93,6 +97,11 @@ def tool(
         )
 
     return make if function is None else make(function)
+
+
+def _is_async_inside(function: Function) -> bool:
+    wrapped = inspect.unwrap(function)
+    return inspect.iscoroutinefunction(wrapped) or inspect.isasyncgenfunction(wrapped)
 
 
 @frozen
@@ -146,10 +155,18 @@ def _as_a_task(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
 
 def _in_a_thread(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
-        call: Callable[[], ToolReturn | JsonValue] = partial(function, **arguments, **dict.fromkeys(contexts, context))
+        call = partial(_call, function, {**arguments, **dict.fromkeys(contexts, context)})
         return await trio.to_thread.run_sync(call, limiter=_limiter(), thread_name=f"tool {function.__name__}")
 
     return run
+
+
+def _call(function: Function, arguments: dict[str, Any]) -> ToolReturn | JsonValue:
+    try:
+        answer: ToolReturn | JsonValue = function(**arguments)
+    except SystemExit:  # which would end the stage: it is for main threads
+        raise RuntimeError("A tool wanted to end the program.") from None
+    return answer
 
 
 def _limiter() -> trio.CapacityLimiter:

@@ -135,6 +135,9 @@ def members_of(kind: Any) -> tuple[Member, ...] | None:
         )
     if dataclasses.is_dataclass(kind):
         hints = _hints(kind)
+        for name, hint in hints.items():
+            if isinstance(hint, dataclasses.InitVar):
+                raise NoJsonForm(f"has the type {_name(kind)}, whose {name} is an InitVar, which has no JSON form")
         return tuple(Member(each.name, hints[each.name], _has_no_default(each)) for each in _data_fields(kind))
     return None
 

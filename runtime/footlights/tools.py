@@ -153,7 +153,7 @@ class Tool:
             )
         if self.cancel_safe and self.side_effects is None:
             raise RegistrationError(f"The tool {self.name} is cancel_safe, so it must declare side_effects.")
-        if self.timeout is not None and not 0 < self.timeout < math.inf:
+        if self.timeout is not None and (isinstance(self.timeout, bool) or not 0 < self.timeout < math.inf):
             raise RegistrationError(f"The timeout of the tool {self.name} must be a number of seconds above 0.")
         _check_parameters(self.name, self.parameters)
 

@@ -58,19 +58,17 @@ class TraceFiles:
         """The file that grows."""
         return self.directory / f"{_STEM}.jsonl"
 
-    def append(self, turns: deque[bytes], *, fresh: bool = False) -> None:
-        """Write each turn, and take it out of `turns` once it is written; begin a new file if it shall be `fresh`.
+    def append(self, turns: deque[bytes]) -> None:
+        """Write each turn, and take it out of `turns` once it is written.
 
         Raises `OSError`, when the turns that are left were not written.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        if fresh:
-            self._put_aside()
         while turns:
             with self.path.open("a+b", buffering=0) as file:
                 self._fill(file, turns)
             if turns:
-                self._put_aside()
+                self.put_aside()
 
     def _fill(self, file: FileIO, turns: deque[bytes]) -> None:
         end = file.seek(0, os.SEEK_END)
@@ -86,12 +84,18 @@ class TraceFiles:
             for _ in range(fitting):
                 turns.popleft()
 
-    def _put_aside(self) -> None:
+    def put_aside(self) -> None:
+        """Let the next turn begin a new file, if there is anything in this one. Raises `OSError`."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return
         if self.keep:
-            for number in range(self.keep - 1, 0, -1):
+            # No further than to the first gap: one that an attempt that failed has left must not cost a file.
+            free = next((number for number in range(1, self.keep) if not self._old(number).exists()), self.keep)
+            for number in range(free - 1, 0, -1):
                 _rename(self._old(number), self._old(number + 1))
             _rename(self.path, self._old(1))
-        elif self.path.is_file():
+        else:
             self.path.unlink(missing_ok=True)
 
     def _old(self, number: int) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -86,14 +87,16 @@ class Tracer:
     @enable_ki_protection
     async def run(self) -> None:
         """Write until `close` is called. Shielded: a cancelled host still gets its last turns traced."""
-        with self._scope:
-            async for turn in self._receive:
-                with trio.move_on_after(LINGER):
-                    await self._closing.wait()
-                await self._trace([turn, *self._queued()])
-        self._leave_out(self._in_hand + self._receive.statistics().current_buffer_used)
-        self._tell_what_was_left_out()
-        self.closed.set()
+        try:
+            with self._scope:
+                async for turn in self._receive:
+                    with trio.move_on_after(LINGER):
+                        await self._closing.wait()
+                    await self._trace([turn, *self._queued()])
+            self._leave_out(self._in_hand + self._receive.statistics().current_buffer_used)
+            self._tell_what_was_left_out()
+        finally:
+            self.closed.set()  # whatever became of it: the stage waits for this
 
     def _queued(self) -> list[Replay]:
         ready = min(_MAX_BATCH - 1, self._receive.statistics().current_buffer_used)
@@ -114,7 +117,9 @@ class Tracer:
             except Exception as error:  # noqa: BLE001 - a boundary: what no trace can say is left out of it
                 self._in_hand -= 1
                 self._leave_out(1)
-                log.error("%s of %s cannot be traced: %s", turn.turn_id, turn.session_id, type(error).__name__)
+                _tell(
+                    logging.ERROR, "%s of %s cannot be traced: %s", turn.turn_id, turn.session_id, type(error).__name__
+                )
         return formatted
 
     async def _format(self, turn: Replay) -> bytes:
@@ -128,17 +133,26 @@ class Tracer:
         return b"".join(lines)
 
     async def _write(self, turns: deque[bytes]) -> None:
-        append = partial(self._files.append, turns, fresh=self._fresh)
         try:
             await trio.to_thread.run_sync(
-                append, abandon_on_cancel=True, limiter=self._limiter, thread_name="footlights trace"
+                partial(self._append, turns),
+                abandon_on_cancel=True,
+                limiter=self._limiter,
+                thread_name="footlights trace",
             )
         except Exception as error:  # noqa: BLE001 - a boundary: whatever ails the files ails nothing else
             self._leave_out(len(turns))
             self._note_failure(error)
         else:
-            self._fresh = self._failing = False
+            self._failing = False
             self._tell_what_was_left_out()
+
+    def _append(self, turns: deque[bytes]) -> None:
+        """In the thread."""
+        if self._fresh:
+            self._files.put_aside()
+            self._fresh = False  # before anything is written: who tries again must not put aside again
+        self._files.append(turns)
 
     def _leave_out(self, turns: int) -> None:
         self.left_out += turns
@@ -148,12 +162,22 @@ class Tracer:
         if not self._failing:
             self._failing = True
             # No more than this: the text of an error may name what it was about.
-            log.warning("The trace cannot be written: %s %s", type(error).__name__, getattr(error, "errno", None))
+            _tell(
+                logging.WARNING,
+                "The trace cannot be written: %s %s",
+                type(error).__name__,
+                getattr(error, "errno", None),
+            )
 
     def _tell_what_was_left_out(self) -> None:
         if self._untold:
-            log.warning("%d turns were left out of the trace.", self._untold)
+            _tell(logging.WARNING, "%d turns were left out of the trace.", self._untold)
             self._untold = 0
+
+
+def _tell(level: int, sentence: str, *values: object) -> None:
+    with suppress(Exception):  # a boundary: where logs go is the host's, and may be broken too
+        log.log(level, sentence, *values)
 
 
 def _size(turn: Replay) -> int:

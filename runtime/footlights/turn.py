@@ -182,8 +182,12 @@ class Turn:
 
     @enable_ki_protection
     def say(self, delta: str) -> None:
-        """Stream the next piece of the turn's text. This is the hot path: nothing here but what must be."""
+        """Stream the next piece of the turn's text. This is the hot path: nothing here but what must be.
+
+        An empty one is a sign of life, and nothing else.
+        """
         if not delta:
+            self.last_activity = trio.current_time()
             return
         size = len(delta) if delta.isascii() else utf8_size(delta)
         if size > self._text_bytes_left:

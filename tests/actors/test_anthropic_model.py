@@ -9,11 +9,11 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.errors import ModelError, RateLimitError, StreamError
-from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights.models import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights_actors.anthropic_model import AnthropicModel
 
-from .anthropic_wire import START, WHOLE, block, call, end, event, text
+from .anthropic_wire import PING, START, WHOLE, block, call, end, event, text
 from .wire_server import (
     ANSWERED,
     KEY,
@@ -129,6 +129,45 @@ async def test_no_thought_is_ever_shown() -> None:
         *end(),
     )
     assert (outputs, error) == (["A room?", Usage(3, 7)], None)
+
+
+async def test_a_model_that_works_and_has_nothing_to_show_gives_signs_of_life() -> None:
+    thought = {"type": "thinking_delta", "thinking": ANSWERED}
+    steps = [
+        *(START, PING),
+        *block(0, "thinking", thought, thought),
+        *text("", "<think>hm</think>", "A room?", index=1),
+        *call(2, "look", "{", "}"),
+        *end(),
+    ]
+    async with open_wire_server(Answer(steps)) as server:
+        model = model_at(server)
+        async with aclosing(model.generate(Prompt(SAID))) as stream:
+            outputs = [item async for item in stream]
+        await model.unload()
+    assert outputs == ["", "", "", "", "A room?", "", "", "", ToolRequest("look", {}), Usage(3, 7)]
+
+
+@pytest.mark.parametrize("count", [-5, True, 2**53, "3"])
+async def test_counts_that_nobody_could_have_counted_are_none(count: Any) -> None:
+    usage = {"input_tokens": count, "output_tokens": count}
+    steps = [event("message_start", message={"usage": usage}), *text("A"), *end(output_tokens=count)]
+    assert await ask_once(*steps) == (["A"], None)
+
+
+async def test_a_sum_that_nobody_could_have_counted_is_none() -> None:
+    usage = {"input_tokens": 2**53 - 1, "cache_read_input_tokens": 1}
+    steps = [event("message_start", message={"usage": usage}), *text("A"), *end()]
+    assert await ask_once(*steps) == (["A", Usage(3)], None)
+
+
+def test_it_has_as_much_room_as_the_host_says() -> None:
+    assert AnthropicModel("claude").traits == ModelTraits(remote=True)
+    assert AnthropicModel("claude", context_tokens=200_000, slots=4).traits == ModelTraits(
+        remote=True, context_tokens=200_000, slots=4
+    )
+    with pytest.raises(RegistrationError, match="at least 1"):
+        AnthropicModel("claude", context_tokens=0)
 
 
 async def test_what_only_looked_like_a_thought_is_shown_in_the_end() -> None:

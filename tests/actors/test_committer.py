@@ -29,7 +29,7 @@ from footlights import (
     TurnParams,
     open_stage,
 )
-from footlights.authority import CommitRecord, Ruling, accept, digest, patch, recompute_digest, refuse
+from footlights.authority import Artifact, CommitRecord, Ruling, accept, digest, patch, recompute_digest, refuse
 from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
@@ -302,6 +302,31 @@ async def test_a_turn_that_was_not_written_says_so_beside_its_own_issues() -> No
     async with open_stage(note_cast(), ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
         (commit,) = await commits(stage.start(), "forbidden")
     assert [issue.code for issue in commit.issues] == ["forbidden", "ledger_unavailable"]
+
+
+async def test_a_turn_that_was_not_written_leaves_nothing_behind() -> None:
+    def deed(world: object, intents: tuple[Intent, ...]) -> Ruling:
+        return accept(artifacts=[Artifact("deed", 1)])
+
+    cast = standard_cast(world=[], rules={"deed": deed}, workloads={"note": Note()})
+    async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
+        lost, kept = await commits(stage.start(), "a", "b")
+    assert outcomes([lost, kept]) == [CommitOutcome.FAIL_CLOSED, CommitOutcome.OK]
+    assert (lost.artifact_refs, kept.artifact_refs) == ((), (Artifact("deed", 1).ref,))
+
+
+@pytest.mark.parametrize("error", [SystemExit, RuntimeError])
+async def test_a_rule_that_breaks_hurts_only_its_own_turn(error: type[BaseException]) -> None:
+    def rude(world: object, intents: tuple[Intent, ...]) -> Ruling:
+        if any(intent.ref == "rude" for intent in intents):
+            raise error
+        return accept()
+
+    cast = standard_cast(world=[], rules={"rude": rude}, workloads={"note": Note()})
+    async with open_stage(cast) as stage:
+        decided = await commits(stage.start(), "a", "rude", "b")
+    assert outcomes(decided) == [CommitOutcome.OK, CommitOutcome.FAIL_CLOSED, CommitOutcome.OK]
+    assert [issue.code for issue in decided[1].issues] == ["rule_error"]
 
 
 # -- shutdown

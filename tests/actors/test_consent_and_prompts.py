@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,13 +21,14 @@ from footlights import (
     Prompt,
     RegistrationError,
     SessionParams,
+    ToolCallResult,
     TurnFinal,
     TurnInterrupted,
     TurnParams,
     Usage,
     open_stage,
 )
-from footlights.testing import only, take_turn
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import slow_tool
 from footlights_actors import Call, Flood, Say, ScriptedModel, standard_cast
 
@@ -83,13 +85,19 @@ async def test_nothing_falls_back_from_near_to_far_or_from_far_to_near() -> None
     assert near.told == far.told == []
 
 
-async def test_a_session_that_comes_back_has_to_agree_again() -> None:
+@pytest.mark.parametrize(("default", "before"), [(False, True), (True, False), (True, None)])
+async def test_a_session_that_comes_back_has_to_agree_again(default: bool, before: bool | None) -> None:
     far = Listener("far", REMOTE)
-    async with open_stage(standard_cast(far)) as stage:
-        session = stage.start(SessionParams(session_id="ann", remote_models=True))
+    async with open_stage(standard_cast(far, remote_models=default)) as stage:
+        session = stage.start(SessionParams(session_id="ann", remote_models=before))
         await take_turn(session, "Hello?")
         await session.close()
-        await take_turn(stage.resume("ann"), "Hello?")
+        far.told.clear()
+        session = stage.resume("ann")
+        await take_turn(session, "Hello?")
+        assert far.told == []
+        await session.close()
+        await take_turn(stage.resume("ann", remote_models=True), "Hello?")
     assert len(far.told) == 1
 
 
@@ -155,7 +163,7 @@ async def test_a_prompt_that_does_not_fit_ends_the_turn_with_a_clear_code() -> N
 # -- what was chatted before
 
 
-@pytest.mark.parametrize("before", ["chatted", "cancelled", "never shown", "on another stage", "never"])
+@pytest.mark.parametrize("before", ["chatted", "cancelled", "deleted", "never shown", "on another stage", "never"])
 async def test_what_a_model_is_told_does_not_depend_on_what_was_chatted_before(before: str) -> None:
     listener = Listener()
     cast = standard_cast(listener, personas=TWO["innkeeper"], world={"rooms": 3})
@@ -164,6 +172,10 @@ async def test_what_a_model_is_told_does_not_depend_on_what_was_chatted_before(b
         for said in ("My name is Ann.", "Remember it.", "What is it?"):
             if before == "chatted":
                 await take_turn(session, said)
+            elif before == "deleted":
+                other = stage.start(SessionParams(session_id="chat"))
+                await take_turn(other, said)
+                await other.close()
             elif before == "cancelled":
                 session.begin_turn(said)
                 session.cancel()
@@ -189,6 +201,33 @@ async def test_tools_of_earlier_turns_are_forgotten_and_those_of_this_one_are_to
     first, second, third, fourth = told
     assert (first, second) == (third, fourth)
     assert [(each.said, len(each.exchanges)) for each in second.rounds] == [("Let me see.", 1)]
+
+
+# -- arguments that cannot be told
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else "deep"
+
+
+@pytest.mark.parametrize("drink", ["\ud800", 2**70, nested(300), float("nan")], ids=["half", "huge", "deep", "nan"])
+@pytest.mark.parametrize("window", [None, 2048])
+async def test_arguments_that_json_cannot_say_go_back_to_the_model(drink: Any, window: int | None) -> None:
+    told: list[Prompt] = []
+
+    def script(prompt: Prompt) -> list[Line]:
+        told.append(prompt)
+        return [Say("Sorry.")] if prompt.exchanges else [Call("slow", {"drink": drink}), Call("\ud800", {"x": 1})]
+
+    model = ScriptedModel(script, traits=ModelTraits(context_tokens=window))
+    events = await one_turn(standard_cast(model, tools=[slow_tool(0)]))
+    results = payloads(events, ToolCallResult)
+    assert {result.error.code for result in results if result.error} == {"invalid_arguments", "unknown_tool"}
+    assert [(each.request.tool_name, each.request.arguments) for each in told[1].exchanges] == [
+        ("slow", {}),
+        ("unknown", {}),
+    ]
+    assert only(events, TurnFinal).text == "Sorry."
 
 
 # -- budgets
@@ -239,6 +278,33 @@ async def test_the_model_is_told_how_much_is_left_and_its_own_count_counts() -> 
     assert only(events, TurnFinal).output_tokens == 90
     assert only(events, TurnFinal).text == "A few words." * 3
     assert [event.event_type for event in events].count(EventType.TOOL_CALL_RESULT) == 3
+
+
+@pytest.mark.parametrize("counted", [0, -1_000, 2**60])
+async def test_a_model_that_counts_wrongly_says_no_more_for_it(counted: int) -> None:
+    class Lying(ScriptedModel):
+        async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+            async with aclosing(super().generate(prompt)) as output:
+                async for item in output:
+                    yield item
+            yield Usage(output_tokens=counted)
+
+    def script(prompt: Prompt) -> list[Line]:
+        return [Flood("word ", 30), Call("slow")]
+
+    cast = standard_cast(Lying(script), tools=[slow_tool(0)])
+    events = await one_turn(cast, params=TurnParams(tier=BudgetTier.WHISPER))
+    final = only(events, TurnFinal)
+    assert final.text.count("word") <= 100
+    assert final.output_tokens is not None
+    assert final.text.count("word") <= final.output_tokens <= 2**53 - 1
+
+
+async def test_one_long_piece_is_charged_for_what_it_is() -> None:
+    model = ScriptedModel(lambda _: [Flood("word " * 5_000, 1)])
+    events = await one_turn(standard_cast(model), params=TurnParams(tier=BudgetTier.WHISPER))
+    assert len(only(events, TurnFinal).text) == 100 * 32
+    assert only(events, TurnFinal).output_tokens == 100
 
 
 async def test_the_temperature_of_a_turn_reaches_the_model() -> None:

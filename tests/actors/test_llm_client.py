@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -20,7 +21,7 @@ from footlights_actors import Call, Fail, Pause, Say, ScriptedModel, Stall, stan
 from footlights_actors.llm_client import ClientModel, ModelClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 
     from trio.testing import MockClock
 
@@ -129,9 +130,63 @@ async def test_whatever_else_a_model_raises_is_a_stream_error(cause: Exception, 
         assert error.__cause__ is cause
 
 
+class Giving(ScriptedModel):
+    """Gives these things without a pause, and says when it was closed."""
+
+    def __init__(self, things: Iterable[Any]) -> None:
+        super().__init__(lambda _: [])
+        self._things = things
+        self.closed = False
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        try:
+            for each in self._things:
+                yield each
+        finally:
+            self.closed = True
+
+
+async def test_an_answer_has_no_more_pieces_than_it_may_have_tokens() -> None:
+    model = Giving(repeat("a"))
+    assert await ModelClient(model).generate("", "", max_tokens=3) == LLMResponse("aaa", 3, "scripted")
+    assert model.closed
+    exact = await ModelClient(Giving(["a", "b", "c", Usage(9)])).generate("", "", max_tokens=3)
+    assert exact == LLMResponse("abc", 9, "scripted")
+
+
+@pytest.mark.parametrize("sign", ["a", ""])
+async def test_a_model_that_never_waits_has_its_deadline_too(sign: str, mock_clock: MockClock) -> None:
+    def without_end() -> Iterator[str]:
+        yield from repeat(sign, 10)
+        mock_clock.jump(31.0)
+        yield from repeat(sign, 1_000)
+        raise AssertionError("it was not stopped")
+
+    model = Giving(without_end())
+    pieces, error = await heard(ModelClient(model))
+    assert (pieces, type(error)) == ([sign] * 11 if sign else [], TimeoutError)
+    assert model.closed
+
+
+async def test_signs_of_life_are_not_said() -> None:
+    client = ModelClient(Giving(["", "A", "", "", " room?", ""]))
+    assert await heard(client) == (["A", " room?"], None)
+    assert (await ModelClient(Giving(["", "A", ""])).generate("", "", max_tokens=1)).tokens_used == 1
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"A"])
+async def test_what_is_no_text_is_a_stream_error(thing: object) -> None:
+    pieces, error = await heard(ModelClient(Giving(["A", thing, "B"])))
+    assert (pieces, type(error), str(error)) == (["A"], StreamError, "The model gave something that is not text.")
+
+
 async def test_a_tool_that_nobody_offered_is_a_stream_error() -> None:
     pieces, error = await heard(client_of(Say("A"), Call("rent")))
-    assert (pieces, type(error)) == (["A"], StreamError)
+    assert (pieces, type(error), str(error)) == (
+        ["A"],
+        StreamError,
+        "The model asked for a tool, and none was offered.",
+    )
 
 
 async def test_an_answer_that_takes_too_long_in_all_is_a_timeout(quiet_clock: MockClock) -> None:

@@ -40,17 +40,18 @@ def hello(_: Prompt) -> list[Say]:
 
 
 class ColdModel:
-    """Loads as it is told to, and is never anything but cold."""
+    """Loads as it is told to, and is hot from then on."""
 
     model_id = "cold"
     traits = ModelTraits()
-    warm_state = WarmState.COLD
 
     def __init__(self, load: Callable[[Callable[[float], None]], Awaitable[None]]) -> None:
         self._load = load
+        self.warm_state = WarmState.COLD
 
     async def load(self, report: Callable[[float], None]) -> None:
         await self._load(report)
+        self.warm_state = WarmState.HOT
 
     async def unload(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -12,15 +12,16 @@ import struct
 import subprocess
 import sys
 from contextlib import aclosing, asynccontextmanager
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 import trio.testing
 
 from footlights import Cast, EventType, InterruptReason, StreamEvent, TurnInterrupted, open_stage
-from footlights.errors import ModelError, RegistrationError, StreamError
+from footlights.errors import ModelError, PromptTooLarge, RegistrationError, StreamError
 from footlights.events import WarmState
 from footlights.models import Prompt, ToolOffer, ToolRequest, Usage
 from footlights_actors import local_engine, standard_cast
@@ -69,6 +70,10 @@ async def loaded(weights: Path, *, slots: int = 1, tool_choice: ToolChoice = "au
 
 
 async def _all(model: LocalModel, said: str, *tools: ToolOffer) -> list[Output]:
+    return [item for item in await _all_and_signs_of_life(model, said, *tools) if item]
+
+
+async def _all_and_signs_of_life(model: LocalModel, said: str, *tools: ToolOffer) -> list[Output]:
     async with aclosing(model.generate(Prompt(said, tools=tools))) as output:
         return [item async for item in output]
 
@@ -90,6 +95,31 @@ async def test_it_is_cold_then_hot_then_warm(weights: Path) -> None:
 async def test_it_has_the_name_of_its_file_or_another(weights: Path) -> None:
     assert LocalModel(weights).model_id == "some"
     assert LocalModel(weights, model_id="innkeeper").model_id == "innkeeper"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("My Model.gguf", "My-Model"), ("modèle\t1.gguf", "mod-le-1"), (f"{'x' * 200}.gguf", "x" * 128), ("~", "~")],
+)
+async def test_what_a_name_cannot_hold_is_not_in_it(weights: Path, file: str, name: str) -> None:
+    model = LocalModel(await trio.Path(weights).rename(weights.with_name(file)))
+    assert model.model_id == name
+    async with open_stage(standard_cast(model)) as stage:
+        assert [each.model_id for each in stage.models] == [name]
+
+
+async def test_while_it_reads_it_gives_signs_of_life(weights: Path) -> None:
+    async with loaded(weights) as model:
+        assert await _all_and_signs_of_life(model, "read a little") == ["", "", "Yes.", Usage(2, 7)]
+
+
+async def test_it_may_begin_in_a_thought(weights: Path) -> None:
+    model = LocalModel(weights, begins_in_thought=True, tool_choice="required")
+    await model.load(_ignore)
+    assert await _all(model, "think") == ["Yes.", Usage(2, 7)]
+    pour = ToolOffer("pour", "Pour.")
+    assert await _all(model, "call", pour) == [ToolRequest("pour", {"drink": "ale"}), Usage(2, 7)]
+    await model.unload()
 
 
 async def test_progress_is_told_once(weights: Path) -> None:
@@ -193,7 +223,7 @@ async def test_a_process_that_does_not_listen_is_killed(weights: Path, mock_cloc
     [
         ("die", StreamError, "process ended"),
         ("break off", StreamError, "broke off"),
-        ("refuse", ModelError, "longer than"),
+        ("refuse", PromptTooLarge, "longer than"),
         ("fail", ModelError, "refused"),
         ("throw", ModelError, "refused"),
     ],
@@ -221,7 +251,9 @@ async def test_a_process_that_was_killed_is_seen_and_started_again(weights: Path
 
 async def test_a_required_call_is_the_first_round_and_nothing_of_it_is_said(weights: Path) -> None:
     async with loaded(weights, tool_choice="required") as model:
-        assert await _all(model, "call", ToolOffer("pour", "Pour.")) == [
+        assert await _all_and_signs_of_life(model, "call", ToolOffer("pour", "Pour.")) == [
+            "",
+            "",
             ToolRequest("pour", {"drink": "ale"}),
             Usage(2, 7),
         ]
@@ -294,6 +326,9 @@ async def test_a_process_that_cannot_even_begin_is_an_error(weights: Path, monke
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ModelError, match="exit code 1"):
         await LocalModel(weights).load(_ignore)
+    monkeypatch.setattr(sys, "executable", "")  # as in a program that Python is embedded in
+    with pytest.raises(ModelError, match="cannot be started"):
+        await LocalModel(weights).load(_ignore)
 
 
 async def test_a_load_that_is_cancelled_leaves_no_process(weights: Path) -> None:
@@ -307,6 +342,71 @@ async def test_a_load_that_is_cancelled_leaves_no_process(weights: Path) -> None
     await model.load(_ignore)
     assert await _all(model, "Hello") == GREETING
     await model.unload()
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[trio.Process]:
+    """All that were started."""
+    started: list[trio.Process] = []
+    open_process = trio.lowlevel.open_process
+
+    async def noted(command: list[str], **options: Any) -> trio.Process:
+        process: trio.Process = await open_process(command, **options)
+        started.append(process)
+        return process
+
+    monkeypatch.setattr(trio.lowlevel, "open_process", noted)
+    return started
+
+
+async def test_a_cancel_that_comes_as_the_load_ends_leaves_no_process(
+    weights: Path, processes: list[trio.Process]
+) -> None:
+    model = LocalModel(weights)
+    with trio.CancelScope() as scope:
+        await model.load(lambda progress: scope.cancel() if progress == 1.0 else None)
+    assert scope.cancelled_caught
+    assert (model.warm_state, model.process_id) == (WarmState.COLD, None)
+    assert [process.returncode is None for process in processes] == [False]
+
+
+async def test_a_load_that_is_cancelled_at_any_step_leaves_no_process(
+    weights: Path, processes: list[trio.Process]
+) -> None:
+    outcomes: list[WarmState] = []
+    for step in count(1):
+        model = LocalModel(weights, slots=2)
+        cancel = _CancelAt(step)
+        trio.lowlevel.add_instrument(cancel)
+        with cancel.scope:
+            await model.load(_ignore)
+        trio.lowlevel.remove_instrument(cancel)
+        outcomes.append(model.warm_state)
+        lives = [process for process in processes if process.returncode is None]
+        assert [process.pid for process in lives] == ([] if model.process_id is None else [model.process_id])
+        await model.unload()
+        if not cancel.done:
+            break
+    assert outcomes[0] is WarmState.COLD
+    assert outcomes[-1] is WarmState.HOT
+    assert outcomes.count(WarmState.COLD) > 5
+
+
+class _CancelAt(trio.abc.Instrument):
+    """Cancels the task that made it, before its step of that number. How many there are depends on the machine."""
+
+    def __init__(self, step: int) -> None:
+        self.scope = trio.CancelScope()
+        self.done = False
+        self._left = step
+        self._task = trio.lowlevel.current_task()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task is self._task and not self.done:
+            self._left -= 1
+            if not self._left:
+                self.done = True
+                self.scope.cancel()
 
 
 async def test_strangers_who_knock_are_turned_away(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:

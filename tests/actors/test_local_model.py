@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 
 from footlights import EventType, InterruptReason, ModelLoading, ModelReady, TokenDelta, TurnInterrupted, open_stage
-from footlights.errors import ModelError, StreamError
+from footlights.errors import ModelError, PromptTooLarge, StreamError
 from footlights.events import WarmState
 from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights_actors import standard_cast
 from footlights_actors.local_model import LocalModel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from pathlib import Path
 
     from footlights import Stage
@@ -72,9 +73,13 @@ def _ignore(progress: float) -> None:
     del progress
 
 
+def _nothing() -> None:
+    pass
+
+
 async def _all(model: LocalModel, prompt: Prompt) -> list[Output]:
     async with aclosing(model.generate(prompt)) as output:
-        return [item async for item in output]
+        return [item async for item in output if item]  # without the signs of life
 
 
 def _text(output: list[Output]) -> str:
@@ -98,11 +103,17 @@ async def test_without_temperature_it_says_the_same_again(model: LocalModel) -> 
     assert _text(await _all(model, ROOM)) == first
 
 
+async def test_while_it_reads_it_gives_signs_of_life(model: LocalModel) -> None:
+    async with aclosing(model.generate(MUCH_TO_READ)) as output:
+        assert [await anext(output) for _ in range(3)] == [""] * 3
+
+
 async def test_cancelled_while_it_speaks_its_slots_are_free(model: LocalModel) -> None:
     threads = threading.active_count()
     for _ in range(3):  # more often than it has slots
         async with aclosing(model.generate(STORY)) as output:
-            assert isinstance(await anext(output), str)
+            while await anext(output) == "":
+                pass
     assert _text(await _all(model, ROOM))
     assert threading.active_count() == threads
 
@@ -147,7 +158,7 @@ async def test_a_schema_that_it_cannot_follow_is_an_error_and_it_lives_on(model:
 
 
 async def test_a_prompt_that_is_too_long_is_an_error_that_does_not_quote_it(model: LocalModel) -> None:
-    with pytest.raises(ModelError, match="longer than") as caught:
+    with pytest.raises(PromptTooLarge, match="longer than") as caught:
         await _all(model, Prompt("password " * 3000))
     assert "password" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -194,7 +205,46 @@ async def test_a_turn_on_a_cold_model_shows_its_loading_and_may_be_cancelled(smo
     await model.unload()
 
 
+class Watched(LocalModel):
+    """Looks at the turn as the load begins, and counts what the loop does meanwhile."""
+
+    def __init__(self, path: Path, seen: list[EventType]) -> None:
+        super().__init__(path, model_id="smollm2")
+        self.before: list[EventType] = []
+        self.steps = 0
+        self._seen = seen
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        self.before = list(self._seen)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._count)
+            await super().load(report)
+            nursery.cancel_scope.cancel()
+
+    async def _count(self) -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            self.steps += 1
+
+
+async def test_its_loading_is_shown_before_it_begins_and_holds_nobody_up(smollm2: Path) -> None:
+    seen: list[EventType] = []
+    model = Watched(smollm2, seen)
+    async with open_stage(standard_cast(model)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("A room?")
+            async for event in stream.until_commit(turn_id):
+                seen.append(event.event_type)
+                if event.event_type is EventType.MODEL_READY:
+                    session.cancel(turn_id)
+    assert model.before == [EventType.TURN_ACCEPTED, EventType.MODEL_SELECTED, EventType.MODEL_LOADING]
+    assert model.steps > 1_000  # if the loop stood still while the weights are read, there would be some twenty
+
+
 async def test_unloaded_it_leaves_no_process_and_no_thread(smollm2: Path) -> None:
+    await trio.to_thread.run_sync(_nothing)  # trio keeps a thread for the next who needs one
     threads = threading.active_count()
     model = LocalModel(smollm2)
     await model.load(_ignore)
@@ -205,5 +255,4 @@ async def test_unloaded_it_leaves_no_process_and_no_thread(smollm2: Path) -> Non
     assert model.warm_state is WarmState.WARM
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
-    # Trio keeps the thread that started the process for a while, for the next one who needs a thread.
-    assert threading.active_count() <= threads + 1
+    assert threading.active_count() <= threads

@@ -168,6 +168,45 @@ async def test_who_comes_while_a_load_is_being_abandoned_waits_it_out_and_loads_
     assert only(events, ModelReady).load_ms == 11_000
 
 
+async def test_a_prewarm_while_a_load_is_being_abandoned_is_not_lost(quiet_clock: MockClock) -> None:
+    model = Watched("a")
+    async with stage_of(model) as stage:
+        session = stage.start()
+        session.begin_turn("Hello?")
+        await trio.sleep(0.5)
+        session.cancel()
+        await trio.lowlevel.checkpoint()
+        stage.prewarm("a")
+        await trio.sleep(2)
+        assert status(stage, "a")[0] is WarmState.HOT
+
+
+async def test_a_load_that_leaves_the_model_cold_has_failed(quiet_clock: MockClock) -> None:
+    class Cold(Watched):
+        async def load(self, report: Callable[[float], None]) -> None:
+            report(1.0)
+
+    async with stage_of(Cold("a")) as stage:
+        events = await take_turn(stage.start(), "Hello?")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    assert payloads(events, ModelReady) == []
+
+
+async def test_a_model_that_dies_while_a_turn_waits_for_it_is_loaded_again(quiet_clock: MockClock) -> None:
+    model = Watched("a", slots=1)
+    async with stage_of(model) as stage:
+        first, second = stage.start(), stage.start()
+        first.begin_turn("Hello?")
+        await trio.sleep(1.5)
+        turn_id = second.begin_turn("Hello?")
+        await trio.sleep(0.1)
+        model.cool(COLD)
+        async with second.subscribe() as stream:
+            events = [event async for event in stream.until_commit(turn_id)]
+    assert only(events, ModelReady) == ModelReady("a", COLD, 1000)
+    assert only(events, TurnFinal).text == "a"
+
+
 async def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Hello.")], warm_state=COLD, load_seconds=1, load_error=ModelError("No."))
     async with stage_of(model) as stage:
@@ -292,6 +331,59 @@ async def test_a_model_that_is_leaving_is_not_hot_any_more(quiet_clock: MockCloc
     # 4 seconds until it is gone, then b loads and speaks and goes, then it is loaded again.
     assert only(events, ModelReady).warm_state is WarmState.WARM
     assert a.diary == ["load", "unload", "load", "unload"]
+
+
+async def test_a_model_that_waits_for_room_keeps_nobody_else_waiting(quiet_clock: MockClock) -> None:
+    a, b, c, free = Watched("a", 60), Watched("b", 60), Watched("c", 10), Watched("free")
+    async with stage_of(a, b, c, free, memory=100) as stage:
+        first, second, third, fourth = (stage.start() for _ in range(4))
+        await take_turn(first, "Hello?", use("a"))
+        first.begin_turn("Hello?", use("a"))
+        await trio.sleep(0.1)
+        second.begin_turn("Hello?", use("b"))
+        await trio.sleep(0.1)
+        taken = await take_turns((third, "c"), (fourth, "free"))
+    assert [only(events, ModelReady).load_ms for events in taken] == [1000, 1000]
+
+
+async def test_two_that_wait_for_a_model_that_is_stuck_are_both_told(quiet_clock: MockClock) -> None:
+    class Stuck(Watched):
+        async def unload(self) -> None:
+            raise OSError
+
+    async with stage_of(Stuck("a", 100), Watched("b", 100), Watched("c", 100), memory=100) as stage:
+        session = stage.start()
+        await take_turn(session, "Hello?", use("a"))
+        stage.prewarm("b")
+        stage.prewarm("c")
+        await trio.sleep(1)
+        assert not any(each.loading for each in stage.models)
+
+
+async def test_a_model_that_was_stuck_may_leave_after_it_was_used_again(quiet_clock: MockClock) -> None:
+    class OnceStuck(Watched):
+        async def unload(self) -> None:
+            self.diary.append("unload")
+            if self.diary.count("unload") == 1:
+                raise OSError
+            await ScriptedModel.unload(self)
+
+    async with stage_of(OnceStuck("a", 100), Watched("b", 100), memory=100) as stage:
+        session = stage.start()
+        for name in "aba":
+            await take_turn(session, "Hello?", use(name))
+        assert only(await take_turn(session, "Hello?", use("b")), TurnFinal).text == "b"
+
+
+async def test_one_that_was_just_prewarmed_is_not_the_first_to_leave(quiet_clock: MockClock) -> None:
+    a, b, c = (Watched(name, 100) for name in "abc")
+    async with stage_of(a, b, c, memory=200) as stage:
+        session = stage.start()
+        await take_turn(session, "Hello?", use("a"))
+        stage.prewarm("b")
+        await trio.sleep(2)
+        await take_turn(session, "Hello?", use("c"))
+        assert [each.warm_state for each in stage.models] == [WarmState.WARM, WarmState.HOT, WarmState.HOT]
 
 
 # -- slots

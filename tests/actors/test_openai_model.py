@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import trio.testing
 
 from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
 from footlights.events import WarmState
-from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights_actors import http_stream
 from footlights_actors.openai_model import OpenAIModel
 
@@ -151,6 +152,16 @@ async def test_tool_calls_are_put_together_from_their_pieces() -> None:
 async def test_no_thought_is_ever_shown(hidden: list[str]) -> None:
     outputs, error = await ask_once(*hidden, *WHOLE)
     assert (outputs, error) == (["A", " room?", Usage(3, 7)], None)
+
+
+async def test_a_model_that_works_and_has_nothing_to_show_gives_signs_of_life() -> None:
+    steps = (chunk({"reasoning_content": ANSWERED}), *said("<think>hm", "</think>", "A"), call(0, "{}", name="rent"))
+    async with open_wire_server(Answer((*steps, END, usage(7, 3), DONE))) as server:
+        model = model_at(server)
+        async with aclosing(model.generate(Prompt(SAID))) as stream:
+            outputs = [item async for item in stream]
+        await model.unload()
+    assert outputs == ["", "", "", "A", "", ToolRequest("rent", {}), Usage(3, 7)]
 
 
 async def test_a_model_may_begin_in_a_thought() -> None:
@@ -357,9 +368,33 @@ async def test_a_server_that_goes_on_after_the_end_is_not_listened_to() -> None:
         assert (outputs, error) == (["A", " room?", Usage(3, 7)], None)
 
 
-async def test_counts_that_are_none_are_not_believed() -> None:
-    outputs, _ = await ask_once(*said("A"), END, chunk(None, usage={"completion_tokens": "3"}), DONE)
+@pytest.mark.parametrize("count", ["3", -5, True, 2**60])
+async def test_counts_that_are_none_are_not_believed(count: Any) -> None:
+    outputs, _ = await ask_once(*said("A"), END, chunk(None, usage={"completion_tokens": count}), DONE)
     assert outputs == ["A"]
+
+
+async def test_no_cookie_goes_from_one_request_to_another() -> None:
+    cookie = {**EVENT_STREAM, "Set-Cookie": "who=one; Path=/"}
+    async with open_wire_server(Answer(WHOLE, headers=cookie), Answer(WHOLE)) as server:
+        model = model_at(server)
+        for _ in range(2):
+            async with aclosing(model.generate(Prompt(SAID))) as stream:
+                assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
+        await model.unload()
+        assert ["cookie" in request.headers for request in server.requests] == [False, False]
+
+
+async def test_no_log_quotes_what_a_server_says_in_its_head(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    words = f"HTTP/1.1 200 {ANSWERED}\r\nContent-Type: text/event-stream\r\nX-Echo: {SAID}\r\n\r\n"
+    async with open_wire_server(Answer((Raw((words + "".join(WHOLE)).encode()), Cut()), silent=True)) as server:
+        assert await ask(model_at(server)) == (["A", " room?", Usage(3, 7)], None)
+    logging.getLogger("httpx2").info("What else it %s.", "says")
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("chat/completions" in line and " 200 " in line for line in lines)
+    assert lines[-1] == "What else it says."
+    assert not [line for line in lines if any(secret in line for secret in SECRETS)]
 
 
 async def test_a_connection_is_used_again_and_closed_when_the_model_is_unloaded() -> None:
@@ -444,12 +479,32 @@ def test_a_model_is_called_as_the_server_calls_it_or_otherwise() -> None:
     [
         *("", "localhost:8080", "ftp://localhost", "http://", "http://[::1", "http://localhost:many"),
         *(f"http://{KEY}@localhost", f"http://localhost?key={KEY}", f"http://localhost#{KEY}"),
+        *(
+            "http://exa\nmple/v1",
+            "http://example/v1\t",
+            "http://exa mple/v1",
+            "http://example/\x7f",
+            "http://example/\x00",
+        ),
+        *("http://example/\x85", "http://localhost:99999/v1", "http://999.1.1.1/v1"),
     ],
 )
 def test_an_address_that_cannot_work_or_holds_a_key_is_refused(base_url: str) -> None:
     with pytest.raises(RegistrationError) as refused:
         OpenAIModel("bard", base_url=base_url)
     assert KEY not in quoted(refused.value)
+
+
+def test_it_has_as_much_room_as_the_host_says() -> None:
+    here = "http://localhost/v1"
+    assert OpenAIModel("bard", base_url=here).traits == ModelTraits()
+    assert OpenAIModel("bard", base_url=here, context_tokens=2048, slots=1).traits == ModelTraits(
+        context_tokens=2048, slots=1
+    )
+    wrongs: list[dict[str, Any]] = [{"context_tokens": 0}, {"slots": 0}, {"slots": -1, "context_tokens": 5}]
+    for wrong in wrongs:
+        with pytest.raises(RegistrationError, match="at least 1"):
+            OpenAIModel("bard", base_url=here, **wrong)
 
 
 def test_a_timeout_that_cannot_work_is_refused() -> None:

@@ -12,6 +12,7 @@ _PIECES = st.sampled_from(
     [
         *("<think>", "</think>", "<thinking>", "</thinking>", "<reasoning>", "</reasoning>"),
         *("<", ">", "/", "</", "<thin", "k>", "<THINK>", "</Think>", "think", "\n", " ", "a bed", "é", "\u212a", "İ"),
+        *("<think >", "< /think\n>", "< ", "think ", " " * 20),
     ]
 )
 _TEXTS = st.lists(_PIECES, max_size=12).map("".join)
@@ -30,7 +31,15 @@ def _shown(*pieces: str) -> str:
         ("Well. <think>a bed</think> A room?", "Well.  A room?"),
         ("<THINK>a bed</Think>A room?", "A room?"),
         ("<thinking>a</thinking><reasoning>b</reasoning>A room?", "A room?"),
-        ("<think>a <reasoning>b</reasoning> c <think> d</think>A room?", "A room?"),
+        ("<think>a <reasoning>b</reasoning> c</think>A room?", "A room?"),
+        ("<think>a <think>b</think> a bed</think>A room?", "A room?"),
+        ("<think>a <think>b</think> a bed, and one is still open", ""),
+        ("<think>a <reasoning>b</think> a bed</reasoning>A room?", "A room?"),
+        ("<think>a</reasoning> a bed</think>A room?", "A room?"),
+        ("<think >a bed</think >A room?", "A room?"),
+        ("<think\n>a bed</think>A room?", "A room?"),
+        ("< think>a bed< / think >A room?", "A room?"),
+        ("1 < 2 and <thinker> < reason >", "1 < 2 and <thinker> < reason >"),
         ("A room? <think>a bed, and no end", "A room? "),
         ("A room? <think>a bed</thi", "A room? "),
         ("a bed</think>A room?", "a bedA room?"),

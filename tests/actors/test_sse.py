@@ -44,6 +44,12 @@ def test_however_a_stream_is_cut_and_its_lines_are_ended_the_same_comes_out(
     assert _read(*(mixed[at : at + size] for at in range(0, len(mixed), size))) == _read(plain)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 99])
+def test_a_byte_order_mark_at_the_beginning_is_none_of_the_first_event(size: int) -> None:
+    stream = b"\xef\xbb\xbfdata: a\n\ndata: \xef\xbb\xbfb\n\n"
+    assert _read(*(stream[at : at + size] for at in range(0, len(stream), size))) == ["a", "\ufeffb"]
+
+
 def test_bytes_that_are_no_text_are_replaced() -> None:
     assert _read(b"data: \xff\n\n") == ["\ufffd"]
 

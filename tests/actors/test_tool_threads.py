@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -125,6 +126,15 @@ async def test_what_a_thread_raises_is_told_like_anything_else(quiet_clock: Mock
     assert only(await played(refuse), TurnFinal).text == "No room is free."
     crashed = await played(crash)
     assert only(crashed, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "ValueError")
+
+
+async def test_a_thread_that_wants_to_end_the_program_ends_its_turn(quiet_clock: MockClock) -> None:
+    @tool
+    def leave() -> None:
+        sys.exit("what the player said")
+
+    events = await played(leave)
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "RuntimeError")
 
 
 async def test_threads_that_are_too_many_wait_for_their_turn(

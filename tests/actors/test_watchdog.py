@@ -22,14 +22,16 @@ from footlights import (
 )
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import deaf_tool, hanging_tool, stalling_load, stalling_model
-from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
+from footlights_actors import Call, Pause, Say, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from trio.testing import MockClock
 
-    from footlights import Cast, InteractionContext, Model, Tool
+    from footlights import Cast, InteractionContext, Model, Output, Prompt, Tool
 
-LIMITS = Limits(stall_timeout=10, turn_timeout=100, tool_cancel_grace=0.25)
+LIMITS = Limits(load_timeout=50, stall_timeout=10, turn_timeout=100, tool_cancel_grace=0.25)
 
 
 async def played(cast: Cast, params: TurnParams | None = None) -> list[StreamEvent]:
@@ -48,10 +50,31 @@ def hello(pace: float = 0.0) -> ScriptedModel:
 
 
 @pytest.mark.parametrize(
-    "model", [stalling_model(hello(), after_tokens=2), stalling_load(hello())], ids=["generating", "loading"]
+    ("model", "after"),
+    [(stalling_model(hello(), after_tokens=2), 10), (stalling_load(hello()), 50)],
+    ids=["generating", "loading"],
 )
-async def test_a_model_that_is_silent_too_long_ends_its_turn(quiet_clock: MockClock, model: Model) -> None:
-    assert ending(await played(standard_cast(model))) == (InterruptReason.STALLED, 10)
+async def test_a_model_that_is_silent_too_long_ends_its_turn(
+    quiet_clock: MockClock, model: Model, after: float
+) -> None:
+    assert ending(await played(standard_cast(model))) == (InterruptReason.STALLED, after)
+
+
+async def test_a_model_that_took_long_to_load_may_be_silent_no_longer_than_any_other(quiet_clock: MockClock) -> None:
+    slow = ScriptedModel(lambda _: [Stall()], warm_state=WarmState.COLD, load_seconds=45, load_steps=1)
+    assert ending(await played(standard_cast(slow))) == (InterruptReason.STALLED, 45 + 10)
+
+
+async def test_a_sign_of_life_is_not_silence_and_is_not_said(quiet_clock: MockClock) -> None:
+    class Thinking(ScriptedModel):
+        async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+            for _ in range(5):
+                await trio.sleep(9)
+                yield ""
+            yield "Hm."
+
+    events = await played(standard_cast(Thinking(lambda _: [])))
+    assert only(events, TurnFinal) == TurnFinal("Hm.", output_tokens=1)
 
 
 @pytest.mark.parametrize("tool", [hanging_tool("tool"), deaf_tool(60, "tool")], ids=["hanging", "deaf"])

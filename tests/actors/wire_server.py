@@ -178,12 +178,12 @@ def event(data: object, name: str | None = None) -> str:
 
 
 async def ask(model: Model, prompt: Prompt | None = None) -> tuple[list[Output], BaseException | None]:
-    """All that a model gives, and the error that it ends with."""
+    """All that a model gives, without its signs of life, and the error that it ends with."""
     outputs: list[Output] = []
     try:
         async with aclosing(model.generate(prompt or Prompt(SAID))) as stream:
             async for item in stream:
-                outputs.append(item)  # noqa: PERF401 - what came before an error counts
+                outputs += [item] if item else []
     except (ModelError, TimeoutError) as error:
         return outputs, error
     finally:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import trio
 from attrs import evolve
 
 from footlights import (
+    CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     Intent,
     IntentType,
     InterruptReason,
@@ -25,12 +27,13 @@ from footlights import (
     TurnInterrupted,
     open_stage,
 )
-from footlights.testing import only, payloads
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import FlakyLedger, raising_tool
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from trio.testing import MockClock
 
@@ -70,6 +73,32 @@ async def test_a_key_that_cannot_be_made_hurts_only_its_turn() -> None:
     tool = evolve(raising_tool("rent"), idempotency_key=lambda arguments: str(arguments["room"]))
     events = await survived(tool, arguments={"no": "room"})
     assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_key_that_no_ledger_could_keep_is_refused_and_the_tool_is_not_run(
+    tmp_path: Path, durable: bool
+) -> None:
+    tool = evolve(raising_tool("rent"), idempotency_key=lambda _: "a\ud800")
+    tavern = standard_cast(model_asking_for(tool), tools=[tool])
+    async with open_stage(tavern, ledger=tmp_path / "inn.ledger" if durable else None) as stage:
+        events = await take_turn(stage.start(), "Do it.")
+    refusal = only(events, ToolCallResult).error
+    assert refusal == ErrorInfo("tool_error", "The tool was not run: its key is not valid Unicode.")
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.OK
+
+
+async def test_a_list_from_a_model_where_a_ref_belongs_never_reaches_the_ledger(tmp_path: Path) -> None:
+    async def order(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        context.request_commit(Intent(IntentType.TOOL_RESULT, cast("str", arguments["order"])))
+        return None
+
+    tool = Tool(name="order", run=order)
+    for _ in range(2):
+        cast_of_one = standard_cast(model_asking_for(tool, {"order": ["o-17"]}), tools=[tool])
+        async with open_stage(cast_of_one, ledger=tmp_path / "inn.ledger") as stage:
+            events = await take_turn(stage.start(), "Do it.")
+            assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
 async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:

@@ -93,16 +93,18 @@ async def test_no_byte_that_a_run_leaves_behind_says_what_was_said(
         Tool(name="tell", run=tell, side_effects=SideEffects.IMMEDIATE),
         Tool(name="refuse", run=refuse),
         Tool(name="crash", run=crash),
+        Tool(name="book", run=tell, side_effects=SideEffects.IMMEDIATE, idempotency_key=lambda _: "order-17"),
     ]
     cast = standard_cast(ScriptedModel(script), tools=tools, workloads={"extending": Extending()})
     async with open_stage(cast, ledger=tmp_path / "inn.ledger", trace=tmp_path / "traces") as stage:
         session = stage.start()
-        for name in ("tell", "refuse", "crash", "tell fail", "nobody"):
+        for name in ("tell", "refuse", "crash", "tell fail", "nobody", "book", "book again"):
             await take_turn(session, f"{name} {SAID}")
         await take_turn(session, SAID, TurnParams(workload="extending"))
         await hear_and_cancel(session)
     left = everything_in(tmp_path)
     assert len(left) > 1_000
+    assert b"book:order-17" in left  # a key is made of ids, and is kept
     for length in (b'"chars":14', b'"summary_chars":14', b'"message_chars":', b'"heard":{"seq":', b'"bytes":37'):
         assert length in left
     for secret in SECRETS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import shutil
@@ -19,7 +20,18 @@ import trio
 import trio.testing
 from attrs import frozen
 
-from footlights import CommitFinal, Intent, IntentType, SideEffects, Tool, ToolContext, TraceFiles, laws, open_stage
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    Intent,
+    IntentType,
+    SideEffects,
+    Tool,
+    ToolContext,
+    TraceFiles,
+    laws,
+    open_stage,
+)
 from footlights.authority import patch
 from footlights.authority.rules import accept
 from footlights.testing import cancel_everywhere, only, take_turn
@@ -121,11 +133,11 @@ class Vandalised(TraceFiles):
 
     vandal: Callable[[Path], None]
 
-    def append(self, turns: deque[bytes], *, fresh: bool = False) -> None:
+    def append(self, turns: deque[bytes]) -> None:
         self.vandal(self.directory)
         while turns:
             one = deque([turns[0]])
-            super().append(one, fresh=fresh)
+            super().append(one)
             turns.popleft()
             self.vandal(self.directory)
 
@@ -183,6 +195,72 @@ async def test_a_full_disk_is_told_once_and_traces_go_on_when_there_is_room(
         await take_turn(session, "The attic!")
     assert caplog.messages == ["The trace cannot be written: OSError 28", "3 turns were left out of the trace."]
     assert laws.check_jsonl(lines_of(tmp_path)) == []
+
+
+async def test_a_full_disk_costs_none_of_the_traces_that_were_kept(
+    tmp_path: Path, quiet_clock: trio.testing.MockClock
+) -> None:
+    files = TraceFiles(tmp_path, keep=3)
+    kept = {f"interaction_trace.{number}.jsonl": b"%d\n" % number for number in (1, 2)}
+    for name, content in {**kept, "interaction_trace.jsonl": b"0\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with open_stage(tavern(), trace=files) as stage:
+        session = stage.start()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
+        try:
+            for _ in range(TURNS):
+                await take_turn(session, "The attic!")
+                await trio.sleep(1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert stage.statistics().turns_untraced == TURNS
+        await take_turn(session, "The attic!")
+    old = [(tmp_path / f"interaction_trace.{number}.jsonl").read_bytes() for number in (1, 2, 3)]
+    assert old == [b"0\n", b"1\n", b"2\n"]
+    assert laws.check_jsonl(lines_of(tmp_path)) == []
+
+
+class BrokenLog(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise RuntimeError("the collector of logs is down")
+
+
+async def test_a_log_that_fails_disturbs_nothing(tmp_path: Path, quiet_clock: trio.testing.MockClock) -> None:
+    handler = BrokenLog()
+    logger = logging.getLogger("footlights.tracer")
+    logger.addHandler(handler)
+    in_the_way = tmp_path / "traces"
+    in_the_way.write_bytes(b"mine")
+    try:
+        async with open_stage(tavern(), trace=in_the_way) as stage:
+            session = stage.start()
+            for _ in range(2):
+                assert only(await take_turn(session, "The attic!"), CommitFinal).commit_outcome is CommitOutcome.OK
+                await trio.sleep(1)
+            in_the_way.unlink()
+            await take_turn(session, "The attic!")
+            assert stage.statistics().turns_untraced == 2
+    finally:
+        logger.removeHandler(handler)
+    assert {orjson.loads(line)["turn_id"] for line in lines_of(in_the_way)} == {"t1-000003"}
+
+
+async def test_a_tracer_that_dies_takes_the_stage_down_and_nobody_waits_for_it(
+    tmp_path: Path, quiet_clock: trio.testing.MockClock
+) -> None:
+    class Deadly(TraceFiles):
+        def append(self, turns: deque[bytes]) -> None:
+            raise SystemExit(3)
+
+    async def host() -> None:
+        async with open_stage(tavern(), trace=Deadly(tmp_path)) as stage:
+            await take_turn(stage.start(), "The attic!")
+            await trio.sleep_forever()
+
+    with trio.fail_after(60), pytest.raises(BaseExceptionGroup) as crash:
+        await host()
+    assert crash.group_contains(SystemExit)
 
 
 async def test_a_trace_that_can_never_be_written_is_told_and_counted(
@@ -277,11 +355,11 @@ def test_a_host_may_be_cancelled_at_any_point_and_the_trace_is_lawful(tmp_path: 
 
 def test_ctrl_c_while_the_last_turns_are_traced_leaves_unwrapped_and_loses_none(tmp_path: Path) -> None:
     class Interrupting(TraceFiles):
-        def append(self, turns: deque[bytes], *, fresh: bool = False) -> None:
+        def append(self, turns: deque[bytes]) -> None:
             signal.raise_signal(signal.SIGINT)
             for _ in range(3):  # the loop goes round, and the host is told
                 trio.from_thread.run_sync(lambda: None)
-            super().append(turns, fresh=fresh)
+            super().append(turns)
 
     async def host() -> None:
         async with open_stage(tavern(), trace=Interrupting(tmp_path)) as stage:

@@ -57,6 +57,18 @@ def test_then_the_oldest_answers_of_tools_and_it_is_still_told_that_they_were_as
     assert [each.said for each in prompt.rounds] == ["Let me see."] * 2
 
 
+def test_answers_that_are_shorter_than_what_would_stand_for_them_stay() -> None:
+    rounds = (answered(*[1] * 10), answered("x" * 900))
+    prompt = fitted(evolve(SMALL, rounds=rounds), [], 600)
+    assert told(prompt) == [1] * 10 + [None]
+
+
+def test_digits_and_rare_characters_are_taken_to_cost_more_than_words() -> None:
+    words, digits, rare = (Fact("it", text) for text in ("word " * 60, "1234567890" * 30, "\N{SNOWMAN}" * 100))
+    assert fitted(SMALL, [words], 200).system != "You keep the inn."
+    assert fitted(SMALL, [digits], 200).system == fitted(SMALL, [rare], 200).system == "You keep the inn."
+
+
 def test_what_cannot_be_left_out_does_not_fit() -> None:
     with pytest.raises(PromptTooLarge):
         fitted(evolve(SMALL, user="x" * 1_000), FACTS, 200)

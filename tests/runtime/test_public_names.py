@@ -19,7 +19,7 @@ FOOTLIGHTS = """
     RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
     SideEffects Stage StageStatistics StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
-    TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState UnknownSession UnknownTurn Usage
+    TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession UnknownTurn Usage
     WarmState wire Workload
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar, dataclass
 from enum import StrEnum
 from functools import partial, wraps
 from threading import get_ident
@@ -16,7 +17,7 @@ from footlights.authority import JsonWorld
 from footlights.tool_arguments import InvalidArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from footlights import JsonValue
 
@@ -118,6 +119,7 @@ async def test_a_method_and_a_wrapped_function_can_be_tools() -> None:
 
     assert await asked(tool(Desk().find), {"room": "attic"}) == "ATTIC"
     assert await asked(tool(noted(Desk().find)), {"room": "attic"}) == "ATTIC"
+    assert tool(wrapped(plain)).name == "plain"
 
 
 # -- what it refuses
@@ -130,6 +132,29 @@ async def typeless(room) -> None: ...  # type: ignore[no-untyped-def]
 async def formless(room: set[str]) -> None: ...
 async def lost(room: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - that is what is tested
 def plain() -> None: ...
+def one_by_one() -> Iterator[str]:
+    yield "attic"
+
+
+async def one_after_another() -> AsyncIterator[str]:
+    yield "attic"
+
+
+def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
+
+
+@dataclass
+class Stay:
+    room: str
+    nights: InitVar[int]
+
+
+async def stay(at: Stay) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -141,6 +166,11 @@ def plain() -> None: ...
         (typeless, "room has no type"),
         (formless, r"room has the type set\[str\], which has no JSON form"),
         (lost, "room speaks of Nowhere, which is unknown when the program runs"),
+        (one_by_one, "one_by_one is a generator"),
+        (one_after_another, "one_after_another is a generator"),
+        (wrapped(formless), "formless wraps an async function"),
+        (wrapped(wrapped(one_after_another)), "one_after_another wraps an async function"),
+        (stay, "at has the type Stay, whose nights is an InitVar"),
         (partial(plain), "made of a function"),
         (3, "made of a function"),
         (len, "made of a function"),
@@ -170,6 +200,7 @@ async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonV
         ({"timeout": -1.0}, "above 0"),
         ({"timeout": math.inf}, "above 0"),
         ({"timeout": math.nan}, "above 0"),
+        ({"timeout": True}, "above 0"),
         ({"parameters": {"type": "object", "properties": {1: {}}}}, "parameters of the tool rent must be a string"),
         ({"parameters": {"type": "string"}}, '"type": "object"'),
         ({"parameters": {}}, '"type": "object"'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 import pytest
@@ -79,9 +79,9 @@ class Gated(TraceFiles):
 
     gate: Gate = field(factory=Gate, kw_only=True)
 
-    def append(self, turns: deque[bytes], *, fresh: bool = False) -> None:
+    def append(self, turns: deque[bytes]) -> None:
         self.gate.wait()
-        super().append(turns, fresh=fresh)
+        super().append(turns)
 
 
 # -- what is written
@@ -239,11 +239,13 @@ def test_no_old_file_is_kept_if_none_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 1])
-def test_a_fresh_file_puts_the_old_one_aside(tmp_path: Path, keep: int) -> None:
+def test_a_file_that_is_put_aside_makes_room_for_a_new_one(tmp_path: Path, keep: int) -> None:
     files = TraceFiles(tmp_path, keep=keep)
-    files.append(deque([b"1\n"]), fresh=True)
-    files.append(deque([b"2\n"]), fresh=False)
-    files.append(deque([b"3\n"]), fresh=True)
+    files.put_aside()
+    files.append(deque([b"1\n"]))
+    files.append(deque([b"2\n"]))
+    files.put_aside()
+    files.append(deque([b"3\n"]))
     assert [path.read_bytes() for path in all_files(tmp_path)] == [b"1\n2\n", b"3\n"][1 - keep :]
 
 
@@ -263,6 +265,28 @@ def test_an_old_file_that_is_gone_is_not_missed(tmp_path: Path) -> None:
     (tmp_path / "interaction_trace.1.jsonl").unlink()
     files.append(deque([b"3\n"]))
     assert [path.read_bytes() for path in all_files(tmp_path)] == [b"0\n", b"2\n", b"3\n"]
+
+
+def test_an_empty_file_is_never_put_aside(tmp_path: Path) -> None:
+    files = TraceFiles(tmp_path, keep=2)
+    files.append(deque([b"1\n"]))
+    files.put_aside()
+    for _ in range(3):
+        files.path.touch()
+        files.put_aside()
+    assert [path.read_bytes() for path in all_files(tmp_path)] == [b"1\n", b""]
+
+
+def test_an_attempt_that_failed_half_way_costs_no_file_when_it_is_made_again(tmp_path: Path) -> None:
+    files = TraceFiles(tmp_path, max_bytes=1, keep=4)
+    for number in range(4):
+        files.append(deque([b"%d\n" % number]))
+    (tmp_path / "interaction_trace.1.jsonl").rename(tmp_path / "elsewhere")
+    (tmp_path / "interaction_trace.1.jsonl" / "in_the_way").mkdir(parents=True)
+    for _ in range(5):
+        with pytest.raises(OSError, match=r"interaction_trace\.1\.jsonl"):
+            files.put_aside()
+    assert {path.read_bytes() for path in all_files(tmp_path) if path.is_file()} == {b"0\n", b"1\n", b"3\n"}
 
 
 def test_what_was_torn_is_left_and_the_next_turn_starts_on_a_line_of_its_own(tmp_path: Path) -> None:
@@ -290,9 +314,12 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, object], senten
     assert str(refused.value) == sentence
 
 
-async def test_a_directory_that_makes_no_sense_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trace", ["\0", 5, b"traces", object(), True])
+async def test_a_directory_that_makes_no_sense_is_refused_before_anything_is_opened(
+    tmp_path: Path, trace: object
+) -> None:
     with pytest.raises(RegistrationError):
-        async with open_stage(tavern(), ledger=tmp_path / "inn.ledger", trace="\0"):
+        async with open_stage(tavern(), ledger=tmp_path / "inn.ledger", trace=cast("str", trace)):
             raise AssertionError("it opened")
     assert names_in(tmp_path) == []
 

@@ -367,3 +367,15 @@ def test_an_artifact_is_printed_as_the_bytes_that_its_name_is_the_digest_of(foot
     missing = footlights("ledger", "artifact", str(path), "blake3:nothing")
     assert (missing.code, missing.out) == (2, "")
     assert "no artifact" in missing.err
+
+
+def test_an_artifact_plays_no_tricks_with_a_terminal(
+    footlights: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "deeds.ledger"
+    deed = Artifact("deed", "\u202eno\x9b2J")
+    rules: dict[str, Rule] = {"deed": lambda world, intents: accept(artifacts=[deed])}
+    trio.run(_write, path, standard_cast(ScriptedModel(lambda _: [Say("Yours.")]), rules=rules), ("A room?",))
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    shown = footlights("ledger", "artifact", str(path), deed.ref).out
+    assert shown == '{"authoritative":true,"data":"\\u202eno\\x9b2J","kind":"deed"}\n'

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import orjson
 import typer
 
-from footlights import laws
-from footlights_transports import cli_ledger
-from footlights_transports.play import play_here
+from footlights import FootlightsError, laws
+from footlights_actors.weights import WeightsNotFetched
+from footlights_transports import cli_ledger, cli_models, cli_serve
+from footlights_transports.model_choice import SCRIPTED, tavern_with
+from footlights_transports.play import is_terminal, play_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +31,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 benchmarks = typer.Typer(help="Measure the runtime on this machine.")
+app.add_typer(cli_serve.app)
 app.add_typer(cli_ledger.app)
+app.add_typer(cli_models.app, name="models")
 app.add_typer(benchmarks, name="bench")
 
 
@@ -45,7 +49,22 @@ def footlights(
 
 
 @app.command()
-def play() -> None:
+def play(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Who speaks: innkeeper (a script), smollm2 or a GGUF file (both here), openai:NAME or anthropic:NAME.",
+        ),
+    ] = SCRIPTED,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where openai:NAME or anthropic:NAME is served.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="DIR", help="Write how each turn went, without its words, to this directory."),
+    ] = None,
+) -> None:
     """Talk to the innkeeper of a small tavern.
 
     Ctrl-C interrupts the innkeeper in mid-sentence; Ctrl-D, or Ctrl-C at the prompt, leaves.
@@ -55,14 +74,28 @@ def play() -> None:
     """
     # A terminal that lacks a character gets another one, and not a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
-    play_here()
+    try:
+        tavern = tavern_with(model, base_url, at_once=not is_terminal())
+    except WeightsNotFetched as missing:
+        if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: fetch it now?", default=True):
+            raise _refused(missing) from None
+        cli_models.fetch_model(missing.weights.name)
+        tavern = tavern_with(model, base_url)
+    except FootlightsError as error:
+        raise _refused(error) from None
+    play_here(tavern, trace)
+
+
+def _refused(error: FootlightsError) -> typer.Exit:
+    typer.echo(str(error), err=True)
+    return typer.Exit(2)
 
 
 @app.command("laws")
 def check_laws(
     file: Annotated[
         typer.FileBinaryRead,
-        typer.Argument(metavar="FILE", help="A recording, one event a line; - is standard input."),
+        typer.Argument(metavar="FILE", help="A recording or a trace, one event a line; - is standard input."),
     ],
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="The recording was cut short: turns may be unfinished at its end.")
@@ -81,18 +114,57 @@ def check_laws(
     raise typer.Exit(1 if violations else 0)
 
 
+JsonPath: TypeAlias = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
+]
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
+
+
 @benchmarks.command("core")
-def bench_core(
-    json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")] = False,
-) -> None:
+def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """The kernel in process: plain calls, events a second, memory."""
     from footlights_bench.core import run_core
 
     raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
+
+
+@benchmarks.command("authority")
+def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Commits on this disk: how many a second, how long each takes, and how a long ledger behaves."""
+    from footlights_bench.authority import run_authority
+
+    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
+
+
+@benchmarks.command("models")
+def bench_models(
+    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="Which weights to measure.")] = "smollm2",
+    json_path: JsonPath = None,
+    quick: Quick = False,
+    strict: Strict = False,
+) -> None:
+    """A local model: first token and cancel against its engine alone, and what it does to the loop."""
+    from footlights_bench.models import run_models
+
+    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
+
+
+@benchmarks.command("embed")
+def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
+    from footlights_bench.embedding import run_embedding
+    from footlights_transports.stage_thread import StageThread
+
+    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+
+
+@benchmarks.command("wire")
+def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
+    from footlights_bench.wire import run_wire
+
+    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
 
 
 class _Tally:

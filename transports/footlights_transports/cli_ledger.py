@@ -133,12 +133,16 @@ def print_artifact(
     ledger: LedgerPath,
     ref: Annotated[str, typer.Argument(metavar="REF", help="One of a commit's artifact_refs: blake3:...")],
 ) -> None:
-    """Print an artifact as canonical JSON: the BLAKE3 digest of these bytes is its name."""
+    """Print an artifact as canonical JSON: the BLAKE3 digest of these bytes is its name.
+
+    On a terminal, characters that could play tricks with it are shown as escapes; the exact bytes come through a pipe.
+    """
     with _reading(ledger) as reader:
         for entry in reader.mentioning(ref):
             for artifact in read_record(entry).artifacts:
                 if artifact.ref == ref:
-                    typer.echo(canonical(artifact.document).decode(), nl=False)
+                    text = canonical(artifact.document).decode()
+                    typer.echo(harmless(text) if sys.stdout.isatty() else text, nl=sys.stdout.isatty())
                     return
         raise LedgerUnreadable(f"It has no artifact {ref[:128]!r}.")
 

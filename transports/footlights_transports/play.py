@@ -14,7 +14,6 @@ import trio
 from rich.console import Console
 
 from footlights import CommitFinal, FootlightsError, open_stage
-from footlights_actors.tavern import tavern_cast
 from footlights_transports.play_lines import FdLines
 from footlights_transports.play_narration import Asked, Narration, Note, Tone, tell_changes
 from footlights_transports.play_plain import PlainScreen
@@ -22,6 +21,7 @@ from footlights_transports.play_rich import RichScreen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
+    from pathlib import Path
 
     from footlights import Cast, Stage, StreamEvent, Subscription
     from footlights_transports.play_narration import Piece
@@ -50,32 +50,39 @@ class Screen(Protocol):
         ...
 
 
-def play_here() -> None:
-    """Play on standard input and output."""
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        trio.run(_play_in_terminal)
-    else:
-        trio.run(_play_on_paper)
+def is_terminal() -> bool:
+    """Whether somebody sits there."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-async def _play_in_terminal() -> None:
+def play_here(cast: Cast, trace: Path | None = None) -> None:
+    """Play on standard input and output; how it went is written to the directory `trace`, if there is one."""
+    trio.run(_play_in_terminal if is_terminal() else _play_on_paper, cast, trace)
+
+
+async def _play_in_terminal(cast: Cast, trace: Path | None) -> None:
     screen = RichScreen(Console(highlight=False))
     screen.show(Note(Tone.ASIDE, WELCOME))
     screen.show(Note(Tone.ASIDE, KEYS))
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
-        await play(tavern_cast(), FdLines(sys.stdin.fileno()), screen, interrupts)
+        await play(cast, FdLines(sys.stdin.fileno()), screen, interrupts, trace)
     screen.show(Note(Tone.ASIDE, FAREWELL))
 
 
-async def _play_on_paper() -> None:
-    tavern = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
-    await play(tavern, FdLines(sys.stdin.fileno()), PlainScreen(sys.stdout))
+async def _play_on_paper(cast: Cast, trace: Path | None) -> None:
+    await play(cast, FdLines(sys.stdin.fileno()), PlainScreen(sys.stdout), trace=trace)
 
 
-async def play(cast: Cast, lines: Lines, screen: Screen, interrupts: AsyncIterable[object] | None = None) -> None:
+async def play(
+    cast: Cast,
+    lines: Lines,
+    screen: Screen,
+    interrupts: AsyncIterable[object] | None = None,
+    trace: Path | None = None,
+) -> None:
     """Talk until there are no more lines, or an interrupt comes while the player is asked."""
     try:
-        async with open_stage(cast) as stage:
+        async with open_stage(cast, trace=trace) as stage:
             conversation = _Conversation(stage, lines, screen)
             if interrupts is None:
                 await conversation.hold()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")  # how such a character begins in UTF-8
 
 
@@ -66,40 +67,50 @@ def digest_bytes(data: bytes) -> str:
     return blake3(data).hexdigest()
 
 
+def is_digest(value: object) -> bool:
+    """Whether it is one of ours: a plain string of 64 hex digits."""
+    return type(value) is str and _DIGEST.fullmatch(value) is not None
+
+
 def _plainly_written(value: object, max_depth: int, max_bytes: int) -> bytes | None:
     """What orjson writes, if that is sure to be right."""
-    if _glance((value,), max_depth, max_bytes) < 0:
-        return None
     try:
+        if _glance((value,), max_depth, max_bytes) < 0:
+            return None
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:  # a lone surrogate, or a key that is not a string
+    except TypeError:  # a lone surrogate, or a key that is not a string
         return None
     # orjson sorts by code point and RFC 8785 by UTF-16 unit: the same, unless a key is beyond the basic plane.
     return data if data.isascii() or not _BEYOND_BASIC_PLANE.search(data) else None
 
 
-def _glance(values: Iterable[Any], levels: int, visits_left: int) -> int:
-    """The visits that are left after `values`; negative if there are too many, or one of them is not plain.
+def _glance(values: Iterable[Any], levels: int, bytes_left: int) -> int:
+    """The bytes that may be left after `values`; negative if they take too many, or one of them is not plain.
 
-    This is where the authority plane spends its time, so nothing is called for a value without children.
+    Every value counts for one byte and a text for its characters: what is written is never less than that. This is
+    where the authority plane spends its time, so nothing of ours is called for a value without children.
     """
     for value in values:
         kind = type(value)  # pyright: ignore[reportUnknownVariableType]
-        if kind is str or value is None or kind is bool:
+        if kind is str:
+            bytes_left -= len(value)
+        elif value is None or kind is bool:
             continue
-        if kind is int:
+        elif kind is int:
             if not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
                 return -1
         elif kind is dict or kind is list:
             if levels == 0:
                 return -1
-            children = value.values() if kind is dict else value
-            visits_left = _glance(children, levels - 1, visits_left - len(value))
-            if visits_left < 0:
+            bytes_left -= len(value)
+            if kind is dict:
+                bytes_left -= len("".join(value))  # faster than to add them up
+            bytes_left = _glance(value.values() if kind is dict else value, levels - 1, bytes_left)
+            if bytes_left < 0:
                 return -1
         elif kind is not float or not _is_plain_float(value):
             return -1
-    return visits_left
+    return bytes_left
 
 
 def _is_plain_float(value: float) -> bool:
@@ -107,7 +118,7 @@ def _is_plain_float(value: float) -> bool:
 
 
 def _surveyed(value: object, max_depth: int, max_bytes: int) -> bytes:
-    survey = _Survey(max_bytes)
+    survey = _Survey(max_depth, max_bytes)
     try:
         survey.visit(value, max_depth)
     except _Refused as refused:
@@ -122,15 +133,17 @@ class _Survey:
     memory, but to write it down would take forever.
     """
 
-    __slots__ = ("max_bytes", "plain", "visits_left")
+    __slots__ = ("bytes_left", "max_bytes", "max_depth", "plain")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_depth: int, max_bytes: int) -> None:
         self.plain = True
+        self.max_depth = max_depth
         self.max_bytes = max_bytes
-        self.visits_left = max_bytes  # every value is written in at least one byte
+        self.bytes_left = max_bytes
 
     def visit(self, value: object, levels: int) -> None:
         if type(value) is str:
+            self._spend(len(value))
             _check_text(value)
         elif value is None or type(value) is bool:
             pass
@@ -151,10 +164,8 @@ class _Survey:
 
     def _visit_children(self, children: Iterable[tuple[object, object]], count: int, levels: int) -> None:
         if levels == 0:
-            raise TooLarge("A value nests deeper than its limit allows.")
-        self.visits_left -= count
-        if self.visits_left < 0:
-            raise _over(self.max_bytes)
+            raise TooLarge(f"A value nests deeper than the {self.max_depth} levels it may.")
+        self._spend(count)
         for token, child in children:
             try:
                 self.visit(child, levels - 1)
@@ -162,10 +173,17 @@ class _Survey:
                 refused.trail.append(token)
                 raise
 
+    def _spend(self, size: int) -> None:
+        """What is written takes at least so many bytes: one for a value, and one for each character."""
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            raise _over(self.max_bytes)
+
     def _visit_keys(self, members: dict[object, object]) -> None:
         for key in members:
             if type(key) is not str:
                 raise _Refused("a key that is not a string")
+            self._spend(len(key))
             if not key.isascii():
                 _check_text(key)
                 # orjson sorts by code point and RFC 8785 by UTF-16 unit.

@@ -6,13 +6,12 @@ judged is what was staged.
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from footlights.authority.digest import NotCanonical, canonical, digest
+from footlights.authority.digest import NotCanonical, canonical, digest, is_digest
 from footlights.authority.values import snapshot
 from footlights.choices import member
 from footlights.errors import InvalidCommand
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_REF_CHARS = 256
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class IntentType(StrEnum):
@@ -60,6 +57,9 @@ def check_intent(intent: Intent) -> str | None:
 
     Raises `InvalidCommand` for an intent that cannot be judged.
     """
+    # Whoever stages one need not be typed, and what is not a string here could never be read back.
+    _check_type("What is staged", intent, Intent)
+    _check_type("An intent's ref", intent.ref, str)
     if not 0 < len(intent.ref) <= MAX_REF_CHARS:
         raise InvalidCommand(f"An intent's ref has 1 to {MAX_REF_CHARS} characters.")
     try:
@@ -76,6 +76,11 @@ def check_intent(intent: Intent) -> str | None:
 
 
 def _elsewhere(payload_digest: str | None) -> str | None:
-    if payload_digest is not None and not _DIGEST.fullmatch(payload_digest):
+    if payload_digest is not None and not is_digest(payload_digest):
         raise InvalidCommand("The intent's payload_digest is not a digest.")
     return payload_digest
+
+
+def _check_type(what: str, value: object, kind: type) -> None:
+    if type(value) is not kind:
+        raise InvalidCommand(f"{what} must be of type {kind.__name__}, and not {type(value).__name__}.")

@@ -3,19 +3,34 @@
 `judge` is a pure function: the same request, world, rules and previous digest give the same record, to the
 last byte, wherever and whenever they are judged. It never raises because of an intent, a rule or a change:
 each such failure becomes an issue of a `fail_closed` record, and the world stays what it was.
+
+Nothing of what a rule hands over is used: it is written down, and what is read back is judged and recorded. So it is
+the rule's no longer, and whatever is recorded can be read.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
 from attrs import evolve, frozen
 
 from footlights.authority.digest import canonical
 from footlights.authority.intents import check_intent
 from footlights.authority.patch import PatchFailed, to_json
-from footlights.authority.record import CommitRecord, IntentEntry, Verdict, issue_json, sealed
-from footlights.authority.rules import refuse
+from footlights.authority.record import (
+    CommitRecord,
+    IntentEntry,
+    Verdict,
+    artifact_from_json,
+    change_from_json,
+    issue_from_json,
+    issue_json,
+    sealed,
+)
+from footlights.authority.rules import Ruling, accept, refuse
+from footlights.authority.values import MAX_DEPTH
+from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
@@ -23,13 +38,15 @@ if TYPE_CHECKING:
     from footlights.authority.artifacts import Artifact
     from footlights.authority.intents import Intent
     from footlights.authority.patch import PatchOp
-    from footlights.authority.rules import Rule, RuleBook, Ruling
+    from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
 
 
 MAX_RULING_BYTES = 4_000_000
 """What one rule may say about one turn, changes and artifacts included."""
+MAX_RULING_ISSUES = 256
+MAX_RULING_ARTIFACTS = 256
 
 
 @frozen
@@ -57,8 +74,9 @@ class Judgement:
 def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest: str | None) -> Judgement:
     """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first."""
     reason = request.interrupted
+    before = checked_digest(world)
     finding = _examine(request, world, rules) if reason is None else _discard(reason)
-    after = world if finding.world is None else finding.world
+    after, world_after = finding.after or (world, before)
     record = CommitRecord(
         session_id=request.session_id,
         turn_id=request.turn_id,
@@ -68,8 +86,8 @@ def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest:
         verdicts=finding.verdicts,
         changes=finding.changes,
         artifacts=finding.artifacts,
-        world_before=world.digest(),
-        world_after=after.digest(),
+        world_before=before,
+        world_after=world_after,
         previous=previous_digest,
     )
     return Judgement(sealed(record), after)
@@ -82,7 +100,8 @@ class _Finding:
     verdicts: tuple[Verdict, ...] = ()
     changes: tuple[PatchOp, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
-    world: World | None = None
+    after: tuple[World, str] | None = None
+    """The world and its digest, if they are others now."""
 
 
 def _discard(reason: InterruptReason) -> _Finding:
@@ -102,53 +121,73 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
         return _Finding(issues, entries, verdicts)
 
     steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
-    after = _change(world, steps)
+    after = _supervised_change(world, steps) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
     artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
     return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after)
 
 
+# Two supervision boundaries follow: a rule that breaks refuses the turn, and so does a host's world. They take what is
+# not an `Exception` too: a rule that calls `sys.exit` must not end the committer. A cancel cannot come here, because
+# nothing here waits; a Ctrl-C can, and is the host's. Only types are told: a text may quote what was said.
+
+
 def _ask(name: str, rule: Rule, world: World, intents: tuple[Intent, ...]) -> Ruling:
     try:
         # Each rule has copies of its own, so that none can steer the ones behind it.
-        ruling = rule(world.view(), tuple(evolve(intent) for intent in intents))
-        _check_issues(ruling)
-        # Whatever has no canonical form could not be recorded, so it fails here, where it has a name.
-        canonical(_ruling_json(ruling), max_bytes=MAX_RULING_BYTES)
+        return _taken(rule(world.view(), tuple(evolve(intent) for intent in intents)))
     except TooLarge:
-        return refuse("ruling_too_large", f"The rule may say no more than {MAX_RULING_BYTES} bytes.", name)
-    except Exception as error:  # noqa: BLE001 - a supervision boundary: a rule that breaks refuses the turn
-        # Only the type: the text of the exception may quote what was said.
+        return refuse("ruling_too_large", _LIMITS, name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - see above
         return refuse("rule_error", type(error).__name__, name)
-    return ruling
 
 
-def _ruling_json(ruling: Ruling) -> list[JsonValue]:
-    return [
+_LIMITS = (
+    f"A rule says no more than {MAX_RULING_BYTES} bytes, {MAX_RULING_ISSUES} issues and {MAX_RULING_ARTIFACTS} "
+    f"artifacts, and nests nothing deeper than {MAX_DEPTH} levels."
+)
+
+
+def _taken(ruling: object) -> Ruling:
+    """What the ruling says, as a ledger would read it. Raises if it could not."""
+    if not isinstance(ruling, Ruling):
+        raise TypeError("a rule returns a Ruling")
+    if not (ruling.changes or ruling.issues or ruling.artifacts):
+        return _NOTHING
+    if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
+        raise TooLarge(_LIMITS)
+    said: list[list[JsonValue]] = [
         [to_json(op) for op in ruling.changes],
         [issue_json(issue) for issue in ruling.issues],
         [artifact.document for artifact in ruling.artifacts],
     ]
-
-
-def _check_issues(ruling: Ruling) -> None:
-    texts: list[object] = [text for it in ruling.issues for text in (it.code, it.message, it.ref or "-")]
-    if not all(isinstance(text, str) and text for text in texts):
+    changes, issues, artifacts = orjson.loads(canonical(said, max_bytes=MAX_RULING_BYTES))
+    if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
+    return Ruling(map(change_from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
 
 
-def _change(world: World, steps: list[tuple[str, PatchOp]]) -> World | Issue:
-    if not steps:
-        return world
+_NOTHING = accept()
+
+
+def _supervised_change(world: World, steps: list[tuple[str, PatchOp]]) -> tuple[World, str] | Issue:
+    try:
+        return _changed(world, steps)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - see above
+        return Issue("world_error", type(error).__name__)
+
+
+def _changed(world: World, steps: list[tuple[str, PatchOp]]) -> tuple[World, str] | Issue:
     try:
         after = world.changed(tuple(op for _, op in steps))
-        after.digest()
+        return after, checked_digest(after)
     except PatchFailed as error:
         name, op = steps[error.index]
         return Issue(error.code, f"Change {error.index} of the turn, {op.op}, does not fit the world.", name)
     except TooLarge as error:
-        return Issue(error.code, "The world would become larger than it may.")
-    except Exception as error:  # noqa: BLE001 - a supervision boundary: so does a host's world that breaks
-        return Issue("world_error", type(error).__name__)
-    return after
+        return Issue(error.code, "The world would become larger than it may, or nest deeper.")

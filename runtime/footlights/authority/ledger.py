@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
+import orjson
 import trio
 from attrs import frozen
 
+from footlights.authority.record import record_from_json
+from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -58,7 +62,10 @@ class Ledger(Protocol):
     """What a ledger promises. A cancelled call that has not begun to write has no effect."""
 
     async def begin_epoch(self, genesis: World) -> Opening:
-        """Called once by each stage that opens on this ledger, with the world to begin from if it has none yet."""
+        """Called once by each stage that opens on this ledger, with the world to begin from if it has none yet.
+
+        Raises `RegistrationError` for a world that has no proper digest.
+        """
         ...
 
     async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
@@ -105,7 +112,7 @@ class Ledger(Protocol):
 class MemoryLedger:
     """A ledger for tests and for games that may forget. It ends with the process, and its memory is bounded.
 
-    - Of the commits, the latest `max_records` can be found.
+    - Of the commits, the latest `max_records` can be found, and of those only as many as fit into `max_bytes`.
     - Within an epoch, chains outlive them: a chain's end takes little room, so those of the `max_sessions`
       sessions that committed last are kept. A session that has been silent for longer than that begins a new chain.
     - Of the tools, `max_records` keys are kept, and those that ended are forgotten oldest first. A key that
@@ -113,11 +120,14 @@ class MemoryLedger:
       again. One that has not ended is never forgotten; with `max_records` of them open, no other may begin.
     """
 
-    def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000) -> None:
+    def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000, max_bytes: int = 64_000_000) -> None:
         self._max_records = max_records
         self._max_sessions = max_sessions
+        self._max_bytes = max_bytes
         self._epoch = 0
-        self._records: OrderedDict[tuple[str, str], CommitRecord] = OrderedDict()
+        self._bytes = 0
+        self._records: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        """As they are written: then their size is known, and nobody can change them."""
         self._heads: OrderedDict[str, str] = OrderedDict()
         self._open_tools: set[str] = set()
         self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
@@ -127,6 +137,7 @@ class MemoryLedger:
 
     async def begin_epoch(self, genesis: World) -> Opening:
         await trio.lowlevel.checkpoint()
+        checked_digest(genesis)
         self._epoch += 1
         self._heads.clear()  # it keeps no world, so each epoch begins anew, and its chains do
         return Opening(self._epoch, genesis)
@@ -139,10 +150,12 @@ class MemoryLedger:
         await trio.lowlevel.checkpoint()
         self._check_batch(records)
         for record in records:
-            self._records[record.session_id, record.turn_id] = record
+            self._records[record.session_id, record.turn_id] = record.written
+            self._bytes += len(record.written)
             self._heads[record.session_id] = record.commit_digest
             self._heads.move_to_end(record.session_id)
-        _forget_oldest(self._records, self._max_records)
+        while len(self._records) > self._max_records or self._bytes > self._max_bytes:
+            self._bytes -= len(self._records.popitem(last=False)[1])
         _forget_oldest(self._heads, self._max_sessions)
 
     def _check_batch(self, records: Sequence[CommitRecord]) -> None:
@@ -159,7 +172,14 @@ class MemoryLedger:
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         await trio.lowlevel.checkpoint()
-        return self._records.get((session_id, turn_id))
+        written = self._records.get((session_id, turn_id))
+        return None if written is None else record_from_json(orjson.loads(written))
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session that can be found, no more than `limit`, in their order."""
+        await trio.lowlevel.checkpoint()
+        newest_first = (data for (session, _), data in reversed(self._records.items()) if session == session_id)
+        return [record_from_json(orjson.loads(data)) for data in islice(newest_first, limit)][::-1]
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         await trio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ models said.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from attrs import evolve, frozen
 
@@ -166,10 +166,10 @@ def record_from_json(value: JsonValue) -> CommitRecord:
         session_id=_text(record, "session_id"),
         turn_id=_text(record, "turn_id"),
         outcome=_choice(record, "outcome", CommitOutcome),
-        issues=tuple(_issue(each) for each in _items(record, "issues")),
+        issues=tuple(issue_from_json(each) for each in _items(record, "issues")),
         intents=tuple(_intent(each) for each in _items(record, "intents")),
         verdicts=tuple(_verdict(each) for each in _items(record, "verdicts")),
-        changes=tuple(_change(each) for each in _items(record, "changes")),
+        changes=tuple(change_from_json(each) for each in _items(record, "changes")),
         artifacts=tuple(_artifact(each) for each in _items(record, "artifacts")),
         world_before=_text(record, "world_before"),
         world_after=_text(record, "world_after"),
@@ -185,7 +185,8 @@ _RECORD = (
 )  # fmt: skip
 
 
-def _issue(value: JsonValue) -> Issue:
+def issue_from_json(value: JsonValue) -> Issue:
+    """Raises `InvalidRecord`."""
     issue = _members(value, "issue", "code", "message", "ref")
     return Issue(_text(issue, "code"), _text(issue, "message"), _text_or_none(issue, "ref"))
 
@@ -205,25 +206,38 @@ def _verdict(value: JsonValue) -> Verdict:
     return Verdict(_text(verdict, "rule"), tuple(codes))
 
 
-def _change(value: JsonValue) -> PatchOp:
+def change_from_json(value: JsonValue) -> PatchOp:
+    """Raises `InvalidRecord`."""
     try:
         change = from_json(value)
     except InvalidCommand as error:
         raise InvalidRecord(str(error)) from None
-    _members(value, "change", *to_json(change))
+    if to_json(change).keys() != cast("dict[str, JsonValue]", value).keys():
+        raise InvalidRecord("A change has the members of its operation, and no others.")
     return change
 
 
 def _artifact(value: JsonValue) -> Artifact:
-    members = _members(value, "artifact", "ref", "authoritative", "kind", "data")
-    _check_authoritative(members)
+    document = dict(_members(value, "artifact", "ref", *_ARTIFACT))
+    ref = document.pop("ref")
+    artifact = artifact_from_json(document)
+    if artifact.ref != ref:
+        raise InvalidRecord("An artifact is named by its digest.")
+    return artifact
+
+
+_ARTIFACT = ("authoritative", "kind", "data")
+
+
+def artifact_from_json(value: JsonValue) -> Artifact:
+    """What an artifact's document says. Raises `InvalidRecord`, also if it can have no name."""
+    document = _members(value, "artifact", *_ARTIFACT)
+    _check_authoritative(document)
     try:
-        artifact = Artifact(_text(members, "kind"), members["data"])
-        named = artifact.ref == members["ref"]
+        artifact = Artifact(_text(document, "kind"), document["data"])
+        _ = artifact.ref
     except (RegistrationError, NotCanonical, TooLarge) as error:
         raise InvalidRecord(str(error)) from None
-    if not named:
-        raise InvalidRecord("An artifact is named by its digest.")
     return artifact
 
 

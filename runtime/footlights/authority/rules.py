@@ -15,24 +15,38 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import field, frozen
 
-from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
-from footlights.authority.patch import PatchOp
 from footlights.errors import RegistrationError
 from footlights.events import Issue
+
+if TYPE_CHECKING:
+    from footlights.authority.artifacts import Artifact
+    from footlights.authority.patch import PatchOp
+
+
+def _changes(given: Iterable[PatchOp]) -> tuple[PatchOp, ...]:
+    return tuple(given)
+
+
+def _issues(given: Iterable[Issue]) -> tuple[Issue, ...]:
+    return tuple(given)
+
+
+def _artifacts(given: Iterable[Artifact]) -> tuple[Artifact, ...]:
+    return tuple(given)
 
 
 @frozen
 class Ruling:
     """What a rule says. With any issue nothing of the turn is committed, and the changes do not matter."""
 
-    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
-    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
-    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
+    changes: tuple[PatchOp, ...] = field(default=(), converter=_changes)
+    issues: tuple[Issue, ...] = field(default=(), converter=_issues)
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=_artifacts)
 
 
 # The view is Any because only the host knows what its world shows: a rule annotates what it expects.
@@ -69,7 +83,8 @@ class RuleBook(Mapping[str, Rule]):
             self._rules[name] = rule
 
     def _check(self, name: str, rule: object) -> None:
-        if not _NAME.fullmatch(name):
+        # An enum member that is a string would not be one in a record.
+        if type(name) is not str or not _NAME.fullmatch(name):
             raise RegistrationError(f"The rule name {name!r} does not match {_NAME.pattern}.")
         if name in self._rules:
             raise RegistrationError(f"There are two rules named {name!r}.")

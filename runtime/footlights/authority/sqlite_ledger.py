@@ -77,6 +77,7 @@ class SqliteLedger:
             LedgerDamaged: what it holds contradicts itself.
             LedgerUnavailable: it cannot be opened or written.
             TooLarge: its world is larger than `genesis` allows.
+            RegistrationError: `genesis` has no proper digest.
         """
         async with self._one_at_a_time:
             opening = await self._in_thread(partial(self._store.open, genesis))
@@ -99,6 +100,11 @@ class SqliteLedger:
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         async with self._one_at_a_time:
             return await self._in_thread(partial(self._store.find, session_id, turn_id))
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session, no more than `limit`, in their order. Raises `LedgerUnavailable`."""
+        async with self._one_at_a_time:
+            return await self._in_thread(partial(self._store.latest, session_id, limit))
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         async with self._one_at_a_time:

@@ -2,6 +2,9 @@
 
 Everything that one reader hands out belongs to the moment at which it was opened. It believes nothing: a row that is
 not of the right shape is `Altered`, and a file that is no ledger of ours is `LedgerUnreadable`.
+
+SQLite wants to put a file of its own beside one with a write-ahead log. Who may not write there can still read a
+ledger that no stage has open: then nothing is beside it, and should a stage change it meanwhile, the reader says so.
 """
 
 from __future__ import annotations
@@ -34,7 +37,19 @@ class SqliteReader:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self._connection = _opened(Path(path))
+        self._path = Path(path)
+        if not self._path.is_file():
+            raise LedgerUnreadable("There is no such file.")
+        self._as_found: tuple[int, int] | None = None
+        """For a reader whom SQLite does not protect from a writer: what the file was like."""
+        try:
+            self._connection = _opened(self._path, "mode=ro")
+        except LedgerUnreadable as error:
+            if not _is_closed_to_us(error):
+                raise
+            with _readable():
+                self._as_found = self._stamp()
+            self._connection = _opened_without_log(self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -107,14 +122,34 @@ class SqliteReader:
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with _readable():
-            return self._connection.execute(query, values).fetchall()
+            rows = self._connection.execute(query, values).fetchall()
+            if self._as_found is not None and self._as_found != self._stamp():
+                raise LedgerUnreadable("A stage has written to it meanwhile. Read it again.")
+        return rows
+
+    def _stamp(self) -> tuple[int, int]:
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    if not path.is_file():
-        raise LedgerUnreadable("There is no such file.")
+def _is_closed_to_us(error: LedgerUnreadable) -> bool:
+    code = getattr(getattr(error.__cause__, "__cause__", None), "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+
+def _opened_without_log(path: Path) -> sqlite3.Connection:
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise LedgerUnreadable(
+            "Only who may write in its folder can read it while its write-ahead log is there. "
+            f"Copy both files, {path.name} and {log.name}, to a folder of your own and read them there."
+        )
+    return _opened(path, "mode=ro&immutable=1")
+
+
+def _opened(path: Path, how: str) -> sqlite3.Connection:
     with _readable(), ExitStack() as undo:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
         undo.callback(connection.close)
         connection.execute("BEGIN")
         if is_new(connection):

@@ -11,7 +11,7 @@ import orjson
 from attrs import evolve, frozen
 
 from footlights.authority import chain, patch
-from footlights.authority.digest import NotCanonical, canonical
+from footlights.authority.digest import NotCanonical
 from footlights.authority.ledger import ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import InvalidRecord, recompute_digest, record_from_json
@@ -92,6 +92,11 @@ def find_record(connection: sqlite3.Connection, session_id: str, turn_id: str) -
     return None if data is None else _read(data)
 
 
+def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) -> list[CommitRecord]:
+    query = "SELECT record FROM commits WHERE session_id = ? ORDER BY position DESC LIMIT ?"
+    return [_read(data) for (data,) in connection.execute(query, (session_id, limit))][::-1]
+
+
 def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
     (state,) = _first(connection.execute("SELECT state FROM tools WHERE key = ?", (key,)), default=(None,))
     return None if state is None else ToolRecord(key, ToolState(state))
@@ -99,7 +104,7 @@ def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
 
 def document_of(world: World) -> bytes | None:
     """The world as the ledger keeps it: canonical JSON, or nothing for a world of the host's own kind."""
-    return canonical(world.view()) if isinstance(world, JsonWorld) else None
+    return world.written if isinstance(world, JsonWorld) else None
 
 
 def restore(connection: sqlite3.Connection, head: Head, genesis: World) -> World:

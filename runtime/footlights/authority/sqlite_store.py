@@ -22,11 +22,13 @@ from footlights.authority.sqlite_rows import (
     find_record,
     find_tool,
     last_digest,
+    latest_records,
     link_all,
     read_head,
     restore,
 )
 from footlights.authority.sqlite_schema import LedgerDamaged, create, is_new, make_durable, mark, translated
+from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -71,8 +73,9 @@ class SqliteStore:
     def open(self, genesis: World) -> Opening:
         """Take the file, and make it if it is not there. What the next epoch will be; it has not begun yet.
 
-        Raises `LedgerInUse`, `LedgerFormat`, `LedgerDamaged`, `LedgerUnavailable`.
+        Raises `LedgerInUse`, `LedgerFormat`, `LedgerDamaged`, `LedgerUnavailable`, `RegistrationError`.
         """
+        checked_digest(genesis)
         taken_now = self._lock is None
         try:
             with self._reading(genesis) as (connection, head):
@@ -140,6 +143,10 @@ class SqliteStore:
     def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         with self._reading() as (connection, _):
             return find_record(connection, session_id, turn_id)
+
+    def latest(self, session_id: str, limit: int) -> list[CommitRecord]:
+        with self._reading() as (connection, _):
+            return latest_records(connection, session_id, limit)
 
     def known_digests(self, session_ids: Collection[str]) -> dict[str, str] | None:
         """What `last_digests` would say, if that is known without looking. It may be called from any thread."""

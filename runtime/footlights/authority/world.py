@@ -3,15 +3,21 @@
 A world is a value. `changed` gives the next one and leaves this one as it was, so a turn that is refused,
 or a ledger that cannot write, has nothing to undo. The default world is a JSON document; a host may bring
 its own.
+
+A document is held as its canonical bytes and nothing else. Whoever looks at it sees what a ledger would give back, so
+rules see the same before and after a restart: keys in the same order, and 2 where somebody wrote 2.0.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from footlights.authority.digest import canonical, digest_bytes
+import orjson
+
+from footlights.authority.digest import canonical, digest_bytes, is_digest
 from footlights.authority.patch import apply_patch
-from footlights.authority.values import MAX_DEPTH, snapshot
+from footlights.authority.values import MAX_DEPTH
+from footlights.errors import RegistrationError
 
 if TYPE_CHECKING:
     from footlights.authority.patch import PatchOp
@@ -30,8 +36,16 @@ class World(Protocol):
         ...
 
     def digest(self) -> str:
-        """Stands for everything that is true: equal for equal worlds, in any process."""
+        """64 lower-case hex digits that stand for everything that is true: equal for equal worlds, in any process."""
         ...
+
+
+def checked_digest(world: World) -> str:
+    """The digest of a world of anybody's kind. Raises `RegistrationError` if no record could hold it."""
+    found = world.digest()
+    if not is_digest(found):
+        raise RegistrationError("The digest of a world is a string of 64 lower-case hex digits.")
+    return found
 
 
 class JsonWorld:
@@ -41,27 +55,26 @@ class JsonWorld:
     world.
     """
 
-    __slots__ = ("_digest", "_document", "_max_bytes", "_max_depth")
+    __slots__ = ("_digest", "_max_bytes", "_max_depth", "_written")
 
     def __init__(self, document: JsonValue, *, max_bytes: int = 1_000_000, max_depth: int = 64) -> None:
         self._max_bytes = max_bytes
         self._max_depth = min(max_depth, MAX_DEPTH)
-        self._hold(snapshot(document))
+        self._written = canonical(document, max_depth=self._max_depth, max_bytes=max_bytes)
+        self._digest = digest_bytes(self._written)
 
-    def _hold(self, document: JsonValue) -> None:
-        data = canonical(document, max_depth=self._max_depth, max_bytes=self._max_bytes)
-        self._document = document
-        self._digest = digest_bytes(data)
+    @property
+    def written(self) -> bytes:
+        """The document in canonical JSON."""
+        return self._written
 
     def view(self) -> JsonValue:
-        return snapshot(self._document)
+        document: JsonValue = orjson.loads(self._written)
+        return document
 
     def changed(self, changes: tuple[PatchOp, ...]) -> JsonWorld:
-        after = JsonWorld.__new__(JsonWorld)  # not by calling it: a patched document needs no second copy
-        after._max_bytes = self._max_bytes
-        after._max_depth = self._max_depth
-        after._hold(apply_patch(self._document, changes))
-        return after
+        document = apply_patch(self.view(), changes)
+        return JsonWorld(document, max_bytes=self._max_bytes, max_depth=self._max_depth)
 
     def digest(self) -> str:
         return self._digest

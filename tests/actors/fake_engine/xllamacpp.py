@@ -76,6 +76,12 @@ class Server:
                 raise ValueError("secret")
             case "break off":
                 callback(text_chunk("I "))
+            case "read a little":
+                for chunk in (progress_chunk(), progress_chunk(), text_chunk("Yes."), *last_chunks(2)):
+                    callback(chunk)
+            case "think":
+                for chunk in (text_chunk("a bed</think>"), text_chunk("Yes."), *last_chunks(2)):
+                    callback(chunk)
             case "call":
                 for part in ('{"name": "pour", "argu', 'ments": {"drink": "ale"}}'):
                     callback(text_chunk(part))

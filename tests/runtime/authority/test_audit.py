@@ -307,6 +307,17 @@ FORGERIES: dict[str, tuple[str, Callable[[CommitRecord], CommitRecord]]] = {
         "failed closed and has changes",
         lambda it: evolve(it, outcome=CommitOutcome.FAIL_CLOSED, issues=(Issue("x", "x"),)),
     ),
+    "a failure that leaves something": (
+        "failed closed and has changes or artifacts",
+        lambda it: evolve(
+            it,
+            outcome=CommitOutcome.FAIL_CLOSED,
+            issues=(Issue("x", "x"),),
+            changes=(),
+            world_after=it.world_before,
+            artifacts=(Artifact("deed", 1),),
+        ),
+    ),
 }
 
 

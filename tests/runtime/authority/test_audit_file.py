@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +23,7 @@ from footlights.testing import take_turn
 from footlights_actors.tavern import tavern_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from footlights.authority.audit import AuditReport
     from footlights.authority.reader import Flaw
@@ -318,6 +319,71 @@ def test_a_file_that_cannot_be_read_says_so(path: Path, spoil: Callable[[Path], 
     spoil(path)
     with pytest.raises(LedgerUnreadable):
         audited(path)
+
+
+# -- who may read and not write
+
+
+@pytest.fixture
+def shelf(written: bytes) -> Iterator[Path]:
+    """A ledger in a folder that anybody may look into, and only its owner may write to."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tavern.ledger"
+        path.write_bytes(written)
+        yield path
+
+
+@contextmanager
+def stranger(folder: Path, mode: int = 0o444) -> Iterator[None]:
+    """Somebody who may read what is in the folder, and write nothing there."""
+    is_root = os.geteuid() == 0
+    folder.chmod(0o555)
+    for path in folder.iterdir():
+        path.chmod(mode)
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+def test_who_may_only_read_can_audit_a_ledger_that_nobody_has_open(shelf: Path) -> None:
+    with stranger(shelf.parent):
+        assert audited(shelf).ok
+    assert [each.name for each in shelf.parent.iterdir()] == ["tavern.ledger"]
+
+
+def test_a_log_that_is_empty_keeps_nobody_from_reading(shelf: Path) -> None:
+    shelf.with_name("tavern.ledger-wal").touch()
+    with stranger(shelf.parent):
+        assert audited(shelf).ok
+
+
+def test_who_may_only_read_is_told_what_to_copy_while_there_is_a_log(shelf: Path) -> None:
+    with closing(sqlite3.connect(shelf, isolation_level=None)) as writer:
+        writer.execute("PRAGMA user_version = 2")
+        log = shelf.with_name("tavern.ledger-wal").read_bytes()
+    shelf.with_name("tavern.ledger-wal").write_bytes(log)  # as after a crash
+    with stranger(shelf.parent), pytest.raises(LedgerUnreadable, match=r"tavern\.ledger and tavern\.ledger-wal"):
+        audited(shelf)
+
+
+def test_who_may_only_read_is_told_when_the_ledger_was_written_meanwhile(shelf: Path) -> None:
+    with stranger(shelf.parent):
+        reader = SqliteReader(shelf)
+        assert reader.count() == COMMITS
+    shelf.chmod(0o644)
+    shelf.write_bytes(shelf.read_bytes() + b"\0" * 4096)
+    with reader, pytest.raises(LedgerUnreadable, match="meanwhile"):
+        reader.count()
+
+
+def test_who_may_not_even_read_is_told_so(shelf: Path) -> None:
+    with stranger(shelf.parent, 0o000), pytest.raises(LedgerUnreadable, match="cannot be used"):
+        audited(shelf)
 
 
 def test_a_path_may_hold_what_a_uri_may_not(path: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -30,6 +30,17 @@ def test_a_ref_that_cannot_be_kept_is_refused(ref: str) -> None:
         check_intent(Intent(IntentType.DECISION, ref))
 
 
+@pytest.mark.parametrize("ref", [["o-17"], {"o-17": 1}, 17, None, b"o-17", IntentType.DECISION])
+def test_a_ref_that_is_no_plain_string_is_refused(ref: object) -> None:
+    with pytest.raises(InvalidCommand, match="must be of type str"):
+        check_intent(Intent(IntentType.DECISION, cast("str", ref)))
+
+
+def test_what_is_no_intent_is_refused() -> None:
+    with pytest.raises(InvalidCommand, match="must be of type Intent, and not dict"):
+        check_intent(cast("Intent", {"type": "decision", "ref": "d-1"}))
+
+
 def test_the_longest_ref_is_allowed() -> None:
     assert check_intent(Intent(IntentType.DECISION, "r" * 256)) is None
 
@@ -47,7 +58,8 @@ def test_a_refusal_does_not_quote_the_payload() -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "payload_digest"), [(PAYLOAD, "0" * 64), (PAYLOAD, ""), (None, "so it is"), (None, "A" * 64)]
+    ("payload", "payload_digest"),
+    [(PAYLOAD, "0" * 64), (PAYLOAD, ""), (None, "so it is"), (None, "A" * 64), (None, cast("str", 7))],
 )
 def test_a_digest_that_cannot_be_right_is_refused(payload: JsonValue, payload_digest: str) -> None:
     with pytest.raises(InvalidCommand):

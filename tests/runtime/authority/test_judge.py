@@ -4,8 +4,11 @@ import math
 import os
 import subprocess
 import sys
+from functools import reduce
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
 import pytest
 from attrs import evolve, fields, frozen
 from hypothesis import given, settings
@@ -20,6 +23,7 @@ from footlights.authority import (
     JsonWorld,
     Judgement,
     JudgeRequest,
+    PatchFailed,
     PatchOp,
     Rule,
     RuleBook,
@@ -33,8 +37,9 @@ from footlights.authority import (
     recompute_digest,
     refuse,
 )
-from footlights.authority.judge import MAX_RULING_BYTES
-from footlights.authority.record import commit_final
+from footlights.authority.judge import MAX_RULING_ARTIFACTS, MAX_RULING_BYTES, MAX_RULING_ISSUES
+from footlights.authority.record import commit_final, record_from_json
+from footlights.errors import RegistrationError
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
@@ -143,6 +148,17 @@ def test_a_rule_that_raises_refuses_the_turn_and_its_words_are_not_kept() -> Non
         Ruling(changes=(patch.add("/ale", math.nan),)),
         Ruling(changes=(patch.add("/ale", cast("JsonValue", {1, 2})),)),
         Ruling(issues=(Issue("odd", "\ud800"),)),
+        Ruling(issues=(Issue("", "No."),)),
+        Ruling(issues=(Issue("no", ""),)),
+        refuse("no", "No.", cast("str", 0)),
+        refuse("no", "No.", cast("str", [])),
+        refuse("no", "No.", cast("str", False)),
+        refuse(cast("str", 5), "No."),
+        accept(PatchOp(cast("Any", "set"), "/gold", 3)),
+        accept(PatchOp("add", cast("str", 7), 3)),
+        accept(PatchOp("copy", "/gold")),
+        Ruling(artifacts=(cast("Artifact", {"kind": "deed"}),)),
+        SimpleNamespace(changes=iter([patch.add("/gold", 3)]), issues=(), artifacts=()),
     ],
 )
 def test_a_rule_whose_result_cannot_be_recorded_refuses_the_turn(result: object) -> None:
@@ -151,13 +167,157 @@ def test_a_rule_whose_result_cannot_be_recorded_refuses_the_turn(result: object)
     assert judgement.record.issues[0].ref == "tavern.it"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_is_meant_for_the_process_is_not_taken_for_a_failed_rule(error: type[BaseException]) -> None:
+@frozen
+class Purse:
+    """A host's own world: a plain object with nothing of JSON in it."""
+
+    coins: int
+
+    def view(self) -> Purse:
+        return self
+
+    def changed(self, changes: tuple[PatchOp, ...]) -> Purse:
+        return Purse(self.coins + sum(cast("int", op.value) for op in changes))
+
+    def digest(self) -> str:
+        if self.coins < 0:
+            raise ValueError("A purse holds no debts.")
+        return digest(self.coins)
+
+
+def pay(view: Purse, intents: tuple[Intent, ...]) -> Ruling:
+    return accept(*(patch.add("/coins", intent.payload) for intent in intents))
+
+
+def test_ctrl_c_is_not_taken_for_a_failed_rule_or_world() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        decide(BUY, rules=one_rule(raising(KeyboardInterrupt)))
+    with pytest.raises(KeyboardInterrupt):
+        decide(rules=RuleBook({"pay": pay_one}), world=Cursed(KeyboardInterrupt()))
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, StopIteration, RecursionError, BaseException])
+def test_whatever_a_rule_raises_refuses_its_turn_and_no_more(error: type[BaseException]) -> None:
+    judgement = decide(BUY, rules=one_rule(raising(error)))
+    assert_refused(judgement, "rule_error")
+    assert judgement.record.issues[0].message == error.__name__
+
+
+def raising(error: type[BaseException]) -> Rule:
     def stopped(view: Any, intents: tuple[Intent, ...]) -> Ruling:
         raise error
 
-    with pytest.raises(error):
-        decide(BUY, rules=one_rule(stopped))
+    return stopped
+
+
+@frozen
+class Cursed:
+    """A host's world that answers a change with whatever it was told to: an error, or something that is no world."""
+
+    answer: object
+
+    def view(self) -> object:
+        return None
+
+    def changed(self, changes: tuple[PatchOp, ...]) -> World:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return cast("World", self.answer)
+
+    def digest(self) -> str:
+        return digest("cursed")
+
+
+@frozen
+class Named:
+    """A host's world with a digest of its own making."""
+
+    name: object
+
+    def view(self) -> object:
+        return None
+
+    def changed(self, changes: tuple[PatchOp, ...]) -> Named:
+        return self
+
+    def digest(self) -> str:
+        return cast("str", self.name)
+
+
+def pay_one(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+    return accept(patch.add("/coins", 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (SystemExit(3), "SystemExit"),
+        (PatchFailed(7, patch.remove("/x"), "no"), "IndexError"),
+        (None, "AttributeError"),
+        (Named(7), "RegistrationError"),
+        (Named(b"7" * 64), "RegistrationError"),
+        (Named("the world"), "RegistrationError"),
+    ],
+)
+def test_a_world_that_answers_a_change_with_nonsense_refuses_the_turn(answer: object, told: str) -> None:
+    cursed = Cursed(answer)
+    judgement = decide(rules=RuleBook({"pay": pay_one}), world=cursed)
+    assert judgement.record.issues == (Issue("world_error", told),)
+    assert judgement.record.changes == ()
+    assert judgement.world is cursed
+
+
+def test_in_a_world_without_a_proper_digest_nothing_is_judged() -> None:
+    with pytest.raises(RegistrationError, match="64"):
+        decide(world=Named("the world"), rules=RuleBook())
+
+
+ALL_KINDS_OF_RULINGS = [
+    accept(patch.add("/a", 2.0), patch.remove("/gold"), patch.copy("/ale", "/b"), patch.test("/ale", 3)),
+    accept(artifacts=[Artifact("deed", {"b": [1.0, None], "a": -0.0})]),
+    refuse("no", "No.", "call-1"),
+    refuse("no", "No.", ""),
+    Ruling(changes=(patch.add("/a", 1),), issues=(Issue("no", "No."),), artifacts=(Artifact("deed", 1),)),
+    accept(),
+]
+
+
+@pytest.mark.parametrize("ruling", ALL_KINDS_OF_RULINGS)
+@pytest.mark.parametrize("world", [WORLD, Purse(3)], ids=["json", "own"])
+def test_whatever_is_recorded_can_be_read_back(ruling: Ruling, world: World) -> None:
+    record = decide(BUY, rules=RuleBook({"it": lambda view, intents: ruling}), world=world).record
+    assert record_from_json(orjson.loads(record.written)) == record
+
+
+def test_what_a_rule_does_later_to_what_it_handed_over_changes_nothing() -> None:
+    guests: dict[str, JsonValue] = {}
+    op, deed = patch.add("/guests", guests), Artifact("deed", {"room": 1})
+    assert deed.ref
+    cast("dict[str, int]", deed.data)["room"] = 2
+    judgement = decide(rules=RuleBook({"it": lambda *_: accept(op, artifacts=[deed])}))
+    for kept in (op.value, deed.data):
+        cast("dict[str, int]", kept)["mallory"] = 1
+    record = judgement.record
+    assert record.changes == (patch.add("/guests", {}),)
+    assert record.artifacts == (Artifact("deed", {"room": 2}),)
+    assert commit_final(record).artifact_refs == (Artifact("deed", {"room": 2}).ref,)
+    assert cast("dict[str, object]", judgement.world.view())["guests"] == {}
+    assert recompute_digest(record) == record.commit_digest
+    assert record_from_json(orjson.loads(record.written)) == record
+
+
+def test_a_world_of_the_hosts_own_is_changed_by_what_a_replay_would_give_it() -> None:
+    seen: list[object] = []
+
+    class Watching(Cursed):
+        def changed(self, changes: tuple[PatchOp, ...]) -> World:
+            seen.extend(change.value for change in changes)
+            return self
+
+    world = Watching(None)
+    decide(rules=RuleBook({"it": lambda *_: accept(patch.add("/a", {"b": 2.0, "a": -0.0}))}), world=world)
+    (value,) = seen
+    assert repr(value) == "{'a': 0, 'b': 2}"
 
 
 def test_a_change_that_does_not_fit_refuses_the_turn_and_names_the_rule() -> None:
@@ -210,28 +370,6 @@ def test_an_intent_that_was_never_checked_refuses_the_turn() -> None:
     assert_refused(decide(Intent(IntentType.DECISION, "d-1", math.nan)), "invalid_intent")
 
 
-@frozen
-class Purse:
-    """A host's own world: a plain object with nothing of JSON in it."""
-
-    coins: int
-
-    def view(self) -> Purse:
-        return self
-
-    def changed(self, changes: tuple[PatchOp, ...]) -> Purse:
-        return Purse(self.coins + sum(cast("int", op.value) for op in changes))
-
-    def digest(self) -> str:
-        if self.coins < 0:
-            raise ValueError("A purse holds no debts.")
-        return digest(self.coins)
-
-
-def pay(view: Purse, intents: tuple[Intent, ...]) -> Ruling:
-    return accept(*(patch.add("/coins", intent.payload) for intent in intents))
-
-
 def test_a_host_may_bring_its_own_world() -> None:
     purse = Purse(3)
     judgement = decide(Intent(IntentType.DECISION, "d-1", 4), rules=RuleBook({"pay": pay}), world=purse)
@@ -278,11 +416,28 @@ def test_an_artifact_that_has_no_digest_refuses_the_turn(deed: JsonValue) -> Non
         accept(artifacts=[Artifact("deed", "x" * MAX_RULING_BYTES)]),
         accept(patch.add("/x", "x" * MAX_RULING_BYTES), patch.remove("/x")),
         refuse("no", "x" * MAX_RULING_BYTES),
+        accept(artifacts=[Artifact("deed", 1)] * (MAX_RULING_ARTIFACTS + 1)),
+        Ruling(issues=[Issue("no", "No.")] * (MAX_RULING_ISSUES + 1)),
+        accept(artifacts=[Artifact("deed", reduce(lambda inner, _: [inner], range(198), cast("JsonValue", 1)))]),
     ],
-    ids=["artifact", "change", "issue"],
+    ids=["artifact", "change", "issue", "artifacts", "issues", "deep"],
 )
 def test_a_rule_that_says_too_much_refuses_the_turn(ruling: Ruling) -> None:
-    assert_refused(decide(BUY, rules=one_rule(lambda *_: ruling)), "ruling_too_large")
+    judgement = decide(BUY, rules=one_rule(lambda *_: ruling))
+    assert_refused(judgement, "ruling_too_large")
+    assert (
+        "256 issues and 256 artifacts, and nests nothing deeper than 200 levels" in judgement.record.issues[0].message
+    )
+
+
+def test_a_rule_may_say_as_much_as_its_limits() -> None:
+    most = [Artifact("deed", number) for number in range(MAX_RULING_ARTIFACTS)]
+    assert decide(rules=RuleBook({"it": lambda *_: accept(artifacts=most)})).record.artifacts == tuple(most)
+    issues = [Issue("no", "No.")] * MAX_RULING_ISSUES
+    assert decide(rules=RuleBook({"it": lambda *_: Ruling(issues=issues)})).record.issues == tuple(issues)
+    deep = reduce(lambda inner, _: [inner], range(197), cast("JsonValue", 1))
+    record = decide(rules=RuleBook({"it": lambda *_: accept(artifacts=[Artifact("deed", deep)])})).record
+    assert record_from_json(orjson.loads(record.written)) == record
 
 
 def test_commits_of_a_session_are_chained() -> None:

@@ -22,7 +22,7 @@ from footlights.authority import (
     judge,
 )
 from footlights.authority.sqlite_ledger import SqliteLedger
-from footlights.errors import InvalidCommand
+from footlights.errors import InvalidCommand, RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -64,6 +64,27 @@ async def test_each_stage_that_opens_on_a_ledger_begins_an_epoch(ledger: Ledger)
     assert [(await ledger.begin_epoch(WORLD)).epoch for _ in range(3)] == [2, 3, 4]
 
 
+class Nameless:
+    """A world without a proper digest."""
+
+    def view(self) -> None: ...
+
+    def changed(self, changes: object) -> Nameless:
+        return self
+
+    def digest(self) -> str:
+        return "the world"
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+async def test_no_ledger_begins_from_a_world_that_no_record_could_name(name: str, tmp_path: Path) -> None:
+    async with LEDGERS[name](tmp_path) as opened:
+        with pytest.raises(RegistrationError, match="64"):
+            await opened.begin_epoch(Nameless())
+        assert not (tmp_path / "ledger").exists()
+        assert (await opened.begin_epoch(WORLD)).epoch == 1
+
+
 async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
     assert await ledger.begin_tool("key") is None
     await ledger.release_tool("key")
@@ -80,6 +101,18 @@ async def test_what_was_not_appended_is_not_found(ledger: Ledger) -> None:
     await ledger.append([commit("s1", "t1")], WORLD)
     assert await ledger.find("s1", "t2") is None
     assert await ledger.find("s2", "t1") is None
+
+
+async def test_the_newest_commits_of_a_session_are_listed_in_their_order(ledger: Ledger) -> None:
+    assert isinstance(ledger, MemoryLedger | SqliteLedger)
+    first = commit("s1", "t1")
+    second = commit("s1", "t2", first)
+    third = commit("s1", "t3", second)
+    await ledger.append([first, commit("s2", "t1"), second], WORLD)
+    await ledger.append([third], WORLD)
+    assert list(await ledger.latest("s1", 10)) == [first, second, third]
+    assert list(await ledger.latest("s1", 2)) == [second, third]
+    assert list(await ledger.latest("s3", 2)) == []
 
 
 async def test_a_batch_may_be_empty(ledger: Ledger) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from footlights.authority import (
+    Artifact,
     CommitRecord,
     JsonWorld,
     JudgeRequest,
@@ -10,6 +13,7 @@ from footlights.authority import (
     RuleBook,
     ToolRecord,
     ToolState,
+    accept,
     judge,
 )
 from footlights.errors import LedgerUnavailable
@@ -70,3 +74,40 @@ async def test_when_too_many_tools_are_open_none_may_begin_until_one_ends() -> N
         await ledger.begin_tool("c")
     await ledger.complete_tool("a", "ok")
     assert await ledger.begin_tool("c") is None
+
+
+async def test_commits_are_bounded_in_bytes_and_the_newest_are_kept() -> None:
+    records = [commit(f"s{n}", "t1") for n in range(4)]
+    size = len(records[0].written)
+    ledger = MemoryLedger(max_bytes=2 * size)
+    for record in records:
+        await ledger.append([record], WORLD)
+    assert [await ledger.find(f"s{n}", "t1") for n in range(4)] == [None, None, *records[2:]]
+    assert len(await ledger.last_digests(["s0", "s1", "s2", "s3"])) == 4
+
+
+async def test_the_room_of_what_was_forgotten_is_given_back() -> None:
+    size = len(commit("s0", "t1").written)
+    ledger = MemoryLedger(max_records=1, max_bytes=2 * size)
+    for n in range(5):
+        await ledger.append([commit(f"s{n}", "t1")], WORLD)
+        assert await ledger.find(f"s{n}", "t1") is not None
+
+
+async def test_one_that_is_larger_than_the_whole_ledger_is_chained_and_not_kept() -> None:
+    ledger = MemoryLedger(max_bytes=10)
+    record = commit("s", "t1")
+    await ledger.append([record], WORLD)
+    assert await ledger.find("s", "t1") is None
+    assert await ledger.last_digests(["s"]) == {"s": record.commit_digest}
+
+
+async def test_what_is_found_is_a_copy() -> None:
+    ledger = MemoryLedger()
+    deed = RuleBook({"deed": lambda view, intents: accept(artifacts=[Artifact("deed", {"room": 1})])})
+    await ledger.append([judge(JudgeRequest("s", "t", None), WORLD, deed, None).record], WORLD)
+    for _ in range(2):
+        found = await ledger.find("s", "t")
+        assert found is not None
+        assert found.artifacts == (Artifact("deed", {"room": 1}),)
+        cast("dict[str, int]", found.artifacts[0].data)["room"] = 2

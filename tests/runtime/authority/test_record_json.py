@@ -172,3 +172,10 @@ def test_a_choice_that_does_not_exist_is_refused_and_not_quoted(place: tuple[str
         record_from_json(changed_at(place, "whispered"))
     assert caught.value.code == "invalid_record"
     assert "whispered" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("member", "wrong"), [("kind", "Whispered words"), ("data", 2**60)])
+def test_an_artifact_that_could_never_be_made_is_refused_and_not_quoted(member: str, wrong: JsonValue) -> None:
+    with pytest.raises(InvalidRecord) as caught:
+        record_from_json(changed_at(("artifacts", 0, member), wrong))
+    assert "Whispered" not in str(caught.value)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import tracemalloc
+from typing import TYPE_CHECKING, cast
 
+import orjson
 import pytest
 
-from footlights.authority import JsonWorld, NotCanonical, PatchFailed, World, digest, patch
+from footlights.authority import JsonWorld, NotCanonical, PatchFailed, World, canonical, digest, patch
 from footlights.errors import TooLarge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from footlights.events import JsonValue
 
 
@@ -76,3 +80,48 @@ def test_a_document_copied_into_itself_again_and_again_is_too_large_at_once() ->
     doubling = tuple(patch.copy("", f"/{step}") for step in range(60))
     with pytest.raises(TooLarge):
         JsonWorld({}, max_bytes=10_000).changed(doubling)
+
+
+def test_a_text_copied_again_and_again_is_too_large_before_it_is_written_down() -> None:
+    many = tuple(patch.copy("/text", "/list/-") for _ in range(2_000))
+    world = JsonWorld({"text": "x" * 90_000, "list": []}, max_bytes=100_000)
+    assert _peak(lambda: world.changed(many)) < 10_000_000
+
+
+def test_a_long_key_copied_again_and_again_is_too_large_before_it_is_written_down() -> None:
+    many = tuple(patch.copy("/it", "/list/-") for _ in range(2_000))
+    world = JsonWorld({"it": {"k" * 90_000: 1}, "list": []}, max_bytes=100_000)
+    assert _peak(lambda: world.changed(many)) < 10_000_000
+
+
+def test_a_large_text_is_counted_where_the_slow_way_is_needed_too() -> None:
+    for odd in (1.0, "\U0001f34e"):
+        with pytest.raises(TooLarge):
+            JsonWorld([odd, "x" * 60, {"k" * 60: odd}], max_bytes=100)
+
+
+def _peak(act: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_world_shows_what_a_ledger_would_give_back() -> None:
+    world = JsonWorld({"b": 2.0, "a": {"z": -0.0, "y": 1e21}})
+    for each in (world, world.changed((patch.replace("/b", 3.0), patch.remove("/a"), patch.add("/a", {"z": 0.0})))):
+        assert repr(each.view()) == repr(orjson.loads(each.written))
+        assert each.written == canonical(each.view())
+    assert repr(world.view()) == "{'a': {'y': 1e+21, 'z': 0}, 'b': 2}"
+
+
+def test_what_is_done_to_a_view_or_to_an_operation_does_not_reach_the_world() -> None:
+    op = patch.add("/log", [])
+    world = JsonWorld({}).changed((op,))
+    for reachable in (op.value, cast("dict[str, JsonValue]", world.view())["log"]):
+        cast("list[str]", reachable).append("all mine")
+    assert world.view() == {"log": []}
+    assert world.changed((patch.add("/n", 1),)).view() == {"log": [], "n": 1}

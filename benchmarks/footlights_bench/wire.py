@@ -1,0 +1,40 @@
+"""`footlights bench wire`: the WebSocket server over loopback, against a bare trio-websocket loop.
+
+Events a second to one client and to many, and how soon a client sees that its turn was accepted, and that it was
+cancelled. The clients of the first are a process of their own that only counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights_bench.machine import this_machine
+from footlights_bench.progress import say
+from footlights_bench.report import Report, publish
+from footlights_bench.scale import WIRE_FULL, WIRE_QUICK
+from footlights_bench.wire_latency import measure_latency
+from footlights_bench.wire_throughput import measure_throughput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights_bench.figures import Figure
+
+_PARTS = {"events per second": measure_throughput, "accept and cancel": measure_latency}
+
+
+def run_wire(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
+    """Measure, print the table, write the JSON if asked; return the exit code."""
+    return publish(measure_wire(quick=quick), json_path, strict=strict)
+
+
+def measure_wire(*, quick: bool) -> Report:
+    scale = WIRE_QUICK if quick else WIRE_FULL
+    machine = this_machine()
+    figures: list[Figure] = []
+    for name, measure in _PARTS.items():
+        say(f"measuring {name}")
+        figures += trio.run(measure, scale)
+    return Report("wire", quick, machine, figures)

@@ -1,0 +1,79 @@
+"""How soon a client over loopback sees that its turn was accepted, and that its cancel won. Its loop is also ours."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import trio
+from trio_websocket import open_websocket
+
+from footlights import open_stage
+from footlights_bench.figures import Figure, percentile
+from footlights_bench.scripts import cast_of, said_and_stalled
+from footlights_bench.wire_sides import SUBPROTOCOL
+from footlights_transports.desk import FrontDesk
+from footlights_transports.gate import Gate, WireLimits
+from footlights_transports.ws_server import serve_ws
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trio_websocket import WebSocketConnection
+
+    from footlights_bench.scale import WireScale
+
+
+async def measure_latency(scale: WireScale) -> list[Figure]:
+    accepted: list[float] = []
+    canceled: list[float] = []
+    limits = WireLimits(commands_per_second=1e6, command_burst=1_000_000)
+    async with open_stage(cast_of(said_and_stalled)) as stage, trio.open_nursery() as nursery:
+        desk = FrontDesk(stage, Gate(limits=limits))
+        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
+        connecting = open_websocket("127.0.0.1", listening.port, "/v1", use_ssl=False, subprotocols=[SUBPROTOCOL])
+        async with connecting as socket:
+            client = _Client(socket, stage.start().session_id)
+            await client.subscribe()
+            for _ in range(scale.samples):
+                accepted.append(await client.timed("begin_turn", "turn_accepted", input="Go on."))
+                await client.wait_for("token_delta")
+                canceled.append(await client.timed("cancel", "turn_interrupted"))
+                await client.wait_for("commit_final")
+        nursery.cancel_scope.cancel()
+    return [_figure("turn_accepted after begin_turn", accepted), _figure("turn_interrupted after cancel", canceled)]
+
+
+class _Client:
+    def __init__(self, socket: WebSocketConnection, session_id: str) -> None:
+        self._socket = socket
+        self._session_id = session_id
+
+    async def subscribe(self) -> None:
+        await self._command("subscribe")
+        await self._socket.get_message()
+
+    async def timed(self, op: str, event_type: str, **fields: str) -> float:
+        """From just before the command is sent until its event is there."""
+        began = perf_counter()
+        await self._command(op, **fields)
+        await self.wait_for(event_type)
+        return perf_counter() - began
+
+    async def wait_for(self, event_type: str) -> None:
+        while True:
+            frame: dict[str, Any] = orjson.loads(await self._socket.get_message())
+            if frame.get("event_type") == event_type:
+                return
+
+    async def _command(self, op: str, **fields: str) -> None:
+        command = {"op": op, "id": 1, "session_id": self._session_id, **fields}
+        await self._socket.send_message(orjson.dumps(command).decode())
+
+
+def _figure(name: str, seconds: Sequence[float]) -> Figure:
+    micros = [second * 1e6 for second in seconds]
+    spread = {"p95": percentile(micros, 95), "p99": percentile(micros, 99), "max": max(micros)}
+    return Figure("seen by a client, 1 session", name, percentile(micros, 50), "µs", None, spread)

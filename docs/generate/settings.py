@@ -1,0 +1,78 @@
+"""The tables of the settings of a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import source
+import tables
+
+from footlights_transports import config_schema
+from footlights_transports.gate import WireLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from footlights_transports.config_schema import Setting
+
+
+def server() -> str:
+    return _settings(config_schema.SERVER)
+
+
+def cast() -> str:
+    return _settings(config_schema.CAST)
+
+
+def personas() -> str:
+    return _settings(config_schema.PERSONA)
+
+
+def models() -> str:
+    return "\n\n".join(
+        f'### kind = "{kind}"\n\n{_settings(settings)}' for kind, settings in config_schema.MODELS.items()
+    )
+
+
+def budget() -> str:
+    rows = (
+        [tables.code(each.name), f"{each.default:,}", f"The most tokens that a turn of the tier {_tier(each)} may say."]
+        for each in config_schema.BUDGET
+    )
+    return tables.table(["setting", "default", "meaning"], rows)
+
+
+def wire() -> str:
+    rows = (
+        [tables.code(member.name), _amount(member), source.meaning(WireLimits, member)]
+        for member in source.members(WireLimits)
+    )
+    return tables.table(["setting", "default", "meaning"], rows)
+
+
+def _amount(limit: source.Member) -> str:
+    number = limit.default or ""
+    return f"{float(number):g} / s" if limit.name.endswith("_per_second") else tables.amount(number)
+
+
+def _tier(setting: Setting) -> str:
+    return tables.code(setting.name.removesuffix("_max"))
+
+
+def _settings(settings: Iterable[Setting]) -> str:
+    rows = ([tables.code(each.name), each.kind.allowed, _default(each), each.meaning] for each in settings)
+    return tables.table(["setting", "must be", "default", "meaning"], rows)
+
+
+def _default(setting: Setting) -> str:
+    if setting.required:
+        return "must be set"
+    match setting.default:
+        case None | "" | ():
+            return ""
+        case bool():
+            return tables.code(str(setting.default).lower())
+        case float():
+            return tables.code(f"{setting.default:g}")
+        case _:
+            return tables.code(str(setting.default))

@@ -1,0 +1,672 @@
+// The client against a server that breaks its promises, its connections, or both.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import * as footlights from "../../../transports/footlights_transports/static/footlights.js";
+import { FakeServer, event, turn } from "./fake_server.mjs";
+
+const { ALL_SEEN, ConnectionLost, FootlightsError, LawBroken, connect } = footlights;
+
+const coded = (code) => (error) => error instanceof FootlightsError && error.code === code;
+
+/** A client, and the server's end of its first connection. */
+async function met(options = {}) {
+    const server = new FakeServer();
+    const opening = connect("ws://here", { WebSocket: server.WebSocket, backoff: () => 0, ...options });
+    const line = await server.line();
+    return { server, line, client: await opening };
+}
+
+/** The same, with a stream of the session "s". */
+async function followed(options = {}, how = {}) {
+    const { server, line, client } = await met(options);
+    const session = client.session("s");
+    const subscribing = session.subscribe(how);
+    const asked = await line.done("subscribe");
+    return { server, line, client, session, asked, stream: await subscribing };
+}
+
+async function take(stream, count) {
+    const events = [];
+    while (events.length < count) {
+        const { done, value } = await stream.next();
+        assert.equal(done, false);
+        events.push(value);
+    }
+    return events;
+}
+
+/** A `backoff` that never waits, and remembers what it was asked. */
+function remembered(pauses) {
+    return (attempt) => (pauses.push(attempt), 0);
+}
+
+/** Once the timers that were set so far have fired. */
+const timersFired = () => new Promise((resolve) => setTimeout(resolve, 1));
+
+const seqs = (events) => events.map(({ turn_id, seq }) => `${turn_id}:${seq}`);
+
+// -- to connect
+
+test("the public names are these", () => {
+    assert.deepEqual(Object.keys(footlights).sort(), [
+        "ALL_SEEN",
+        "ConnectionLost",
+        "FootlightsError",
+        "LawBroken",
+        "connect",
+    ]);
+});
+
+test("a url needs no path, and says whether batches are wanted", async () => {
+    const { line } = await met();
+    assert.equal(line.url, "ws://here/v1");
+    assert.deepEqual(line.offered, ["footlights.v1"]);
+    const { line: other } = await met({ batch: true, token: "a-token" });
+    assert.equal(other.url, "ws://here/v1?batch=1");
+    assert.deepEqual(other.offered, ["footlights.v1", "bearer.a-token"]);
+});
+
+test("a path that is named is kept", async () => {
+    const server = new FakeServer();
+    const opening = connect("wss://here/game/v1", { WebSocket: server.WebSocket });
+    assert.equal((await server.line()).url, "wss://here/game/v1");
+    await (await opening).close();
+});
+
+test("a token that cannot be carried is refused, and not quoted", async () => {
+    const server = new FakeServer();
+    await assert.rejects(
+        connect("ws://here", { WebSocket: server.WebSocket, token: "a secret" }),
+        (error) => error.code === "invalid_command" && !error.message.includes("secret"),
+    );
+});
+
+test("where there is no WebSocket, one is asked for", async () => {
+    await assert.rejects(connect("ws://here", { WebSocket: null }), coded("invalid_command"));
+});
+
+test("a first connection that fails is not tried again", async () => {
+    const server = new FakeServer();
+    server.plan = ["refused"];
+    await assert.rejects(connect("ws://here", { WebSocket: server.WebSocket }), ConnectionLost);
+});
+
+test("a server that speaks something else is left", async () => {
+    const server = new FakeServer();
+    server.plan = ["footlights.v9"];
+    await assert.rejects(connect("ws://here", { WebSocket: server.WebSocket }), coded("unsupported_version"));
+    assert.equal((await server.line()).wasLeft, true);
+});
+
+// -- the laws
+
+const UNLAWFUL = {
+    accepted_first: [event("token_delta", 0)],
+    accepted_once: [event("turn_accepted", 0), event("turn_accepted", 1)],
+    seq_first: [event("token_delta", 3)],
+    seq_increasing: [event("turn_accepted", 0), event("token_delta", 1), event("token_delta", 1)],
+    seq_gap: [event("turn_accepted", 0), event("token_delta", 3, { gap: [1, 1] })],
+    range_exact: [event("turn_accepted", 0), event("token_delta", 1, { gap: [0, 0] })],
+    range_must_deliver: [event("turn_accepted", 0), event("turn_final", 1), event("commit_final", 4, { gap: [2, 3] })],
+    one_terminal: [event("turn_accepted", 0), event("turn_final", 1), event("turn_final", 2)],
+    terminal_silence: [event("turn_accepted", 0), event("turn_final", 1), event("token_delta", 2)],
+    commit_silence: [...turn("t"), event("token_delta", 4)],
+    envelope: [event("turn_accepted", 0), event("token_delta", "1")],
+};
+
+const ALSO_UNLAWFUL = [
+    ["one_terminal", [event("turn_accepted", 0), event("commit_final", 1)]],
+    ["accepted_once", [event("turn_accepted", 0), event("turn_final", 1), event("turn_accepted", 2)]],
+    ["seq_gap", [event("turn_accepted", 0), event("token_delta", 5)]],
+    ["seq_gap", [event("turn_accepted", 0), event("token_delta", 5, { gap: [2, 4] })]],
+    ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [1, 5] })]],
+    ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [3, 2] })]],
+    ["seq_gap", [event("turn_accepted", 0), event("turn_interrupted", 1_000_000_000)]],
+];
+
+for (const [law, events] of [...Object.entries(UNLAWFUL), ...ALSO_UNLAWFUL]) {
+    test(`what breaks ${law} is not handed on: ${seqs(events)}`, async () => {
+        const { line, stream } = await followed();
+        for (const each of events) line.send(each);
+        await take(stream, events.length - 1);
+        await assert.rejects(
+            stream.next(),
+            (error) => error instanceof LawBroken && error.code === "law_broken" && error.law === law,
+        );
+        await assert.rejects(stream.next(), LawBroken);
+    });
+}
+
+test("declared gaps are lawful, and can be seen", async () => {
+    const { line, stream } = await followed();
+    const events = [event("turn_accepted", 0), event("token_delta", 4, { gap: [1, 3] }), event("turn_final", 5)];
+    for (const each of events) line.send(each);
+    assert.deepEqual(await take(stream, 3), events);
+    assert.deepEqual(stream.cursor, { t: 5 });
+    assert.deepEqual(stream.terminalSeen, ["t"]);
+});
+
+test("after a restart the end of a turn may come from far above", async () => {
+    for (const after of [null, { t: 3 }, { t: -1 }]) {
+        const { line, stream } = await followed({}, { after });
+        const gap = [(after?.t ?? -1) + 1, 999_999_999];
+        line.send(event("turn_interrupted", 1_000_000_000, { gap }));
+        line.send(event("commit_final", ALL_SEEN));
+        await take(stream, 2);
+        assert.deepEqual(stream.cursor, { t: ALL_SEEN });
+    }
+});
+
+test("who had seen the end of a turn is not told it again", async () => {
+    const { line, stream, asked } = await followed({}, { after: { t: 3 }, terminalSeen: ["t"] });
+    assert.deepEqual([asked.after, asked.terminal_seen], [{ t: 3 }, ["t"]]);
+    line.send(event("turn_interrupted", 1_000_000_000, { gap: [4, 999_999_999] }));
+    await assert.rejects(stream.next(), (error) => error.law === "one_terminal" && error.turnId === "t");
+});
+
+test("an event that is not followed is nobody's", async () => {
+    const { line, stream } = await followed();
+    line.send(event("turn_accepted", 0, { session_id: "another" }));
+    line.send({ notice: "ended", session_id: "another" });
+    line.send({ something: "of a later version" });
+    line.send({ reply: 99, ok: true, result: {} });
+    line.send([event("turn_accepted", 0), event("token_delta", 1)]);
+    line.sendRaw(new TextEncoder().encode(JSON.stringify(event("token_delta", 2))).buffer);
+    assert.deepEqual(seqs(await take(stream, 3)), ["t:0", "t:1", "t:2"]);
+});
+
+// -- streams
+
+test("a stream ends when the session did, after everything was taken", async () => {
+    const { line, stream } = await followed();
+    for (const each of turn("t")) line.send(each);
+    line.send({ notice: "ended", session_id: "s" });
+    const events = [];
+    for await (const each of stream) events.push(each);
+    assert.equal(events.length, 4);
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+});
+
+test("events go to those who wait, in order", async () => {
+    const { line, stream } = await followed();
+    const both = Promise.all([stream.next(), stream.next()]);
+    for (const each of turn("t").slice(0, 2)) line.send(each);
+    assert.deepEqual((await both).map(({ value }) => value.seq), [0, 1]);
+});
+
+test("until a commit, and no further", async () => {
+    const { line, stream } = await followed();
+    for (const each of [...turn("t"), ...turn("u")]) line.send(each);
+    const events = [];
+    for await (const each of stream.untilCommit("t")) events.push(each);
+    for await (const each of stream.untilCommit("t")) events.push(each);
+    assert.deepEqual(seqs(events), ["t:0", "t:1", "t:2", "t:3"]);
+    assert.deepEqual(stream.cursor, { t: ALL_SEEN });
+    line.send({ notice: "ended", session_id: "s" });
+    for await (const each of stream.untilCommit("never")) events.push(each);
+    assert.equal(events.length, 8);
+});
+
+test("one client follows a session once", async () => {
+    const { session } = await followed();
+    await assert.rejects(session.subscribe(), coded("invalid_command"));
+});
+
+test("a first subscription that is refused fails, and can be tried again", async () => {
+    const { line, client } = await met();
+    const session = client.session("s");
+    for (const code of ["unknown_session", "busy"]) {
+        const subscribing = session.subscribe();
+        await line.refuse("subscribe", code);
+        await assert.rejects(subscribing, coded(code));
+    }
+});
+
+test("who left a stream gets a new one on a new connection", async () => {
+    const { server, line, session, stream } = await followed();
+    line.send(event("turn_accepted", 0));
+    for await (const each of stream) {
+        assert.equal(each.seq, 0);
+        break;
+    }
+    line.send(event("token_delta", 1));
+    assert.equal((await stream.next()).done, true);
+    const subscribing = session.subscribe({ after: stream.cursor, terminalSeen: stream.terminalSeen });
+    const next = await server.line();
+    assert.equal(line.wasLeft, true);
+    assert.deepEqual((await next.done("subscribe")).after, { t: 0 });
+    next.send(event("token_delta", 1));
+    assert.deepEqual(seqs(await take(await subscribing, 1)), ["t:1"]);
+});
+
+test("the oldest of the turns that were taken whole are forgotten", async () => {
+    const { server, line, stream } = await followed({ maxWaiting: 10_000 });
+    const ids = Array.from({ length: 1_030 }, (_, number) => `t${number}`);
+    for (const id of ids) for (const each of turn(id)) line.send(each);
+    await take(stream, 4_120);
+    line.drop();
+    const { after } = await (await server.line()).command("subscribe");
+    assert.deepEqual(Object.keys(after), ids.slice(-1_024));
+});
+
+test("a turn that the server and the client both name is remembered once", async () => {
+    const { line, client } = await met({ maxWaiting: 10_000 });
+    const subscribing = client.session("s").subscribe({ after: { old: ALL_SEEN } });
+    await line.done("subscribe", { cursor: { old: ALL_SEEN } });
+    const stream = await subscribing;
+    for (let number = 0; number < 1_023; number++) for (const each of turn(`t${number}`)) line.send(each);
+    await take(stream, 4_092);
+    assert.equal(stream.cursor.old, ALL_SEEN);
+});
+
+test("what was received and not taken is still there after a resume", async () => {
+    const { server, line, stream } = await followed();
+    for (const each of turn("t")) line.send(each);
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe", { cursor: { t: ALL_SEEN } });
+    next.send(turn("u")[0]);
+    assert.deepEqual(seqs(await take(stream, 5)), ["t:0", "t:1", "t:2", "t:3", "u:0"]);
+});
+
+test("what waits in a stream that was left is nobody's", async () => {
+    const { line, stream } = await followed();
+    for (const each of turn("t")) line.send(each);
+    await stream.return();
+    assert.equal((await stream.next()).done, true);
+});
+
+test("what ended before a stream began is not asked for later", async () => {
+    const { server, line, client } = await met();
+    const subscribing = client.session("s").subscribe();
+    await line.done("subscribe", { cursor: { old: ALL_SEEN, open: -1 } });
+    const stream = await subscribing;
+    for await (const each of stream.untilCommit("old")) assert.fail(each.event_type);
+    line.drop();
+    assert.deepEqual((await (await server.line()).done("subscribe", { cursor: { other: ALL_SEEN } })).after, {
+        old: ALL_SEEN,
+    });
+});
+
+// -- a slow consumer
+
+test("a consumer that is too slow is let go and comes back, without a gap or a repeat", async () => {
+    const pauses = [];
+    const { server, line, stream } = await followed({ maxWaiting: 2, backoff: remembered(pauses) });
+    for (const each of turn("t")) line.send(each);
+    const next = await server.line();
+    assert.equal(line.wasLeft, true);
+    assert.deepEqual(pauses, []);
+    assert.equal(next.waiting, 0);
+    assert.deepEqual(seqs(await take(stream, 2)), ["t:0", "t:1"]);
+    assert.deepEqual((await next.done("subscribe")).after, { t: 1 });
+    for (const each of turn("t").slice(2)) next.send(each);
+    assert.deepEqual(seqs(await take(stream, 2)), ["t:2", "t:3"]);
+});
+
+test("one that catches up before the new connection is there comes back too", async () => {
+    const { server, line, session, stream } = await followed({ maxWaiting: 1 });
+    const beginning = session.beginTurn("Hello?");
+    const { id } = await line.command("begin_turn");
+    for (const each of turn("t").slice(0, 2)) line.send(each);
+    assert.deepEqual(seqs(await take(stream, 1)), ["t:0"]);
+    assert.equal(line.wasLeft, false, "a reply is missing that cannot be asked for again");
+    const waiting = session.cancel();
+    line.send(event("token_delta", 2));
+    line.send({ reply: id, ok: true, result: { turn_id: "t" } });
+    assert.equal(await beginning, "t");
+    const next = await server.line();
+    assert.deepEqual((await next.done("subscribe")).after, { t: 0 });
+    await next.done("cancel", { canceled: ["t"] });
+    assert.deepEqual(await waiting, ["t"]);
+    next.send(event("token_delta", 2, { gap: [1, 1] }));
+    assert.deepEqual(seqs(await take(stream, 1)), ["t:2"]);
+    assert.equal(next.wasLeft, false);
+});
+
+test("the other streams of the connection go on", async () => {
+    const { server, line, client, stream } = await followed({ maxWaiting: 2 });
+    const subscribing = client.session("quick").subscribe();
+    await line.done("subscribe");
+    const quick = await subscribing;
+    line.send(event("turn_accepted", 0, { session_id: "quick" }));
+    await take(quick, 1);
+    for (const each of turn("t")) line.send(each);
+    const next = await server.line();
+    assert.deepEqual((await next.done("subscribe")).session_id, "quick");
+    next.send(event("token_delta", 1, { session_id: "quick" }));
+    assert.equal((await take(quick, 1))[0].seq, 1);
+    assert.equal((await take(stream, 2)).length, 2);
+    assert.deepEqual((await next.done("subscribe")).session_id, "s");
+});
+
+// -- connections that break
+
+test("a stream goes on where it was", async () => {
+    const { server, line, stream, asked } = await followed();
+    assert.equal("after" in asked, false);
+    for (const each of [...turn("t"), ...turn("u").slice(0, 3), turn("v")[0]]) line.send(each);
+    line.drop();
+    const next = await server.line();
+    const { after, terminal_seen } = await next.done("subscribe");
+    assert.deepEqual([after, terminal_seen], [{ t: ALL_SEEN, u: 2, v: 0 }, ["u"]]);
+    next.send(turn("u")[3]);
+    assert.deepEqual(seqs((await take(stream, 9)).slice(-1)), ["u:3"]);
+});
+
+test("a stream that got nothing yet asks for everything that came since", async () => {
+    const { server, line, session } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.done("begin_turn", { turn_id: "t" });
+    await beginning;
+    line.drop();
+    assert.deepEqual((await (await server.line()).done("subscribe")).after, { t: -1 });
+});
+
+test("a repeat after a resume is found", async () => {
+    const { server, line, stream } = await followed();
+    line.send(event("turn_accepted", 0));
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    next.send(event("turn_accepted", 0));
+    await take(stream, 1);
+    await assert.rejects(stream.next(), (error) => error.law === "seq_increasing");
+});
+
+test("whoever sends no JSON is left, and asked again", async () => {
+    const { server, line } = await followed();
+    line.sendRaw("Hello.");
+    await (await server.line()).done("subscribe");
+    assert.equal(line.wasLeft, true);
+});
+
+test("a turn whose reply was lost is not begun again", async () => {
+    const { server, line, session } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    const canceling = session.cancel("t");
+    const finalizing = session.finalize("t");
+    await line.command("begin_turn");
+    line.drop();
+    await assert.rejects(beginning, coded("connection_lost"));
+    const next = await server.line();
+    await next.done("subscribe");
+    assert.equal((await next.done("cancel", { canceled: [] })).turn_id, "t");
+    await next.done("finalize", { commit_outcome: "ok" });
+    assert.deepEqual([await canceling, await finalizing], [[], { commit_outcome: "ok" }]);
+    assert.equal(next.waiting, 0);
+});
+
+test("a command that was never sent waits for the next connection", async () => {
+    const { server, line, session } = await followed();
+    line.beginClose();
+    const beginning = session.beginTurn("Hello?");
+    await new Promise(setImmediate);
+    assert.equal(line.waiting, 0);
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    await next.done("begin_turn", { turn_id: "t" });
+    assert.equal(await beginning, "t");
+});
+
+test("commands wait until streams are back", async () => {
+    const { server, line, session } = await followed();
+    line.drop();
+    const hearing = session.heard("t", 1);
+    const next = await server.line();
+    const { id } = await next.command("subscribe");
+    await new Promise(setImmediate);
+    assert.equal(next.waiting, 0);
+    next.send({ reply: id, ok: true, result: {} });
+    assert.equal((await next.done("heard")).seq, 1);
+    await hearing;
+});
+
+test("a session that is gone when it is closed again was closed", async () => {
+    const { server, line, client } = await met();
+    const closing = client.session("s").close();
+    await line.command("close");
+    line.drop();
+    const next = await server.line();
+    await next.refuse("close", "unknown_session");
+    await closing;
+    const again = client.session("s").close();
+    await next.refuse("close", "unknown_session");
+    await assert.rejects(again, coded("unknown_session"));
+});
+
+test("a frame that is too long is told to whom it was", async () => {
+    const { server, line, client } = await met();
+    const session = client.session("s");
+    const long = session.beginTurn("x".repeat(1000));
+    const short = session.cancel();
+    await line.command("begin_turn");
+    line.drop(1009);
+    await assert.rejects(long, coded("too_large"));
+    await (await server.line()).done("cancel", { canceled: [] });
+    assert.deepEqual(await short, []);
+});
+
+test("a connection that is closed for its length without a command just comes back", async () => {
+    const { server, line } = await followed();
+    line.drop(1009);
+    await (await server.line()).done("subscribe");
+});
+
+test("what is no text is not sent", async () => {
+    const { line, session } = await followed();
+    for (const half of ["\ud83d", "a \\\ud83d", "\udc00 b"]) {
+        await assert.rejects(session.beginTurn(half), coded("invalid_command"));
+    }
+    for (const text of ["\u{1f600}", "\\ud83d", "\\\\ud83d"]) {
+        const beginning = session.beginTurn(text);
+        assert.equal((await line.done("begin_turn", { turn_id: text })).input, text);
+        assert.equal(await beginning, text);
+    }
+});
+
+test("a refusal without an id is for the command that waits longest in line", async () => {
+    const { line, session } = await followed();
+    const finalizing = session.finalize("t");
+    const unreadable = session.beginTurn("Hello?");
+    const canceling = session.cancel();
+    const { id } = await line.command("finalize");
+    await line.command("begin_turn");
+    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "No." } });
+    await assert.rejects(unreadable, coded("invalid_command"));
+    await line.done("cancel", { canceled: [] });
+    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "To nobody." } });
+    line.send({ reply: id, ok: true, result: { commit_outcome: "ok" } });
+    assert.deepEqual([await canceling, await finalizing], [[], { commit_outcome: "ok" }]);
+});
+
+test("a stream whose session is gone fails, and the others do not", async () => {
+    const { server, line, client, stream } = await followed();
+    const subscribing = client.session("other").subscribe();
+    await line.done("subscribe");
+    const other = await subscribing;
+    line.drop();
+    const next = await server.line();
+    await next.refuse("subscribe", "unknown_session");
+    await next.done("subscribe");
+    await assert.rejects(stream.next(), coded("unknown_session"));
+    next.send(event("turn_accepted", 0, { session_id: "other" }));
+    await take(other, 1);
+});
+
+test("a server that is busy when a stream comes back is asked again", async () => {
+    const pauses = [];
+    const { server, line, stream } = await followed({ backoff: remembered(pauses) });
+    line.drop();
+    const next = await server.line();
+    await next.refuse("subscribe", "busy");
+    await next.refuse("subscribe", "rate_limited");
+    await next.done("subscribe");
+    next.send(event("turn_accepted", 0));
+    await take(stream, 1);
+    assert.deepEqual(pauses, [0, 0, 1]);
+});
+
+test("a connection that breaks while streams come back is replaced", async () => {
+    const { server, line, stream } = await followed();
+    line.drop();
+    const next = await server.line();
+    await next.command("subscribe");
+    next.drop();
+    const third = await server.line();
+    await third.done("subscribe");
+    third.send(event("turn_accepted", 0));
+    await take(stream, 1);
+});
+
+test("who was detached subscribes again on the same connection", async () => {
+    const { line, stream } = await followed();
+    line.send(event("turn_accepted", 0));
+    line.send({ notice: "detached", session_id: "s", reason: "stalled" });
+    assert.deepEqual((await line.done("subscribe")).after, { t: 0 });
+    line.send(event("token_delta", 1));
+    assert.deepEqual(seqs(await take(stream, 2)), ["t:0", "t:1"]);
+});
+
+test("who is detached again and again waits longer, until something comes", async () => {
+    const pauses = [];
+    const { line, stream } = await followed({ backoff: remembered(pauses) });
+    const detached = { notice: "detached", session_id: "s", reason: "overflow" };
+    line.send(detached);
+    await line.done("subscribe");
+    line.send(detached);
+    await line.done("subscribe");
+    line.send(event("turn_accepted", 0));
+    line.send(detached);
+    await line.done("subscribe");
+    await take(stream, 1);
+    assert.deepEqual(pauses, [0, 1, 0]);
+});
+
+test("who is detached and then loses the connection is back once", async () => {
+    const { server, line } = await followed();
+    line.send({ notice: "detached", session_id: "s", reason: "stalled" });
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    await timersFired();
+    assert.equal(next.waiting, 0);
+    assert.equal(next.wasLeft, false);
+});
+
+test("what only a restarted server knows is asked of the next one", async () => {
+    const pauses = [];
+    const { server, line } = await followed({ backoff: remembered(pauses) });
+    line.send({ notice: "detached", session_id: "s", reason: "commit_unknown" });
+    assert.deepEqual(pauses, []);
+    line.drop();
+    await (await server.line()).done("subscribe");
+});
+
+test("each attempt waits longer, until it is given up", async () => {
+    const pauses = [];
+    const { server, line, client, stream } = await followed({ backoff: remembered(pauses), attempts: 3 });
+    server.plan = ["refused", "refused", "refused"];
+    line.drop();
+    await assert.rejects(stream.next(), ConnectionLost);
+    assert.deepEqual(pauses, [0, 1, 2]);
+    await assert.rejects(client.start(), ConnectionLost);
+});
+
+test("connections that break before the streams are back count as failed", async () => {
+    const { server, line, stream } = await followed({ attempts: 2 });
+    line.drop();
+    for (let attempt = 0; attempt < 2; attempt++) {
+        const next = await server.line();
+        await next.command("subscribe");
+        next.drop();
+    }
+    await assert.rejects(stream.next(), ConnectionLost);
+    assert.equal(server.attempts, 3);
+});
+
+test("events show that a connection was a good one", async () => {
+    const pauses = [];
+    const { server, line } = await followed({ backoff: remembered(pauses) });
+    line.drop();
+    const second = await server.line();
+    await second.done("subscribe");
+    second.drop();
+    const third = await server.line();
+    await third.done("subscribe");
+    third.send(event("turn_accepted", 0));
+    third.drop();
+    await server.line();
+    assert.deepEqual(pauses, [0, 1, 0]);
+});
+
+test("without a wish, pauses are short at first, grow, and are never long", async (context) => {
+    const pauses = [];
+    const later = globalThis.setTimeout;
+    context.mock.method(globalThis, "setTimeout", (wake, pause) => (pauses.push(pause), later(wake, 0)));
+    const { server, line, stream } = await followed({ backoff: undefined });
+    server.plan = Array(20).fill("refused");
+    line.drop();
+    await assert.rejects(stream.next(), ConnectionLost);
+    assert.equal(pauses.length, 20);
+    assert.ok(pauses[0] >= 50 && pauses[0] <= 100);
+    assert.ok(pauses.slice(-3).every((pause) => pause >= 2_500 && pause <= 5_000));
+});
+
+test("a server that comes back as something else is given up", async () => {
+    const { server, line, stream } = await followed();
+    server.plan = ["chat"];
+    line.drop();
+    await assert.rejects(stream.next(), coded("unsupported_version"));
+});
+
+// -- the end
+
+test("a client that is closed ends its streams and refuses commands", async () => {
+    const { line, client, session, stream } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.command("begin_turn");
+    const next = stream.next();
+    await client.close();
+    assert.equal((await next).done, true);
+    assert.equal(line.wasLeft, true);
+    await assert.rejects(beginning, ConnectionLost);
+    await assert.rejects(session.cancel(), ConnectionLost);
+    await assert.rejects(session.subscribe(), ConnectionLost);
+    await client.close();
+});
+
+test("a client that is closed while it has no connection makes none", async () => {
+    let paused;
+    const pausing = new Promise((resolve) => (paused = resolve));
+    const { server, line, client, session } = await followed({ backoff: () => (paused(), 0) });
+    line.drop();
+    const canceling = session.cancel();
+    await pausing;
+    await client.close();
+    await assert.rejects(canceling, ConnectionLost);
+    await timersFired();
+    assert.equal(server.attempts, 1);
+});
+
+test("a client that is closed while a stream waits to come back ends it", async () => {
+    const { line, client, stream } = await followed();
+    line.send({ notice: "detached", session_id: "s", reason: "stalled" });
+    await client.close();
+    await timersFired();
+    assert.equal((await stream.next()).done, true);
+});
+
+test("a client that is closed while it connects leaves that connection too", async () => {
+    const { server, line, client } = await followed();
+    server.plan = ["held"];
+    line.drop();
+    const next = await server.line();
+    await client.close();
+    next.open();
+    await new Promise(setImmediate);
+    assert.equal(next.wasLeft, true);
+    assert.equal(next.waiting, 0);
+});

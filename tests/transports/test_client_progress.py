@@ -1,0 +1,133 @@
+"""What a client has taken is counted as the stage counts it, and judged as it comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from attrs import evolve
+
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    EventType,
+    SeqRange,
+    StreamEvent,
+    TokenDelta,
+    TurnAccepted,
+    TurnFinal,
+    TurnParams,
+    open_stage,
+)
+from footlights.recall import ALL_SEEN
+from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_transports.client import LawBroken
+from footlights_transports.client_progress import MAX_FINISHED, Progress
+
+if TYPE_CHECKING:
+    from footlights.events import Payload
+
+
+def event(turn_id: str, seq: int, kind: EventType, payload: Payload) -> StreamEvent:
+    return StreamEvent("1.0", "inn", turn_id, seq, 0, kind, payload)
+
+
+def accepted(turn_id: str = "t1-000001") -> StreamEvent:
+    return event(turn_id, 0, EventType.TURN_ACCEPTED, TurnAccepted())
+
+
+def final(turn_id: str = "t1-000001", seq: int = 1) -> StreamEvent:
+    return event(turn_id, seq, EventType.TURN_FINAL, TurnFinal(""))
+
+
+def committed(turn_id: str = "t1-000001", seq: int = 2, *missed: SeqRange) -> StreamEvent:
+    commit = CommitFinal("0" * 64, CommitOutcome.OK, dropped_seq_ranges=missed)
+    return event(turn_id, seq, EventType.COMMIT_FINAL, commit)
+
+
+async def test_the_cursor_is_the_one_that_the_stage_would_count() -> None:
+    model = ScriptedModel(lambda _: [Say("Good evening, my friend.")])
+    async with open_stage(standard_cast(model)) as stage:
+        session = stage.start()
+        progress = Progress({})
+        async with session.subscribe() as stream:
+            turns = [session.begin_turn("A room?", TurnParams(busy="queue")) for _ in range(2)]
+            async for each in stream.until_commit(turns[-1]):
+                progress.take(each)
+                assert progress.cursor == stream.cursor
+    assert progress.cursor == dict.fromkeys(turns, ALL_SEEN)
+    assert all(progress.has_all_of(turn_id) for turn_id in turns)
+
+
+def test_a_turn_whose_end_was_taken_is_named_until_its_commit_is() -> None:
+    progress = Progress({})
+    seen: list[frozenset[str]] = []
+    for each in (accepted(), final(), committed()):
+        progress.take(each)
+        seen.append(progress.terminal_seen)
+    assert seen == [frozenset(), frozenset({"t1-000001"}), frozenset()]
+
+
+def test_what_was_known_before_goes_on_from_there() -> None:
+    progress = Progress({"t1-000001": 1, "t1-000002": ALL_SEEN}, {"t1-000001"})
+    assert progress.terminal_seen == {"t1-000001"}
+    assert progress.has_all_of("t1-000002")
+    progress.take(committed())
+    assert progress.cursor == {"t1-000001": ALL_SEEN, "t1-000002": ALL_SEEN}
+
+
+@pytest.mark.parametrize(
+    ("next_one", "law"),
+    [
+        (accepted(), "seq_increasing"),
+        (final(seq=2), "seq_gap"),
+        (committed(seq=1), "one_terminal"),
+        (evolve(final(), payload=TurnFinal("Never said.")), "final_text"),
+        (event("t1-000001", 1, EventType.TOKEN_DELTA, TokenDelta("Hm", 5)), "token_offset"),
+        (event("t1-000002", 1, EventType.TURN_FINAL, TurnFinal("")), "seq_first"),
+    ],
+)
+def test_what_is_not_lawful_is_refused_and_not_counted(next_one: StreamEvent, law: str) -> None:
+    progress = Progress({})
+    progress.take(accepted())
+    with pytest.raises(LawBroken) as broken:
+        progress.take(next_one)
+    assert broken.value.violation.law == law
+    assert progress.cursor == {"t1-000001": 0}
+
+
+def test_nothing_comes_after_a_turn_was_taken_whole() -> None:
+    progress = Progress({})
+    for each in (accepted(), final(), committed()):
+        progress.take(each)
+    with pytest.raises(LawBroken, match="seq_increasing"):
+        progress.take(accepted())
+
+
+def test_where_the_server_begins_changes_nothing_that_was_taken() -> None:
+    progress = Progress({})
+    progress.take(accepted())
+    progress.begin_at({"t1-000001": ALL_SEEN, "t0-000009": ALL_SEEN, "t0-000008": 3})
+    assert progress.cursor == {"t1-000001": 0, "t0-000009": ALL_SEEN, "t0-000008": 3}
+
+
+def test_a_turn_that_was_begun_is_asked_for_although_nothing_of_it_came() -> None:
+    progress = Progress({})
+    progress.expect("t1-000001")
+    assert progress.cursor == {"t1-000001": -1}
+    assert progress.knows("t1-000001")
+    progress.take(accepted())
+    progress.expect("t1-000001")
+    assert progress.cursor == {"t1-000001": 0}
+
+
+def test_old_turns_are_forgotten_and_what_was_missed_of_them_earlier() -> None:
+    progress = Progress({})
+    turns = [f"t1-{number:06d}" for number in range(1, MAX_FINISHED + 3)]
+    for turn_id in turns:
+        for each in (accepted(turn_id), final(turn_id, 2), committed(turn_id, 3)):
+            gap = (SeqRange(1, 1),) if each.seq == 2 else ()
+            progress.take(evolve(each, payload=evolve(each.payload, dropped_seq_ranges=gap)))
+        assert progress.missed(turn_id) == (SeqRange(1, 1),)
+    assert list(progress.cursor) == turns[2:]
+    assert [turn_id for turn_id in turns if progress.missed(turn_id)] == turns[-16:]

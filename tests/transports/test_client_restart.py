@@ -1,0 +1,144 @@
+"""A server process is killed and started again: its clients come back by themselves, and every turn ends once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import CommitFinal, CommitOutcome, EventType, InterruptReason, TurnInterrupted, laws
+from footlights.recall import ALL_SEEN
+from footlights.testing import payloads
+from footlights_transports.client import ConnectionLost, Retry, connect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from footlights import StreamEvent
+    from footlights_transports.client import ClientSession
+
+PATIENT = Retry(first=0.01, longest=0.05)
+"""A process really needs its time to start."""
+TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
+
+
+class House:
+    """A server in a process of its own, on the same ledger and the same port whenever it is started."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+        self._process: trio.Process | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("ws_house.py")), str(self._ledger), str(self.port)]
+        self._process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        async with self._process.stdout as lines:
+            said = b""
+            while not said.endswith(b"\n"):
+                more = await lines.receive_some()
+                assert more, "it did not start"
+                said += more
+        self.port = int(said)
+
+    async def kill(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        await self._process.wait()
+
+
+@asynccontextmanager
+async def house(folder: Path) -> AsyncGenerator[House, None]:
+    with trio.fail_after(100):
+        it = House(folder / "house.ledger")
+        await it.start()
+        try:
+            yield it
+        finally:
+            with trio.CancelScope(shield=True):
+                await it.kill()
+
+
+async def begin(session: ClientSession) -> str:
+    while True:
+        with suppress(ConnectionLost):
+            return await session.begin_turn("Count, please.")
+
+
+def check_union(events: list[StreamEvent]) -> None:
+    assert laws.check(events) == []
+    commits = Counter(event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL)
+    ends = Counter(event.turn_id for event in events if event.event_type in TERMINAL)
+    assert set(commits.values()) == {1}
+    assert commits.keys() == {event.turn_id for event in events}
+    for event in events:
+        if isinstance(event.payload, CommitFinal):
+            # A turn that was durable before its end was sent is told by its commit alone: there is no text any more.
+            alone = event.seq == ALL_SEEN and event.payload.commit_outcome is CommitOutcome.OK
+            assert ends[event.turn_id] == (0 if alone and not ends[event.turn_id] else 1)
+
+
+async def test_a_stream_outlives_the_process_that_it_came_from(tmp_path: Path) -> None:
+    async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
+        session = await client.start()
+        events: list[StreamEvent] = []
+        async with session.subscribe() as stream:
+            for taken in (1, 4, 9):
+                turn_id = await begin(session)
+                events += [await anext(stream) for _ in range(taken)]
+                await server.kill()
+                await server.start()
+                events += [event async for event in stream.until_commit(turn_id)]
+            turn_id = await begin(session)
+            events += [event async for event in stream.until_commit(turn_id)]
+            assert (await session.finalize(turn_id)).commit_outcome is CommitOutcome.OK
+    check_union(events)
+    cut_short = [each for each in payloads(events, TurnInterrupted) if each.reason is InterruptReason.RUNTIME_RESTART]
+    assert cut_short
+    assert isinstance(events[-1].payload, CommitFinal)
+    assert events[-1].payload.commit_outcome is CommitOutcome.OK
+
+
+async def test_a_turn_whose_end_was_seen_is_not_ended_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
+        session = await client.start()
+        events: list[StreamEvent] = []
+        async with session.subscribe() as stream:
+            turn_id = await begin(session)
+            async for event in stream.until_commit(turn_id):
+                events.append(event)
+                if event.event_type in TERMINAL:
+                    await server.kill()
+                    await server.start()
+    check_union(events)
+    assert sum(event.event_type in TERMINAL for event in events) == 1
+
+
+async def test_commands_find_their_session_again_without_a_subscriber(tmp_path: Path) -> None:
+    async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
+        session = await client.start()
+        digest = (await session.finalize(await session.begin_turn("Count, please."))).commit_digest
+        await server.kill()
+        await server.start()
+        turn_id = await begin(session)
+        assert (await session.finalize(turn_id)).commit_digest != digest
+
+
+async def test_a_client_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
+    hasty = Retry(first=0.001, longest=0.001, patience=0.01)
+    async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=hasty) as client:
+        session = await client.start()
+        async with session.subscribe() as stream:
+            await server.kill()
+            with pytest.raises(ConnectionLost):
+                await anext(stream)
+            with pytest.raises(ConnectionLost):
+                await session.cancel()

@@ -1,0 +1,204 @@
+"""What users may ask of a stage: their own sessions, and no more of them than they may have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import (
+    Busy,
+    CommitOutcome,
+    EventType,
+    InvalidCommand,
+    MemoryLedger,
+    SessionClosed,
+    SessionParams,
+    TurnParams,
+    UnknownSession,
+    open_stage,
+)
+from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_transports.desk import FrontDesk
+from footlights_transports.gate import Gate, User, WireLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from trio.testing import MockClock
+
+    from footlights import Cast
+
+ANN, BOB, NOBODY = User("ann"), User("bob"), User()
+TOKENS = {"ann": "a" * 16, "bob": "b" * 16}
+
+
+def cast(*, stalling: bool = False) -> Cast:
+    return standard_cast(
+        ScriptedModel(lambda _: (Say("Good evening."), Stall()) if stalling else (Say("Good evening."),))
+    )
+
+
+async def test_sessions_are_numbered_for_each_user_and_named_after_it() -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000001"
+        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000002"
+        assert desk.start(BOB, SessionParams()).session_id == "bob:s1-000001"
+        assert desk.start(ANN, SessionParams(session_id="inn")).session_id == "ann:inn"
+        with pytest.raises(InvalidCommand):
+            desk.start(ANN, SessionParams(session_id="ann:inn"))
+
+
+async def test_without_tokens_the_stage_numbers_sessions() -> None:
+    async with open_stage(cast()) as stage:
+        assert FrontDesk(stage, Gate()).start(NOBODY, SessionParams()).session_id == "s1-000001"
+
+
+async def test_a_turn_from_the_desk(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        session_id = desk.start(ANN, SessionParams()).session_id
+        async with desk.subscribe(ANN, session_id, None, ()) as stream:
+            turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+            desk.heard(ANN, session_id, turn_id, 0)
+            assert (await desk.finalize(ANN, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+            kinds = [event.event_type async for event in stream.until_commit(turn_id)]
+        assert kinds[-1] is EventType.COMMIT_FINAL
+        await desk.close(ANN, session_id)
+        with pytest.raises(UnknownSession):
+            desk.session(ANN, session_id)
+
+
+async def test_cancel_from_the_desk(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(stalling=True)) as stage:
+        desk = FrontDesk(stage, Gate())
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert desk.cancel(NOBODY, session_id, None) == (turn_id,)
+
+
+async def test_a_foreign_session_looks_like_none() -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        session_id = desk.start(ANN, SessionParams(session_id="inn")).session_id
+        said: set[str] = set()
+        for wanted in (session_id, "ann:none", "bob:none", "s1-000001"):
+            for ask in (
+                lambda wanted=wanted: desk.session(BOB, wanted),
+                lambda wanted=wanted: desk.subscribe(BOB, wanted, None, ()),
+                lambda wanted=wanted: desk.begin_turn(BOB, wanted, "?", TurnParams()),
+                lambda wanted=wanted: desk.cancel(BOB, wanted, None),
+                lambda wanted=wanted: desk.heard(BOB, wanted, "t1-000001", 0),
+            ):
+                with pytest.raises(UnknownSession) as refused:
+                    ask()
+                said.add(str(refused.value))
+            with pytest.raises(UnknownSession) as refused:
+                await desk.close(BOB, wanted)
+            said.add(str(refused.value))
+        assert len(said) == 1
+        with pytest.raises(UnknownSession):
+            desk.subscribe(BOB, session_id, {}, ())
+        assert desk.session(ANN, session_id).session_id == session_id
+
+
+async def test_who_comes_back_with_a_cursor_may_come_back_to_a_session_of_before_a_restart(
+    quiet_clock: MockClock,
+) -> None:
+    ledger = MemoryLedger()
+    async with open_stage(cast(), ledger=ledger) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        session_id = desk.start(ANN, SessionParams(session_id="inn")).session_id
+        turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+        await desk.finalize(ANN, session_id, turn_id)
+    async with open_stage(cast(), ledger=ledger) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
+        with pytest.raises(UnknownSession):
+            desk.subscribe(ANN, session_id, None, ())
+        async with desk.subscribe(ANN, session_id, {turn_id: 1}, ()) as stream:
+            (commit,) = await stream.receive_batch()
+            assert commit.event_type is EventType.COMMIT_FINAL
+        async with desk.subscribe(ANN, session_id, {}, ()):
+            pass  # it is open now
+        with pytest.raises(Busy, match="max_sessions_per_user"):
+            desk.start(ANN, SessionParams())
+
+
+async def test_a_user_has_only_so_many_open_sessions(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=2)))
+        first = desk.start(ANN, SessionParams())
+        second = desk.start(ANN, SessionParams())
+        with pytest.raises(Busy, match="max_sessions_per_user"):
+            desk.start(ANN, SessionParams())
+        desk.start(BOB, SessionParams())
+        await desk.close(ANN, first.session_id)
+        desk.start(ANN, SessionParams())
+        await second.close()  # not at the desk
+        desk.start(ANN, SessionParams())
+        with pytest.raises(Busy, match="max_sessions_per_user"):
+            desk.start(ANN, SessionParams())
+
+
+async def test_closed_doors_let_nothing_new_begin_and_what_is_open_goes_on(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate())
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        desk.close_doors()
+        with pytest.raises(SessionClosed):
+            desk.start(NOBODY, SessionParams())
+        with pytest.raises(SessionClosed):
+            desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.accepted: list[float] = []
+        self.canceled: list[tuple[str, tuple[str, ...], float]] = []
+
+    def turn_accepted(self, seconds: float) -> None:
+        self.accepted.append(seconds)
+
+    def turns_canceled(self, session_id: str, turn_ids: Collection[str], at: float) -> None:
+        self.canceled.append((session_id, tuple(turn_ids), at))
+
+
+async def test_who_watches_is_told_of_turns_and_cancels(quiet_clock: MockClock) -> None:
+    watch = Watch()
+    async with open_stage(cast(stalling=True)) as stage:
+        desk = FrontDesk(stage, Gate(), watch)
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert desk.cancel(NOBODY, session_id, turn_id) == (turn_id,)
+        assert desk.cancel(NOBODY, session_id, turn_id) == ()
+        assert watch.accepted == [0.0]
+        assert watch.canceled[0] == (session_id, (turn_id,), trio.current_time())
+
+
+async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate())
+        desk.start(NOBODY, SessionParams(session_id="inn"))
+        await desk.close(NOBODY, "inn")
+        with pytest.raises(UnknownSession):
+            desk.subscribe(NOBODY, "inn", {}, ())
+        desk.start(NOBODY, SessionParams(session_id="inn"))
+        desk.subscribe(NOBODY, "inn", {}, ())
+
+
+async def test_only_so_many_closed_sessions_are_remembered(
+    quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("footlights_transports.desk.MAX_CLOSED", 1)
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate())
+        for name in ("old", "new"):
+            desk.start(NOBODY, SessionParams(session_id=name))
+            await desk.close(NOBODY, name)
+        desk.subscribe(NOBODY, "old", {}, ())
+        with pytest.raises(UnknownSession):
+            desk.subscribe(NOBODY, "new", {}, ())

@@ -1,0 +1,117 @@
+"""Who may do what, and how much."""
+
+from __future__ import annotations
+
+import pytest
+
+from footlights.errors import RegistrationError, UnknownSession
+from footlights.params import SessionParams
+from footlights_transports.dialects.native import RateLimited, Unauthorized
+from footlights_transports.gate import Gate, Pace, User, WireLimits, is_loopback
+
+ANN, BOB = "a" * 16, "b" * 16
+
+
+def test_a_token_names_its_user() -> None:
+    gate = Gate({"ann": ANN, "bob": BOB})
+    assert gate.wants_tokens
+    assert gate.admit(f"Bearer {ANN}") == User("ann")
+    assert gate.admit(f"bearer  {BOB} ") == User("bob")
+
+
+@pytest.mark.parametrize(
+    "shown", [None, "", ANN, f"Basic {ANN}", "Bearer", "Bearer ", f"Bearer {ANN}x", "Bearer \udc80"]
+)
+def test_anything_else_names_nobody_and_is_not_repeated(shown: str | None) -> None:
+    with pytest.raises(Unauthorized) as refused:
+        Gate({"ann": ANN}).admit(shown)
+    assert ANN not in str(refused.value)
+
+
+@pytest.mark.parametrize("shown", [None, "", "Bearer anything"])
+def test_without_tokens_there_is_one_anonymous_user(shown: str | None) -> None:
+    assert not Gate().wants_tokens
+    assert Gate().admit(shown) == User()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [
+        ({"ann": "short"}, "The token of ann"),
+        ({"Ann": ANN}, "lower-case"),
+        ({"": ANN}, "lower-case"),
+        ({"a:b": ANN}, "lower-case"),
+        ({"x" * 33: ANN}, "lower-case"),
+        ({"ann": ANN, "bob": ANN}, "the same token"),
+    ],
+)
+def test_tokens_that_cannot_work_are_refused_and_not_repeated(tokens: dict[str, str], why: str) -> None:
+    with pytest.raises(RegistrationError, match=why) as refused:
+        Gate(tokens)
+    assert not any(token in str(refused.value) for token in tokens.values())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"])
+def test_without_tokens_this_machine_may_be_served(host: str) -> None:
+    assert is_loopback(host)
+    Gate().check_address(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com", ""])
+def test_without_tokens_nobody_else_may(host: str) -> None:
+    assert not is_loopback(host)
+    with pytest.raises(RegistrationError, match="configure tokens"):
+        Gate().check_address(host)
+    Gate({"ann": ANN}).check_address(host)
+
+
+def test_only_pages_on_the_list_may_connect_and_programs_may() -> None:
+    gate = Gate(origins=["https://game.example"])
+    gate.check_origin(None)
+    gate.check_origin("https://game.example")
+    for origin in ("https://evil.example", "http://game.example", "null", ""):
+        with pytest.raises(Unauthorized):
+            gate.check_origin(origin)
+    Gate(origins=["*"]).check_origin("https://evil.example")
+    with pytest.raises(Unauthorized):
+        Gate().check_origin("http://localhost")
+
+
+def test_sessions_carry_their_users_names() -> None:
+    gate, ann = Gate({"ann": ANN}), User("ann")
+    assert gate.named_for(ann, SessionParams(session_id="inn")).session_id == "ann:inn"
+    assert gate.named_for(ann, SessionParams(session_id="ann:inn")).session_id == "ann:inn"
+    assert gate.named_for(ann, SessionParams(session_id="bob:inn")).session_id == "ann:bob:inn"
+    assert gate.named_for(ann, SessionParams()).session_id is None
+    assert gate.named_for(User(), SessionParams(session_id="inn")).session_id == "inn"
+
+
+def test_a_user_sees_only_its_own_sessions() -> None:
+    gate, ann = Gate({"ann": ANN}), User("ann")
+    gate.check_owner(ann, "ann:inn")
+    for foreign in ("bob:inn", "ann", "anna:inn", "s1-000001"):
+        with pytest.raises(UnknownSession):
+            gate.check_owner(ann, foreign)
+    gate.check_owner(User(), "anything")
+
+
+def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
+    pace = Pace(WireLimits(commands_per_second=2.0, command_burst=3), now=0.0)
+    for _ in range(3):
+        pace.take(0.0)
+    with pytest.raises(RateLimited, match="2 commands a second"):
+        pace.take(0.25)
+    pace.take(0.5)
+    with pytest.raises(RateLimited):
+        pace.take(0.5)
+    for _ in range(3):
+        pace.take(100.0)
+    with pytest.raises(RateLimited):
+        pace.take(100.0)
+
+
+@pytest.mark.parametrize("name", ["max_frame_bytes", "handshake_timeout", "commands_per_second", "keep_alive"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_a_limit_must_allow_something(name: str, value: float) -> None:
+    with pytest.raises(RegistrationError, match=name):
+        WireLimits(**{name: value})  # type: ignore[arg-type]

@@ -1,0 +1,171 @@
+"""Whatever a client sends, it gets an answer, the connection lives on where it may, and nobody else notices."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import orjson
+import pytest
+import trio
+from trio_websocket import ConnectionClosed
+
+from footlights_transports.gate import WireLimits
+
+from .ws_peer import connect, error_code, open_house, open_stream, read_until_end, shake_hands
+
+if TYPE_CHECKING:
+    from footlights_transports.desk import FrontDesk
+
+    from .ws_peer import Peer
+
+
+async def close_code(peer: Peer, frame: str) -> int:
+    """Send a frame for which the connection is closed."""
+    with suppress(ConnectionClosed):
+        await peer.socket.send_message(frame)
+    with pytest.raises(ConnectionClosed) as closed:
+        await peer.receive()
+    assert closed.value.reason is not None
+    return closed.value.reason.code
+
+
+DEEP = "[" * 50 + "]" * 50
+
+# What the frame is, and the id that its answer carries.
+BAD_FRAMES: dict[str, tuple[str, Any]] = {
+    "not JSON": ("{op: start}", None),
+    "nothing": ("", None),
+    "a list": ("[]", None),
+    "a number": ("7", None),
+    "NaN": ('{"op": "heard", "id": 1, "session_id": "s", "turn_id": "t", "seq": NaN}', None),
+    "deep": (f'{{"op": "start", "id": 1, "params": {DEEP}}}', None),
+    "very deep": ("[" * 100_000 + "]" * 100_000, None),
+    "half a surrogate": ('{"op": "start", "id": "\\ud800"}', None),
+    "no op": ('{"id": 1}', 1),
+    "unknown op": ('{"op": "reboot", "id": 1}', 1),
+    "op is a number": ('{"op": 4, "id": 1}', 1),
+    "no id": ('{"op": "start"}', None),
+    "id is null": ('{"op": "start", "id": null}', None),
+    "id is true": ('{"op": "start", "id": true}', None),
+    "id is a fraction": ('{"op": "start", "id": 1.5}', None),
+    "id is negative": ('{"op": "start", "id": -1}', None),
+    "id is huge": ('{"op": "start", "id": 99999999999999999999999}', None),
+    "id is long": (f'{{"op": "start", "id": "{"x" * 200}"}}', None),
+    "no session": ('{"op": "cancel", "id": "a"}', "a"),
+    "session is a number": ('{"op": "cancel", "id": "a", "session_id": 1}', "a"),
+    "input is null": ('{"op": "begin_turn", "id": 1, "session_id": "s", "input": null}', 1),
+    "seq is huge": ('{"op": "heard", "id": 1, "session_id": "s", "turn_id": "t", "seq": 1e300}', 1),
+    "seq is negative": ('{"op": "heard", "id": 1, "session_id": "s", "turn_id": "t", "seq": -1}', 1),
+    "a field too many": ('{"op": "start", "id": 1, "admin": true}', 1),
+    "after is a list": ('{"op": "subscribe", "id": 1, "session_id": "s", "after": []}', 1),
+    "unknown mode": ('{"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "params": {"mode": "x"}}', 1),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FRAMES)
+async def test_a_bad_frame_is_refused_and_the_connection_lives_on(case: str) -> None:
+    frame, command_id = BAD_FRAMES[case]
+    async with open_house() as house, connect(house) as peer:
+        await peer.socket.send_message(frame)
+        assert error_code(await peer.reply(command_id)) == "invalid_command"
+        await peer.take_turn(await peer.start())
+
+
+async def test_a_binary_frame_is_refused_and_the_connection_lives_on() -> None:
+    async with open_house() as house, connect(house) as peer:
+        await peer.socket.send_message(b'{"op": "start", "id": 1}')
+        assert error_code(await peer.reply(None)) == "invalid_command"
+        await peer.take_turn(await peer.start())
+
+
+async def test_the_stage_says_what_it_refuses() -> None:
+    async with open_house() as house, connect(house) as peer:
+        session_id = await peer.start()
+        assert await peer.refusal("begin_turn", session_id=session_id, input="") == "invalid_command"
+        assert await peer.refusal("begin_turn", session_id=session_id, input="x" * 70_000) == "too_large"
+        assert await peer.refusal("cancel", session_id=session_id, turn_id="t9-000009") == "unknown_turn"
+        assert await peer.refusal("finalize", session_id=session_id, turn_id="t9-000009") == "unknown_turn"
+        assert await peer.refusal("start", params={"session_id": session_id}) == "invalid_command"
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "🎭"])
+async def test_a_frame_over_the_limit_closes_the_connection_and_no_other(letter: str) -> None:
+    async with open_house(wire_limits=WireLimits(max_frame_bytes=1_000)) as house, connect(house) as bystander:
+        async with connect(house) as peer:
+            session_id = (await peer.ask("start"))["session_id"]
+            fits = orjson.dumps({"op": "cancel", "id": "last", "session_id": session_id}).ljust(1_000).decode()
+            await peer.socket.send_message(fits)
+            assert (await peer.reply("last"))["ok"] is True
+            assert await close_code(peer, letter * (1_000 // len(letter.encode()) + 1)) == 1009
+        await bystander.take_turn(await bystander.start())
+
+
+async def test_a_frame_far_over_the_limit_still_gets_its_answer() -> None:
+    async with open_house(wire_limits=WireLimits(max_frame_bytes=1_000)) as house, connect(house) as peer:
+        assert await close_code(peer, "x" * 1_000_000) == 1009
+
+
+async def test_text_that_is_not_utf_8_closes_the_connection_and_no_other() -> None:
+    async with open_house() as house, connect(house) as bystander:
+        async with await open_stream(house) as stream:
+            await shake_hands(stream)
+            await stream.send_all(b"\x81\x82" + bytes(4) + b"\xff\xfe")
+            assert await read_until_end(stream) == b""
+        await bystander.take_turn(await bystander.start())
+
+
+async def test_a_burst_of_commands_is_slowed_down_and_each_is_answered() -> None:
+    limits = WireLimits(commands_per_second=0.001, command_burst=10)
+    async with open_house(wire_limits=limits) as house, connect(house) as peer:
+        async with trio.open_nursery() as nursery:
+
+            async def give_thousands() -> None:
+                for _ in range(2_000):
+                    await peer.send("start")
+                await peer.socket.send_message("not JSON")
+
+            nursery.start_soon(give_thousands)
+            replies = [await peer.reply(command_id) for command_id in [*range(1, 2_001), None]]
+        assert [reply["ok"] for reply in replies] == [True] * 10 + [False] * 1_991
+        assert {error_code(reply) for reply in replies[10:]} == {"rate_limited"}
+
+
+async def test_a_command_that_crashes_is_internal_and_only_its_place_is_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("xyzzy")
+
+    async def crash_later(*_: object) -> NoReturn:
+        await trio.lowlevel.checkpoint()
+        crash()
+
+    async with open_house() as house, connect(house) as peer:
+        session_id = await peer.start()
+        with monkeypatch.context() as patch:
+            desk: FrontDesk = house.desk
+            patch.setattr(desk, "begin_turn", crash)
+            patch.setattr(desk, "finalize", crash_later)
+            patch.setattr(desk, "subscribe", crash)
+            assert await peer.refusal("begin_turn", session_id=session_id, input="xyzzy") == "internal"
+            assert await peer.refusal("finalize", session_id=session_id, turn_id="xyzzy") == "internal"
+            assert await peer.refusal("subscribe", session_id="xyzzy") == "internal"
+        await peer.take_turn(session_id)
+    assert "RuntimeError at test_ws_bad_input.py" in caplog.text
+    assert "xyzzy" not in caplog.text
+
+
+async def test_nothing_that_a_client_says_is_logged_at_any_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in ("trio-websocket", "footlights.ws", "wsproto", "h11"):
+        caplog.set_level(logging.DEBUG, name)
+    async with open_house() as house, connect(house, "?batch=xyzzy", headers={"X-Name": "xyzzy"}) as peer:
+        await peer.take_turn(await peer.start(), "xyzzy")
+        await peer.socket.send_message("xyzzy")
+        await peer.reply(None)
+        with trio.move_on_after(5):
+            await peer.socket.ping(b"xyzzy")
+        await peer.socket.aclose(4000, "xyzzy")
+    assert "xyzzy" not in caplog.text

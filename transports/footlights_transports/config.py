@@ -1,0 +1,180 @@
+"""All that `footlights serve` needs to know, from a TOML file, the environment and the command line.
+
+Everything is made and checked here: what comes back can be served. Whatever is wrong is said at once, each with its
+line; values are not repeated.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from footlights.errors import FootlightsError
+from footlights.limits import Limits
+from footlights_transports.config_cast import read_cast
+from footlights_transports.config_read import checked, complain_unknown, section
+from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, TEXT, WIRE
+from footlights_transports.config_source import ConfigError, Source
+from footlights_transports.gate import Gate, WireLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights import Cast
+    from footlights_transports.config_source import KeyPath
+
+__all__ = ["Config", "ConfigError", "load_config"]
+
+_USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_MIN_TOKEN_CHARS = 16
+
+
+@frozen(kw_only=True)
+class Config:
+    """What to serve, and where."""
+
+    host: str
+    ws_port: int
+    http_port: int
+    ledger: Path
+    trace: Path | None
+    grace: float
+    tls: ssl.SSLContext | None
+    limits: Limits
+    gate: Gate
+    cast: Cast
+
+
+def load_config(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    options: Mapping[KeyPath, object] | None = None,
+) -> Config:
+    """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong."""
+    source = Source(file, environ or {}, options)
+    for name in source.tree:
+        if name not in SECTIONS:
+            complain_unknown(source, (name,), SECTIONS)
+    server = {each.name: each.default for each in SERVER} | section(source, ("server",), SERVER)
+    tls = _tls(source, server)
+    limits = checked(source, ("limits",), LIMITS, Limits)
+    gate = _gate(source, server)
+    cast = read_cast(source)
+    if source.problems or cast is None:
+        raise ConfigError(source.problems)
+    return Config(
+        host=server["host"],
+        ws_port=server["ws_port"],
+        http_port=server["http_port"],
+        ledger=_ledger(source, server),
+        trace=_path(source, server, "trace") if server["trace"] else None,
+        grace=server["grace"],
+        tls=tls,
+        limits=limits,
+        gate=gate,
+        cast=cast,
+    )
+
+
+def _ledger(source: Source, server: Mapping[str, Any]) -> Path:
+    if server["ledger"]:
+        return _path(source, server, "ledger")
+    # Not the same one for every game in a folder: once there is a ledger, it is its world that counts.
+    return Path("footlights.ledger") if source.file is None else source.file.with_suffix(".ledger")
+
+
+def _path(source: Source, server: Mapping[str, Any], name: str) -> Path:
+    return source.resolve(("server", name), server[name])
+
+
+def _tls(source: Source, server: Mapping[str, Any]) -> ssl.SSLContext | None:
+    missing = [name for name in ("tls_cert", "tls_key") if not server[name]]
+    if len(missing) == 2:
+        return None
+    if missing:
+        source.complain(("server",), f"needs {missing[0]} too, the path of a file.")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # A key that wants a passphrase would ask for it on the terminal, and a server has none.
+        context.load_cert_chain(
+            _path(source, server, "tls_cert"), _path(source, server, "tls_key"), password=lambda: b""
+        )
+    except (OSError, ssl.SSLError) as error:
+        source.complain(
+            ("server", "tls_cert"), f"and tls_key cannot be used: {error.strerror or type(error).__name__}."
+        )
+    return context
+
+
+# -- who may connect
+
+
+def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
+    limits = checked(source, ("wire",), WIRE, WireLimits)
+    tokens = {**_tokens_in_file(source, server), **_tokens_in_environment(source)}
+    if len(set(tokens.values())) < len(tokens):
+        source.complain(
+            ("server", "tokens_file") if server["tokens_file"] else ("tokens",), "has one token for two users."
+        )
+        tokens = {}
+    gate = Gate(tokens, origins=server["origins"], limits=limits)
+    try:
+        gate.check_address(server["host"])
+    except FootlightsError as error:
+        source.complain(("server", "host"), f"is refused: {error}")
+    return gate
+
+
+def _tokens_in_environment(source: Source) -> dict[str, str]:
+    tokens: dict[str, str] = {}
+    for user in source.table(("tokens",)):
+        path = ("tokens", user)
+        if source.is_in_file(path):
+            source.complain(path, "is a secret: it belongs into server.tokens_file or the environment, not here.")
+            continue
+        token = source.read(path, TEXT) or ""
+        flaw = _flaw(user, token)
+        if flaw is None:
+            tokens[user] = token
+        else:
+            source.complain(path, f"cannot be used: {flaw}.")
+    return tokens
+
+
+def _tokens_in_file(source: Source, server: Mapping[str, Any]) -> dict[str, str]:
+    path = ("server", "tokens_file")
+    if not server["tokens_file"]:
+        return {}
+    file = _path(source, server, "tokens_file")
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        source.complain(path, f"names {file}, which cannot be read: {why}.")
+        return {}
+    tokens: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        user, _, token = line.strip().partition(" ")
+        if not user or user.startswith("#"):
+            continue
+        flaw = "a user stands there twice" if user in tokens else _flaw(user, token.strip())
+        if flaw is not None:
+            source.complain(path, f"names {file}, whose line {number} cannot be used: {flaw}.")
+        tokens[user] = token.strip()
+    if not tokens:
+        source.complain(path, f"names {file}, in which there is no user.")
+    return {user: token for user, token in tokens.items() if _flaw(user, token) is None}
+
+
+def _flaw(user: str, token: str) -> str | None:
+    """What is wrong, without a word of either: they may stand in each other's place."""
+    if not _USER.fullmatch(user):
+        return "a user is 1 to 32 lower-case letters, digits, _ or -"
+    if len(token) < _MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
+        return f"a token is at least {_MIN_TOKEN_CHARS} visible ASCII characters"
+    return None

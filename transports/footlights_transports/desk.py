@@ -1,0 +1,159 @@
+"""What users ask of a stage, whatever server they came through: each sees its own sessions, and no more than it may.
+
+Every call raises a `FootlightsError` whose code the wire knows, or does what it says.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from attrs import evolve
+
+from footlights.errors import Busy, SessionClosed, UnknownSession
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
+    from footlights.events import CommitFinal
+    from footlights_transports.gate import Gate, User
+
+
+MAX_CLOSED = 10_000
+
+
+class DeskWatch(Protocol):
+    """Who measures what a desk does."""
+
+    def turn_accepted(self, seconds: float) -> None:
+        """A turn was accepted, and that took so long."""
+        ...
+
+    def turns_canceled(self, session_id: str, turn_ids: Collection[str], at: float) -> None:
+        """A cancel that came at this time won these turns. They are not settled yet."""
+        ...
+
+
+class FrontDesk:
+    """One for a stage. It knows which sessions each user has open."""
+
+    def __init__(self, stage: Stage, gate: Gate, watch: DeskWatch | None = None) -> None:
+        self.stage = stage
+        self.gate = gate
+        self._watch = watch
+        self._open: dict[User, set[str]] = {}
+        self._numbered: dict[User, int] = {}
+        self._closed: OrderedDict[str, None] = OrderedDict()
+        """Sessions that were closed here, and which nobody opens by coming back to them."""
+        self._is_closing = False
+
+    def close_doors(self) -> None:
+        """Begin nothing new: no session and no turn. What is open goes on."""
+        self._is_closing = True
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
+        return self._is_closing
+
+    def start(self, user: User, params: SessionParams) -> InteractionSession:
+        self._check_doors()
+        self._check_room(user)
+        params = self.gate.named_for(user, params)
+        if params.session_id is None and user.name is not None:
+            number = self._numbered[user] = self._numbered.get(user, 0) + 1
+            params = evolve(params, session_id=f"{user.name}:s{self.stage.epoch}-{number:06d}")
+        session = self.stage.start(params)
+        self._open.setdefault(user, set()).add(session.session_id)
+        self._closed.pop(session.session_id, None)
+        return session
+
+    def session(self, user: User, session_id: str) -> InteractionSession:
+        """An open session of this user's."""
+        self.gate.check_owner(user, session_id)
+        try:
+            return self.stage.session(session_id)
+        except UnknownSession:
+            raise UnknownSession("There is no open session with that id.") from None
+
+    def subscribe(
+        self,
+        user: User,
+        session_id: str,
+        after: Mapping[str, int] | None,
+        terminal_seen: Collection[str],
+        *,
+        remote_models: bool = False,
+    ) -> Subscription:
+        """Follow a session. One who comes back with a cursor may come back to a session of before a restart.
+
+        What that one had agreed to is not kept: `remote_models` says it again.
+        """
+        if after is None:
+            session = self.session(user, session_id)
+        else:
+            self.gate.check_owner(user, session_id)
+            session = self._returned_to(user, session_id, remote_models)
+        return session.subscribe(after=after, terminal_seen=terminal_seen)
+
+    def begin_turn(self, user: User, session_id: str, said: str, params: TurnParams) -> str:
+        began = trio.current_time()
+        session = self.session(user, session_id)
+        self._check_doors()
+        turn_id = session.begin_turn(said, params)
+        if self._watch is not None:
+            self._watch.turn_accepted(trio.current_time() - began)
+        return turn_id
+
+    def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
+        session = self.session(user, session_id)
+        if self._watch is None:
+            return session.cancel(turn_id)
+        began = trio.current_time()
+        canceled = session.cancel(turn_id)
+        self._watch.turns_canceled(session_id, canceled, began)
+        return canceled
+
+    async def finalize(self, user: User, session_id: str, turn_id: str) -> CommitFinal:
+        return await self.session(user, session_id).finalize(turn_id).wait()
+
+    def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
+        self.session(user, session_id).heard(turn_id, seq)
+
+    async def close(self, user: User, session_id: str) -> None:
+        await self.session(user, session_id).close()
+        self._open.get(user, set()).discard(session_id)
+        self._closed[session_id] = None
+        while len(self._closed) > MAX_CLOSED:
+            self._closed.popitem(last=False)
+
+    def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
+        try:
+            return self.stage.session(session_id)
+        except UnknownSession:
+            if session_id in self._closed:
+                raise UnknownSession("There is no open session with that id.") from None
+            self._check_room(user)
+            session = self.stage.resume(session_id, remote_models=remote_models)
+            self._open.setdefault(user, set()).add(session_id)
+            return session
+
+    def _check_doors(self) -> None:
+        if self._is_closing:
+            raise SessionClosed("The server is closing. Come back to this session when it is open again.")
+
+    def _check_room(self, user: User) -> None:
+        limit = self.gate.limits.max_sessions_per_user
+        if len(self._open.get(user, ())) >= limit:
+            self._open[user] = {each for each in self._open[user] if self._is_open(each)}
+            if len(self._open[user]) >= limit:
+                raise Busy(f"You have {limit} open sessions (max_sessions_per_user).")
+
+    def _is_open(self, session_id: str) -> bool:
+        try:
+            self.stage.session(session_id)
+        except UnknownSession:
+            return False
+        return True

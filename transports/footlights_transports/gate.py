@@ -1,0 +1,165 @@
+"""Who may do what, and how much: one policy for every server.
+
+Whoever has a token sees its own sessions and no others; a foreign one looks as if it did not exist. Without tokens
+there is one anonymous user, and only this machine may connect. Nothing here logs or repeats a token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from attrs import evolve, fields, frozen
+
+from footlights.errors import RegistrationError, UnknownSession
+from footlights_transports.dialects.native import RateLimited, Unauthorized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from footlights.params import SessionParams
+
+_USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_MIN_TOKEN_CHARS = 16
+
+
+@frozen(kw_only=True)
+class WireLimits:
+    """What one who connects may ask for. Times are seconds. Raises `RegistrationError` for what makes no sense."""
+
+    max_frame_bytes: int = 262_144
+    """One command, or the body of one request."""
+    max_connections: int = 4_096
+    """Of all users together."""
+    max_handshakes: int = 256
+    """Connections that have not said yet what they want."""
+    handshake_timeout: float = 10.0
+    """How long a connection may take to say it."""
+    commands_per_second: float = 200.0
+    """What one connection may ask for in the long run."""
+    command_burst: int = 400
+    """What it may ask for at once, after it was silent."""
+    max_sessions_per_user: int = 10_000
+    """Open sessions of one user."""
+    max_subscriptions_per_connection: int = 256
+    """Sessions that one connection follows at once."""
+    max_commands_waiting: int = 64
+    """`finalize` commands of one connection that have not been answered."""
+    keep_alive: float = 15.0
+    """After so much silence an event stream is sent something that means nothing."""
+    send_timeout: float = 30.0
+    """A client of the HTTP server that takes nothing of what it is sent for so long is given up."""
+
+    def __attrs_post_init__(self) -> None:
+        for limit in fields(type(self)):
+            if not getattr(self, limit.name) > 0:
+                raise RegistrationError(f"{limit.name} must be more than 0.")
+
+
+@frozen
+class User:
+    """Who asks. The anonymous one has no name."""
+
+    name: str | None = None
+
+
+class Gate:
+    """Raises `RegistrationError` for tokens that are too short, used twice, or whose user's name cannot be one."""
+
+    def __init__(
+        self,
+        tokens: Mapping[str, str] | None = None,
+        *,
+        origins: Iterable[str] = (),
+        limits: WireLimits | None = None,
+    ) -> None:
+        self.limits = limits or WireLimits()
+        self._origins = frozenset(origins)
+        self._users = {_fingerprint(token): User(name) for name, token in (tokens or {}).items()}
+        for name, token in (tokens or {}).items():
+            if not _USER.fullmatch(name):
+                raise RegistrationError(f"The user {name[:32]!r} must be 1 to 32 lower-case letters, digits, _ or -.")
+            if len(token) < _MIN_TOKEN_CHARS:
+                raise RegistrationError(f"The token of {name} must have at least {_MIN_TOKEN_CHARS} characters.")
+        if len(self._users) != len(tokens or {}):
+            raise RegistrationError("Two users have the same token.")
+
+    @property
+    def wants_tokens(self) -> bool:
+        return bool(self._users)
+
+    def check_address(self, host: str) -> None:
+        """Raises `RegistrationError` if a server may not listen there."""
+        if not self._users and not is_loopback(host):
+            raise RegistrationError(
+                f"Without tokens anybody who can reach {host} could play: configure tokens, or listen on 127.0.0.1."
+            )
+
+    def check_origin(self, origin: str | None) -> None:
+        """Raises `Unauthorized` for a web page that is not on the list. Programs that are no browsers send none."""
+        if origin is not None and origin not in self._origins and "*" not in self._origins:
+            raise Unauthorized("Pages from this origin may not connect.")
+
+    def admit(self, authorization: str | None) -> User:
+        """The user whose token this is: `Bearer TOKEN`. Raises `Unauthorized`."""
+        if not self._users:
+            return User()
+        scheme, _, token = (authorization or "").partition(" ")
+        presented = _fingerprint(token.strip())
+        # Every one is compared, so how long it takes says nothing.
+        found = [user for known, user in self._users.items() if hmac.compare_digest(known, presented)]
+        if scheme.lower() != "bearer" or not found:
+            raise Unauthorized("That needs a token: Authorization: Bearer TOKEN")
+        return found[0]
+
+    # -- sessions belong to users by their names
+
+    def named_for(self, user: User, params: SessionParams) -> SessionParams:
+        """The same wishes, with a name that shows whose session it is."""
+        if user.name is None or params.session_id is None:
+            return params
+        if params.session_id.startswith(f"{user.name}:"):
+            return params
+        return evolve(params, session_id=f"{user.name}:{params.session_id}")
+
+    def check_owner(self, user: User, session_id: str) -> None:
+        """Raises `UnknownSession` for a session that is somebody else's."""
+        if user.name is not None and not session_id.startswith(f"{user.name}:"):
+            raise UnknownSession("There is no open session with that id.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Pace:
+    """How many commands a connection may still give: so many a second, and more at once after silence."""
+
+    __slots__ = ("_burst", "_left", "_per_second", "_since")
+
+    def __init__(self, limits: WireLimits, now: float) -> None:
+        self._per_second = limits.commands_per_second
+        self._burst = float(limits.command_burst)
+        self._left = self._burst
+        self._since = now
+
+    def take(self, now: float) -> None:
+        """Raises `RateLimited`."""
+        self._left = min(self._burst, self._left + (now - self._since) * self._per_second)
+        self._since = now
+        if self._left < 1:
+            raise RateLimited(f"No more than {self._per_second:g} commands a second.")
+        self._left -= 1
+
+
+def _fingerprint(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

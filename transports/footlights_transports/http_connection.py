@@ -1,0 +1,106 @@
+"""One connection of the HTTP server: how many requests it may make, and how long it may take nothing.
+
+Hypercorn shields what it sends from every cancel, so a client that stops reading could hold it for ever. Here each
+piece has its time, and `abort` ends the connection at once.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights_transports.gate import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from footlights_transports.gate import WireLimits
+
+_PIECE = 65_536
+
+
+class HttpConnection:
+    """What is known of a connection besides its bytes. `on_first_request` may raise `Busy`."""
+
+    def __init__(self, limits: WireLimits, on_first_request: Callable[[HttpConnection], None]) -> None:
+        self._pace = Pace(limits, trio.current_time())
+        self._on_first_request = on_first_request
+        self._is_silent = True
+        self._is_heard_out = False
+        self._requests = 0
+        self.scope = trio.CancelScope()
+        """Cancelled when the client sends nothing more and everything was answered."""
+
+    def take_request(self) -> None:
+        """Raises `RateLimited` or `Busy`."""
+        if self._is_silent:
+            self._on_first_request(self)
+            self._is_silent = False
+        self._pace.take(trio.current_time())
+
+    @contextmanager
+    def answering(self) -> Generator[None]:
+        """Around the answer to a request."""
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._end_if_done()
+
+    def hear_out(self) -> None:
+        """The client sends nothing more."""
+        self._is_heard_out = True
+        self._end_if_done()
+
+    def _end_if_done(self) -> None:
+        # Hypercorn would keep it until it has been idle for long enough.
+        if self._is_heard_out and not self._requests:
+            self.scope.cancel(reason="the client is gone")
+
+
+class HttpStream:
+    """The bytes of a connection, as Hypercorn wants them; it does not learn whether they are encrypted."""
+
+    def __init__(
+        self,
+        stream: trio.SocketStream | trio.SSLStream[trio.SocketStream],
+        send_timeout: float,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._stream = stream
+        self._send_timeout = send_timeout
+        self._on_end = on_end
+        self.socket = stream.socket if isinstance(stream, trio.SocketStream) else stream.transport_stream.socket
+
+    async def send_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        for start in range(0, len(view), _PIECE):
+            with trio.move_on_after(self._send_timeout) as patience:
+                await self._stream.send_all(view[start : start + _PIECE])
+            if patience.cancelled_caught:
+                self.abort()
+                raise trio.BrokenResourceError("The client takes nothing.")
+
+    async def receive_some(self, max_bytes: int) -> bytes | bytearray:
+        data: bytes | bytearray = b""
+        try:
+            data = await self._stream.receive_some(max_bytes)
+        finally:
+            if not data:
+                self._on_end()
+        return data
+
+    async def send_eof(self) -> None:
+        if isinstance(self._stream, trio.SocketStream):
+            await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        with trio.move_on_after(self._send_timeout):
+            await self._stream.aclose()
+
+    def abort(self) -> None:
+        """End it now, whoever is sending or receiving."""
+        self.socket.close()

@@ -1,0 +1,249 @@
+"""The routes of the HTTP server: the native protocol as requests, and what operators want to know.
+
+What is asked for in the body of a request is what the same command of the native protocol takes, without what the
+address says already. Every answer is JSON, except events (Server-Sent Events), metrics and the client's source.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import orjson
+import trio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from footlights.authority.record import record_to_json
+from footlights.errors import FootlightsError, InvalidCommand
+from footlights.failures import describe
+from footlights_transports.dialects.native import (
+    BeginTurn,
+    Cancel,
+    Close,
+    Finalize,
+    HeardUpTo,
+    Start,
+    commit_json,
+    read_fields,
+    read_object,
+)
+from footlights_transports.http_errors import Refused, error_response, http_refusal, json_response
+from footlights_transports.http_events import EventStream, while_connected
+from footlights_transports.http_guard import body_of
+from footlights_transports.measured_ledger import history_of
+from footlights_transports.metrics import CONTENT_TYPE
+from footlights_transports.openapi import openapi_document
+from footlights_transports.sse_stream import Cursor, read_cursor
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
+    from footlights_transports.http_events import OpenStreams
+    from footlights_transports.metrics import Metrics
+
+log = logging.getLogger("footlights.http")
+
+MAX_COMMITS = 200
+"""Of one answer about the ledger."""
+
+_C = TypeVar("_C")
+_COMMITS = 50
+_JAVASCRIPT = Path(__file__).parent / "static" / "footlights.js"
+
+
+class HttpRoutes:
+    """Every route, for one desk."""
+
+    def __init__(self, desk: FrontDesk, metrics: Metrics, streams: OpenStreams) -> None:
+        self._desk = desk
+        self._metrics = metrics
+        self._streams = streams
+        self._openapi = orjson.dumps(openapi_document(desk.gate.wants_tokens))
+
+    def app(self) -> Starlette:
+        app = Starlette(
+            routes=[
+                Route("/v1/sessions", self.start, methods=["POST"]),
+                Route("/v1/sessions/{session_id}", self.close, methods=["DELETE"]),
+                Route("/v1/sessions/{session_id}/events", self.events, methods=["GET"]),
+                Route("/v1/sessions/{session_id}/ledger", self.ledger, methods=["GET"]),
+                Route("/v1/sessions/{session_id}/cancel", self.cancel, methods=["POST"]),
+                Route("/v1/sessions/{session_id}/turns", self.begin_turn, methods=["POST"]),
+                Route("/v1/sessions/{session_id}/turns/{turn_id}/cancel", self.cancel, methods=["POST"]),
+                Route("/v1/sessions/{session_id}/turns/{turn_id}/finalize", self.finalize, methods=["POST"]),
+                Route("/v1/sessions/{session_id}/turns/{turn_id}/heard", self.heard, methods=["POST"]),
+                Route("/v1/world", self.world, methods=["GET"]),
+                Route("/v1/openapi.json", self.openapi, methods=["GET"]),
+                Route("/footlights.js", self.javascript, methods=["GET"]),
+                Route("/healthz", self.health, methods=["GET"]),
+                Route("/metrics", self.metrics, methods=["GET"]),
+            ],
+            exception_handlers={
+                FootlightsError: _tell_error,
+                Refused: _tell_refusal,
+                HTTPException: _tell_http_refusal,
+                Exception: _tell_failure,
+            },
+        )
+        app.router.redirect_slashes = False
+        return app
+
+    # -- sessions and turns
+
+    async def start(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("start", request, Start)
+        session_id = self._desk.start(user, command.params).session_id
+        return json_response({"session_id": session_id}, 201)
+
+    async def close(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("close", request, Close)
+        await while_connected(request.receive, partial(self._desk.close, user, command.session_id))
+        return Response(status_code=204)
+
+    async def begin_turn(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("begin_turn", request, BeginTurn)
+        turn_id = self._desk.begin_turn(user, command.session_id, command.input, command.params)
+        return json_response({"turn_id": turn_id}, 202)
+
+    async def cancel(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("cancel", request, Cancel)
+        return json_response({"canceled": self._desk.cancel(user, command.session_id, command.turn_id)})
+
+    async def finalize(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("finalize", request, Finalize)
+        finalize = partial(self._desk.finalize, user, command.session_id, command.turn_id)
+        commit = await while_connected(request.receive, finalize)
+        return Response() if commit is None else json_response(commit_json(commit))
+
+    async def heard(self, request: Request) -> Response:
+        user = self._user(request)
+        command = _command("heard", request, HeardUpTo)
+        self._desk.heard(user, command.session_id, command.turn_id, command.seq)
+        return Response(status_code=204)
+
+    async def events(self, request: Request) -> Response:
+        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
+            raise HTTPException(405, headers={"allow": "GET"})
+        user = self._user(request)
+        session_id = _path(request)["session_id"]
+        last_id = request.headers.get("last-event-id")
+        cursor = read_cursor(last_id) if last_id else None
+        after = None if cursor is None else cursor.after
+        terminal_seen = (cursor or Cursor()).terminal_seen
+        subscription = self._desk.subscribe(user, session_id, after, terminal_seen)
+        return EventStream(
+            subscription,
+            session_id,
+            terminal_seen,
+            self._streams,
+            self._desk.gate.limits.keep_alive,
+            lambda: self._desk.is_closing,
+        )
+
+    # -- what is true
+
+    async def ledger(self, request: Request) -> Response:
+        user = self._user(request)
+        session_id = _path(request)["session_id"]
+        limit = _limit(request)
+        self._desk.gate.check_owner(user, session_id)
+        commits = await history_of(self._desk.stage.ledger).latest(session_id, limit)
+        if not commits:
+            self._desk.session(user, session_id)
+        return json_response({"commits": [record_to_json(commit) for commit in commits]})
+
+    async def world(self, request: Request) -> Response:
+        self._user(request)
+        return json_response({"world": self._desk.stage.world})
+
+    # -- for operators and browsers
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(self._openapi, media_type="application/json")
+
+    async def javascript(self, request: Request) -> Response:
+        try:
+            source = await trio.Path(_JAVASCRIPT).read_bytes()
+        except FileNotFoundError:
+            raise HTTPException(404) from None
+        # Any page may have it: it is the same for everybody, and says nothing of anybody.
+        headers = {"cache-control": "no-cache", "access-control-allow-origin": "*"}
+        return Response(source, headers=headers, media_type="text/javascript")
+
+    async def health(self, request: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        self._user(request)
+        return Response(self._metrics.render(self._desk.stage), media_type=CONTENT_TYPE)
+
+    def _user(self, request: Request) -> User:
+        return self._desk.gate.admit(request.headers.get("authorization"))
+
+
+# -- reading requests
+
+
+def _path(request: Request) -> dict[str, str]:
+    return cast("dict[str, str]", request.path_params)
+
+
+def _command(op: str, request: Request, kind: type[_C]) -> _C:
+    """The command of that kind: what the address says, and what the body says."""
+    body, path = body_of(request), _path(request)
+    if body:
+        _check_content_type(request)
+    fields = read_object(body) if body else {}
+    for name in path:
+        if name in fields:
+            raise InvalidCommand(f"{name}: is in the address, and not in the body")
+    command = read_fields(op, {**fields, **path})
+    assert isinstance(command, kind)
+    return command
+
+
+def _check_content_type(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
+
+
+def _limit(request: Request) -> int:
+    given = request.query_params.get("limit", str(_COMMITS))
+    if not given.isascii() or not given.isdigit() or len(given) > 4 or not 1 <= int(given) <= MAX_COMMITS:
+        raise InvalidCommand(f"limit: must be a number from 1 to {MAX_COMMITS}")
+    return int(given)
+
+
+# -- refusing them
+
+
+async def _tell_error(_: Request, error: Exception) -> Response:
+    return error_response(cast("FootlightsError", error))
+
+
+async def _tell_refusal(_: Request, error: Exception) -> Response:
+    refused = cast("Refused", error)
+    return error_response(refused.error, refused.status)
+
+
+async def _tell_http_refusal(_: Request, error: Exception) -> Response:
+    refused = cast("HTTPException", error)
+    return http_refusal(refused.status_code, refused.headers)
+
+
+async def _tell_failure(_: Request, error: Exception) -> Response:
+    log.error("a request failed: %s", describe(error))
+    return error_response(FootlightsError())

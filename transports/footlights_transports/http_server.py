@@ -1,0 +1,177 @@
+"""The native protocol over HTTP/1.1 and Server-Sent Events.
+
+    async with trio.open_nursery() as nursery:
+        listening = await nursery.start(partial(serve_http, desk, host="127.0.0.1", port=7601))
+
+Hypercorn speaks HTTP, Starlette finds the route. A connection that fails takes no other with it. There is no
+access log, and nothing that a client sent is ever logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+
+from footlights.errors import Busy
+from footlights.failures import describe
+from footlights_transports.http_connection import HttpConnection, HttpStream
+from footlights_transports.http_events import OpenStreams
+from footlights_transports.http_guard import CONNECTION, HttpGuard
+from footlights_transports.http_routes import HttpRoutes
+from footlights_transports.listening import Listening
+from footlights_transports.metrics import Metrics
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Sequence
+
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import WireLimits
+
+log = logging.getLogger("footlights.http")
+
+_MAX_HEADER_BYTES = 16_384
+
+
+async def serve_http(
+    desk: FrontDesk,
+    *,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+    metrics: Metrics | None = None,
+    goodbye: float = 1.0,
+    task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them.
+
+    Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself. Raises
+    `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
+    """
+    desk.gate.check_address(host)
+    listeners = await trio.open_tcp_listeners(port, host=host)
+    if port == 0:
+        # A name may have several addresses, and each would get a port of its own.
+        _close(listeners[1:])
+        del listeners[1:]
+    metrics = metrics or Metrics()
+    server = _Server(desk, metrics, tls, goodbye)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
+            nursery.start_soon(server.keep_connections, name="http connections")
+            try:
+                await server.opened.wait()
+                with trio.CancelScope() as accepting:
+                    task_status.started(Listening(listeners[0].socket.getsockname()[1], accepting.cancel))
+                    await trio.serve_listeners(server.serve, listeners, handler_nursery=server.connections)
+                _close(listeners)
+                await trio.sleep_forever()
+            finally:
+                server.closing.set()
+    finally:
+        _close(listeners)
+
+
+class _Server:
+    """Every connection of one server."""
+
+    connections: trio.Nursery
+
+    def __init__(self, desk: FrontDesk, metrics: Metrics, tls: ssl.SSLContext | None, goodbye: float) -> None:
+        self._limits = desk.gate.limits
+        self._tls = tls
+        self._goodbye = goodbye
+        self._event_streams = OpenStreams()
+        self._app = ASGIWrapper(cast("Any", HttpGuard(HttpRoutes(desk, metrics, self._event_streams).app(), desk.gate)))
+        self._config = _config(self._limits)
+        self._context = WorkerContext(None)
+        self._open: dict[HttpConnection, HttpStream] = {}
+        self._silent: set[HttpConnection] = set()
+        self._emptied = trio.Event()
+        self.opened = trio.Event()
+        self.closing = trio.Event()
+
+    async def keep_connections(self) -> None:
+        """Let connections live until the server closes, and then a moment longer."""
+        with trio.CancelScope(shield=True) as patience:
+            async with trio.open_nursery() as self.connections:
+                self.opened.set()
+                await self.closing.wait()
+                patience.deadline = trio.current_time() + self._goodbye
+                self._event_streams.leave()
+                await self._context.terminated.set()  # idle connections end
+                self._look_whether_empty()
+                try:
+                    await self._emptied.wait()
+                finally:
+                    for stream in self._open.values():
+                        stream.abort()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """One connection, from its first byte to its last."""
+        limits = self._limits
+        most = limits.max_connections + limits.max_handshakes
+        if self.closing.is_set() or len(self._silent) >= limits.max_handshakes or len(self._open) >= most:
+            await trio.aclose_forcefully(stream)
+            return
+        connection = HttpConnection(limits, self._check_places)
+        self._silent.add(connection)
+        self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
+        try:
+            with connection.scope:
+                await self._serve(connection, stream)
+        except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
+            log.warning("a connection failed: %s", describe(errors))
+        finally:
+            del self._open[connection]
+            self._silent.discard(connection)
+            self._look_whether_empty()
+            await trio.aclose_forcefully(stream)
+
+    async def _serve(self, connection: HttpConnection, stream: trio.SocketStream) -> None:
+        if self._tls is not None:
+            secure = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
+            self._open[connection] = HttpStream(secure, self._limits.send_timeout, connection.hear_out)
+            try:
+                with trio.fail_after(self._limits.handshake_timeout):
+                    await secure.do_handshake()
+            except (trio.BrokenResourceError, trio.TooSlowError):
+                return
+        http = cast("Any", self._open[connection])
+        await TCPServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+
+    def _check_places(self, connection: HttpConnection) -> None:
+        """It has made its first request. Raises `Busy`."""
+        limit = self._limits.max_connections
+        self._silent.discard(connection)
+        if len(self._open) - len(self._silent) > limit:
+            raise Busy(f"There are {limit} connections (max_connections).")
+
+    def _look_whether_empty(self) -> None:
+        if self.closing.is_set() and not self._open:
+            self._emptied.set()
+
+
+def _config(limits: WireLimits) -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = None
+    config.include_server_header = False
+    config.h11_max_incomplete_size = _MAX_HEADER_BYTES
+    # From the connection, or the last answer, until all headers of a request are there; no byte makes it longer.
+    config.keep_alive_timeout = limits.handshake_timeout
+    config.keep_alive_max_requests = 1_000_000
+    config.websocket_max_message_size = limits.max_frame_bytes
+    return config
+
+
+def _close(listeners: Sequence[trio.SocketListener]) -> None:
+    for each in listeners:
+        each.socket.close()

@@ -1,0 +1,50 @@
+"""What a server writes to its log: what failed and where, and never what anybody said.
+
+Records of Footlights are written as they are; theirs is the promise that no words, tokens or keys are in them. Nobody
+can promise that for the libraries below, at any level: of their records, only where they come from is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from footlights.errors import InvalidCommand
+from footlights.failures import describe
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+VARIABLE = "FOOTLIGHTS_LOG"
+LEVELS = ("debug", "info", "warning", "error")
+_OURS = "footlights"
+
+
+class Discreet(logging.Formatter):
+    """One line for each record, without the words of exceptions and of strangers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = record.getMessage() if record.name.partition(".")[0] == _OURS else f"{record.filename}:{record.lineno}"
+        error = record.exc_info[1] if record.exc_info else None
+        told = "" if error is None else f" ({describe(error)})"
+        return f"{self.formatTime(record)} {record.levelname.lower()} {record.name}: {said}{told}"
+
+
+def set_up_logs(level: str, stream: TextIO) -> None:
+    """Write all that is logged in this process to a stream, from this level up. Raises `InvalidCommand`."""
+    if level not in LEVELS:
+        raise InvalidCommand(f"{VARIABLE} must be one of {', '.join(LEVELS)}.")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Discreet())
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    logging.captureWarnings(True)
+    log = logging.getLogger("footlights.process")
+    # What nobody caught would be printed with its message, which may quote somebody.
+    sys.unraisablehook = lambda lost: log.error("lost: %s", _described(lost.exc_value))
+    threading.excepthook = lambda lost: log.error("a thread died: %s", _described(lost.exc_value))
+
+
+def _described(error: BaseException | None) -> str:
+    return "unknown" if error is None else describe(error)

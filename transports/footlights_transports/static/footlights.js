@@ -1,0 +1,735 @@
+/**
+ * Footlights from a browser or from Node: take turns, follow sessions, and miss nothing when the connection breaks.
+ *
+ *     const client = await connect("ws://127.0.0.1:7600");
+ *     const session = await client.start();
+ *     const stream = await session.subscribe();
+ *     const turnId = await session.beginTurn("A room?");
+ *     for await (const event of stream.untilCommit(turnId)) console.log(event.event_type);
+ *     await client.close();
+ *
+ * A client keeps one connection. If it breaks, the client connects again and every stream goes on where it was: what
+ * comes out has no repeat, and no gap that `payload.dropped_seq_ranges` does not declare. Each stream is held to the
+ * core laws as it comes. Events are handed on as the server sent them. Nothing is logged.
+ */
+
+const SUBPROTOCOL = "footlights.v1";
+const RESTART_SEQ = 1_000_000_000;
+const OPEN = 1; // WebSocket.OPEN, also of a class that was injected
+const TOO_BIG = 1009; // the close code for a frame over the server's limit
+const HALF_A_PAIR = /[^\\](?:\\\\)*\\ud[89a-f]/; // what JSON.stringify makes of a string that is not Unicode
+const WHOLE_TURNS_KEPT = 1_024; // many more than a server retains
+
+/** In a cursor: everything of this turn was taken, its commit_final too. */
+export const ALL_SEEN = RESTART_SEQ + 1;
+
+/** Whatever goes wrong has a `code`: one of the server's, or one of the classes below. */
+export class FootlightsError extends Error {
+    constructor(code, message) {
+        super(message);
+        this.name = new.target.name;
+        this.code = code;
+    }
+}
+
+/** There is no connection, and nobody knows whether a command that was under way was done. */
+export class ConnectionLost extends FootlightsError {
+    constructor(message) {
+        super("connection_lost", message);
+    }
+}
+
+/** The server sent what no lawful stream holds. `law` names the law, `turnId` and `seq` the event. */
+export class LawBroken extends FootlightsError {
+    constructor(law, event) {
+        super("law_broken", `The event ${event.seq} of turn ${event.turn_id} breaks the law ${law}.`);
+        this.law = law;
+        this.turnId = event.turn_id;
+        this.seq = event.seq;
+    }
+}
+
+/**
+ * Connect to a server. Rejects if that fails: it may not be there, or may not take the token or the page's origin;
+ * a browser is not told which.
+ */
+export async function connect(url, options = {}) {
+    const { token = null, batch = false, WebSocket = globalThis.WebSocket } = options;
+    const { maxWaiting = 1024, attempts = 20, backoff = pauseBefore } = options;
+    if (typeof WebSocket !== "function") {
+        throw new FootlightsError("invalid_command", "There is no WebSocket here: give a class as options.WebSocket.");
+    }
+    const address = addressOf(url, batch);
+    const protocols = protocolsFor(token);
+    const open = (listener) => Connection.open(WebSocket, address, protocols, listener);
+    return Client.connected(open, { maxWaiting, attempts, backoff });
+}
+
+/** In milliseconds. Not the same for everybody, so that a server that comes back is not met by all at once. */
+function pauseBefore(attempt) {
+    return Math.min(5_000, 100 * 2 ** attempt) * (0.5 + Math.random() / 2);
+}
+
+function addressOf(url, batch) {
+    const address = new URL(url);
+    if (address.pathname === "/") address.pathname = "/v1";
+    if (batch) address.searchParams.set("batch", "1");
+    return address.href;
+}
+
+function protocolsFor(token) {
+    if (token === null) return [SUBPROTOCOL];
+    // A browser would quote the token in its own error.
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(token)) {
+        throw new FootlightsError("invalid_command", "The token has characters that no WebSocket can carry.");
+    }
+    return [SUBPROTOCOL, `bearer.${token}`];
+}
+
+// -- the laws
+
+const KINDS = {
+    turn_accepted: "accepted",
+    turn_interrupted: "terminal",
+    turn_final: "terminal",
+    commit_final: "commit",
+};
+
+/** What may follow what. A step that is not here breaks the law that `BROKEN` names. */
+const STEPS = {
+    unbegun: { accepted: "open" },
+    resumed: { body: "open", terminal: "ended", commit: "committed" },
+    open: { body: "open", terminal: "ended" },
+    ended: { commit: "committed" },
+    committed: {},
+};
+
+const BROKEN = {
+    unbegun: () => "accepted_first",
+    resumed: () => "accepted_once",
+    open: (kind) => (kind === "accepted" ? "accepted_once" : "one_terminal"),
+    ended: (kind) => ({ accepted: "accepted_once", body: "terminal_silence" })[kind] ?? "one_terminal",
+    committed: () => "commit_silence",
+};
+
+/** What was seen of each turn of a session: the cursor to come back with, and the judge of what may come next. */
+class Turns {
+    #turns = new Map();
+    #whole = [];
+
+    constructor(after, terminalSeen) {
+        for (const [turnId, seq] of Object.entries(after)) {
+            if (seq >= ALL_SEEN) this.skip(turnId);
+            else if (seq < 0) this.expect(turnId);
+            else this.#turns.set(turnId, { seq, state: terminalSeen.includes(turnId) ? "ended" : "resumed" });
+        }
+    }
+
+    /** The turn was begun: also if nothing of it ever comes, its end is to be asked for. */
+    expect(turnId) {
+        if (!this.#turns.has(turnId)) this.#turns.set(turnId, { seq: -1, state: "unbegun" });
+    }
+
+    /** Count the event as seen. Throws `LawBroken`, and has then not counted it. */
+    see(event) {
+        const isPlaced = typeof event.turn_id === "string" && Number.isSafeInteger(event.seq);
+        if (!isPlaced) throw new LawBroken("envelope", event);
+        const turn = this.#turns.get(event.turn_id) ?? { seq: -1, state: "unbegun" };
+        if (turn.state !== "committed") checkSeq(turn, event);
+        const state = stateAfter(turn, event);
+        if (state === "committed") this.skip(event.turn_id);
+        else this.#turns.set(event.turn_id, { seq: event.seq, state });
+    }
+
+    /** Count a turn as seen whole. The oldest of these are forgotten, as the server forgets them. */
+    skip(turnId) {
+        if (this.isWhole(turnId)) return;
+        this.#turns.set(turnId, { seq: ALL_SEEN, state: "committed" });
+        this.#whole.push(turnId);
+        if (this.#whole.length > WHOLE_TURNS_KEPT) this.#turns.delete(this.#whole.shift());
+    }
+
+    isWhole(turnId) {
+        return this.#turns.get(turnId)?.state === "committed";
+    }
+
+    get cursor() {
+        return Object.fromEntries([...this.#turns].map(([turnId, { seq }]) => [turnId, seq]));
+    }
+
+    get terminalSeen() {
+        return [...this.#turns].filter(([, { state }]) => state === "ended").map(([turnId]) => turnId);
+    }
+}
+
+function stateAfter(turn, event) {
+    const restarted = event.seq >= RESTART_SEQ && (turn.state === "unbegun" || turn.state === "open");
+    const state = restarted ? "resumed" : turn.state; // a restart's gap may have hidden even a terminal event
+    const kind = KINDS[event.event_type] ?? "body";
+    const next = STEPS[state][kind];
+    if (next === undefined) throw new LawBroken(BROKEN[state](kind), event);
+    return next;
+}
+
+function checkSeq(turn, event) {
+    if (event.seq <= turn.seq) throw new LawBroken("seq_increasing", event);
+    const restarted = event.seq >= RESTART_SEQ;
+    if (turn.state === "unbegun" && event.seq > 0 && !restarted) throw new LawBroken("seq_first", event);
+    let expected = turn.seq + 1;
+    for (const { start_seq: start, end_seq: end } of event.payload?.dropped_seq_ranges ?? []) {
+        if (start < expected || end < start || end >= event.seq) throw new LawBroken("range_exact", event);
+        if (start > expected) break;
+        expected = end + 1;
+    }
+    if (expected < event.seq) throw new LawBroken("seq_gap", event);
+    const hidden = expected > turn.seq + 1;
+    if (hidden && turn.state === "ended" && !restarted) throw new LawBroken("range_must_deliver", event);
+}
+
+// -- one connection
+
+function deferred() {
+    const it = {};
+    it.promise = new Promise((resolve, reject) => Object.assign(it, { resolve, reject }));
+    it.promise.catch(() => {}); // whoever waits for it is told; if nobody does, that is no error
+    return it;
+}
+
+/** One WebSocket, until it breaks: commands and their replies. Events and notices go to the listener. */
+class Connection {
+    /** For whom the server sends a session's events here; null if for nobody any more: no command makes it stop. */
+    following = new Map();
+    #socket;
+    #listener;
+    #asked = new Map();
+    #lastId = 0;
+    #closed = deferred();
+    #quiet = null;
+
+    static open(WebSocket, address, protocols, listener) {
+        return new Promise((resolve, reject) => {
+            const socket = new WebSocket(address, protocols);
+            socket.binaryType = "arraybuffer";
+            const fail = () => reject(new ConnectionLost("The connection could not be opened."));
+            socket.onerror = fail;
+            socket.onclose = fail;
+            socket.onopen = () => {
+                if (socket.protocol === SUBPROTOCOL) resolve(new Connection(socket, listener));
+                else {
+                    socket.close();
+                    reject(new FootlightsError("unsupported_version", `The server does not speak ${SUBPROTOCOL}.`));
+                }
+            };
+        });
+    }
+
+    constructor(socket, listener) {
+        this.#socket = socket;
+        this.#listener = listener;
+        socket.onmessage = ({ data }) => this.#receive(data);
+        socket.onerror = () => {};
+        socket.onclose = ({ code }) => this.#end(code);
+    }
+
+    /** Resolves when the connection is gone. */
+    get closed() {
+        return this.#closed.promise;
+    }
+
+    get isOpen() {
+        return this.#socket.readyState === OPEN;
+    }
+
+    /** Give a command, and wait for its reply. `again` tells that it does no harm to give it twice. */
+    ask(op, fields, again) {
+        const id = ++this.#lastId;
+        const frame = JSON.stringify({ op, id, ...fields });
+        if (HALF_A_PAIR.test(frame)) {
+            throw new FootlightsError("invalid_command", "Half of a surrogate pair is not valid Unicode.");
+        }
+        const answer = deferred();
+        this.#asked.set(id, { op, answer, again, size: frame.length });
+        this.#socket.send(frame);
+        return answer.promise;
+    }
+
+    /** Resolves when every command that must not be given twice has its reply, or the connection is gone. */
+    quiet() {
+        this.#quiet ??= deferred();
+        this.#checkQuiet();
+        return this.#quiet.promise;
+    }
+
+    close() {
+        this.#socket.onmessage = null;
+        this.#socket.onclose = null;
+        this.#socket.close();
+        this.#end(null);
+    }
+
+    #receive(data) {
+        let frame;
+        try {
+            frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
+        } catch {
+            this.close(); // whoever speaks there is no Footlights server
+            return;
+        }
+        if (Array.isArray(frame)) for (const event of frame) this.#listener.event(this, event);
+        else if ("event_type" in frame) this.#listener.event(this, frame);
+        else if ("reply" in frame) this.#reply(frame);
+        else if ("notice" in frame) this.#listener.notice(this, frame);
+    }
+
+    #reply({ reply, ok, result, error }) {
+        const id = reply ?? this.#oldestInOrder();
+        const asked = this.#asked.get(id);
+        if (asked === undefined) return;
+        this.#asked.delete(id);
+        if (ok) asked.answer.resolve(result);
+        else asked.answer.reject(new FootlightsError(error.code, error.message));
+        this.#checkQuiet();
+    }
+
+    /** The command of which the server could not even read the id. It takes them in order, two kinds wait. */
+    #oldestInOrder() {
+        return [...this.#asked].find(([, { op }]) => op !== "finalize" && op !== "close")?.[0];
+    }
+
+    #checkQuiet() {
+        if (![...this.#asked.values()].some(({ again }) => !again)) this.#quiet?.resolve();
+    }
+
+    #end(code) {
+        const asked = [...this.#asked.values()];
+        this.#asked.clear();
+        this.#closed.resolve();
+        if (code === TOO_BIG && asked.length > 0) {
+            const longest = asked.reduce((one, other) => (other.size > one.size ? other : one));
+            longest.answer.reject(new FootlightsError("too_large", "The command is longer than the server takes."));
+        }
+        for (const { answer } of asked) {
+            answer.reject(new ConnectionLost("The connection was lost; it is unknown whether that was done."));
+        }
+        this.#checkQuiet();
+    }
+}
+
+// -- what waits for one consumer
+
+/** Events on their way from the connection to whoever reads the stream. Bounded: past its limit it takes no more. */
+class Inbox {
+    /** How often in a row the server refused to send, or let go. */
+    refusals = 0;
+    /** More came than may wait: no more is taken until the consumer has caught up. Then the server is asked again. */
+    isFull = false;
+    /** Whether the server never sent for it. */
+    isNew = true;
+    attached = deferred();
+    #events = [];
+    #readers = [];
+    #over = null;
+
+    constructor(sessionId, after, terminalSeen, limit, whenDrained) {
+        this.sessionId = sessionId;
+        this.after = after;
+        this.received = new Turns(after ?? {}, terminalSeen);
+        this.taken = new Turns(after ?? {}, terminalSeen);
+        this.limit = Math.max(1, limit);
+        this.whenDrained = whenDrained;
+    }
+
+    /** What to subscribe with. */
+    get request() {
+        const after = this.isNew ? this.after : this.received.cursor;
+        const where = { session_id: this.sessionId, terminal_seen: this.received.terminalSeen };
+        return after === null ? where : { ...where, after };
+    }
+
+    /** The server answered: events follow. Turns that ended before it came are not this stream's business. */
+    attach(cursor) {
+        for (const [turnId, seq] of this.isNew ? Object.entries(cursor) : []) {
+            if (seq >= ALL_SEEN) this.#skip(turnId);
+        }
+        this.isNew = false;
+        this.attached.resolve();
+    }
+
+    /** Throws `LawBroken`. */
+    put(event) {
+        this.refusals = 0;
+        if (this.#events.length >= this.limit) {
+            this.isFull = true;
+            return;
+        }
+        this.received.see(event);
+        this.#events.push(event);
+        this.#serve();
+    }
+
+    take() {
+        const reader = deferred();
+        this.#readers.push(reader);
+        this.#serve();
+        return reader.promise;
+    }
+
+    end() {
+        this.#finish((reader) => reader.resolve({ done: true, value: undefined }));
+        this.attached.resolve();
+    }
+
+    fail(error) {
+        this.#finish((reader) => reader.reject(error));
+        this.attached.reject(error);
+    }
+
+    /** The consumer went away: what waits is not for anybody. */
+    leave() {
+        this.#events.length = 0;
+        this.end();
+    }
+
+    #skip(turnId) {
+        this.received.skip(turnId);
+        this.taken.skip(turnId);
+    }
+
+    #finish(tell) {
+        this.#over ??= tell;
+        this.#serve();
+    }
+
+    #serve() {
+        while (this.#readers.length > 0 && this.#events.length > 0) {
+            const event = this.#events.shift();
+            this.taken.see(event);
+            this.#readers.shift().resolve({ done: false, value: event });
+        }
+        if (this.#events.length > 0) return;
+        if (this.#over !== null) this.#readers.splice(0).forEach(this.#over);
+        else if (this.isFull) {
+            this.isFull = false;
+            this.whenDrained(this);
+        }
+    }
+}
+
+// -- what a host holds
+
+/** Who keeps a connection, and brings every event to its stream. Made by `connect`. */
+class Client {
+    #open;
+    #settings;
+    #inboxes = new Map();
+    #ready = deferred();
+    #connection = null;
+    /** "lost" until there is a connection with all streams, then "connected"; "renewing" it on purpose; "closed". */
+    #phase = "lost";
+    /** Connections lost since the last event. */
+    #losses = 0;
+
+    static async connected(open, settings) {
+        const client = new Client();
+        client.#open = open;
+        client.#settings = settings;
+        await client.#connect();
+        client.#keepConnected();
+        return client;
+    }
+
+    /** Open a session. `params`: `session_id`, `remote_models`. */
+    async start(params = {}) {
+        const { session_id: sessionId } = await this.#ask("start", { params });
+        return this.session(sessionId);
+    }
+
+    /** A session that is there already. */
+    session(sessionId) {
+        return new Session(
+            sessionId,
+            (op, fields, how) => this.#ask(op, { session_id: sessionId, ...fields }, how),
+            (after, terminalSeen) => this.#subscribe(sessionId, after, terminalSeen),
+            (turnId) => this.#inboxes.get(sessionId)?.received.expect(turnId),
+        );
+    }
+
+    /** Let go of everything: streams end, sessions and their turns go on without us. */
+    async close() {
+        this.#finish((inbox) => inbox.end(), new ConnectionLost("The client was closed."));
+    }
+
+    // -- commands
+
+    async #ask(op, fields, { again = false, doneIf = null } = {}) {
+        for (let lost = false; ; ) {
+            const connection = await this.#ready.promise;
+            if (!connection.isOpen) {
+                await connection.closed; // never sent, so it does no harm to wait for the next one
+                continue;
+            }
+            try {
+                return await connection.ask(op, fields, again);
+            } catch (error) {
+                if (lost && error.code === doneIf) return {};
+                if (!again || !(error instanceof ConnectionLost)) throw error;
+                lost = true;
+            }
+        }
+    }
+
+    // -- streams
+
+    async #subscribe(sessionId, after, terminalSeen) {
+        if (this.#inboxes.has(sessionId)) {
+            throw new FootlightsError("invalid_command", "This client follows that session already.");
+        }
+        const inbox = new Inbox(sessionId, after, terminalSeen, this.#settings.maxWaiting, (it) => this.#attach(it));
+        this.#inboxes.set(sessionId, inbox);
+        this.#attach(inbox);
+        await inbox.attached.promise;
+        return new Stream(inbox, () => this.#drop(inbox));
+    }
+
+    /** Have the server send. If the connection breaks meanwhile, the next one does it. */
+    async #attach(inbox) {
+        let connection;
+        try {
+            connection = await this.#ready.promise;
+        } catch (error) {
+            this.#fail(inbox, error);
+            return;
+        }
+        if (!this.#wants(inbox)) return;
+        const served = connection.following.get(inbox.sessionId);
+        if (served === undefined) await this.#follow(connection, inbox);
+        else if (served !== inbox) this.#renew(connection);
+    }
+
+    async #follow(connection, inbox) {
+        if (!this.#wants(inbox) || inbox.isFull || !connection.isOpen) return;
+        connection.following.set(inbox.sessionId, inbox); // now: the first event may come along with the reply
+        try {
+            const { cursor = {} } = await connection.ask("subscribe", inbox.request, true);
+            inbox.attach(cursor);
+        } catch (error) {
+            connection.following.delete(inbox.sessionId);
+            if (error instanceof ConnectionLost) return;
+            if (!inbox.isNew && (error.code === "busy" || error.code === "rate_limited")) this.#attachLater(inbox);
+            else this.#fail(inbox, error);
+        }
+    }
+
+    async #attachLater(inbox) {
+        await this.#pause(inbox.refusals++);
+        await this.#attach(inbox);
+    }
+
+    #wants(inbox) {
+        return this.#inboxes.get(inbox.sessionId) === inbox;
+    }
+
+    #drop(inbox) {
+        if (this.#wants(inbox)) this.#inboxes.delete(inbox.sessionId);
+        inbox.leave();
+    }
+
+    #fail(inbox, error) {
+        if (this.#wants(inbox)) this.#inboxes.delete(inbox.sessionId);
+        inbox.fail(error);
+    }
+
+    #receive(connection, event) {
+        const inbox = connection.following.get(event.session_id);
+        if (!inbox || !this.#wants(inbox)) return;
+        this.#losses = 0;
+        try {
+            inbox.put(event);
+        } catch (error) {
+            this.#fail(inbox, error);
+        }
+        if (inbox.isFull) {
+            // A WebSocket cannot be slowed down. So it is given up, and the server joins what came too fast.
+            connection.following.set(inbox.sessionId, null);
+            this.#renew(connection);
+        }
+    }
+
+    #notice(connection, { notice, session_id: sessionId, reason }) {
+        const inbox = connection.following.get(sessionId);
+        connection.following.delete(sessionId);
+        if (!inbox || !this.#wants(inbox)) return;
+        if (notice === "ended") {
+            this.#inboxes.delete(sessionId);
+            inbox.end();
+        } else if (reason !== "commit_unknown") this.#attachLater(inbox); // that, only a restarted server can answer
+    }
+
+    // -- connections
+
+    async #connect() {
+        const connection = await this.#open({
+            event: (from, event) => this.#receive(from, event),
+            notice: (from, notice) => this.#notice(from, notice),
+        });
+        if (this.#phase === "closed") {
+            connection.close();
+            return;
+        }
+        this.#connection = connection;
+        // Streams first: to follow a session of before a restart is what opens it again for commands.
+        await Promise.all([...this.#inboxes.values()].map((inbox) => this.#follow(connection, inbox)));
+        if (!connection.isOpen) throw new ConnectionLost("The connection was lost.");
+        this.#phase = "connected";
+        this.#ready.resolve(connection);
+    }
+
+    async #keepConnected() {
+        for (;;) {
+            await this.#connection.closed;
+            if (this.#phase === "closed") return;
+            const onPurpose = this.#phase === "renewing";
+            if (!onPurpose) this.#ready = deferred();
+            this.#phase = "lost";
+            try {
+                await this.#reconnect(onPurpose);
+            } catch (error) {
+                this.#finish((inbox) => inbox.fail(error), error);
+            }
+        }
+    }
+
+    async #reconnect(atOnce) {
+        for (let failed = 0; ; ) {
+            if (!atOnce || failed > 0) await this.#pause(this.#losses++);
+            if (this.#phase === "closed") return;
+            try {
+                return await this.#connect();
+            } catch (error) {
+                if (++failed >= this.#settings.attempts || !(error instanceof ConnectionLost)) throw error;
+            }
+        }
+    }
+
+    /** Replace this connection, as soon as no reply is missing that could not be asked for again. */
+    async #renew(connection) {
+        await this.#ready.promise.catch(() => {});
+        if (this.#phase !== "connected" || !connection.isOpen) return;
+        this.#phase = "renewing";
+        this.#ready = deferred(); // new commands wait for the new connection
+        await connection.quiet();
+        connection.close();
+    }
+
+    #pause(attempt) {
+        return new Promise((resolve) => setTimeout(resolve, this.#settings.backoff(attempt)));
+    }
+
+    #finish(tell, error) {
+        this.#phase = "closed";
+        for (const inbox of this.#inboxes.values()) tell(inbox);
+        this.#inboxes.clear();
+        this.#ready.reject(error);
+        this.#ready = deferred();
+        this.#ready.reject(error);
+        this.#connection.close();
+    }
+}
+
+/** One session, as its host sees it. Every call rejects with a `FootlightsError` if the server says no. */
+class Session {
+    #ask;
+    #subscribe;
+    #expect;
+
+    constructor(sessionId, ask, subscribe, expect) {
+        this.sessionId = sessionId;
+        this.#ask = ask;
+        this.#subscribe = subscribe;
+        this.#expect = expect;
+    }
+
+    /**
+     * Follow the session: unfinished turns from their beginning, then live. With `after`, a cursor of before, what
+     * came since. One stream of a session at a time for each client.
+     */
+    async subscribe({ after = null, terminalSeen = [] } = {}) {
+        return this.#subscribe(after, terminalSeen);
+    }
+
+    /**
+     * Say something; resolves to the turn's id. Rejects with `ConnectionLost` if the connection broke before the
+     * answer: the turn may have begun, and a stream tells.
+     */
+    async beginTurn(input, params = {}) {
+        const { turn_id: turnId } = await this.#ask("begin_turn", { input, params });
+        this.#expect(turnId);
+        return turnId;
+    }
+
+    /** Stop a turn, or every open one; resolves to the ids of those that it stopped. */
+    async cancel(turnId = null) {
+        return (await this.#ask("cancel", turnId === null ? {} : { turn_id: turnId }, { again: true })).canceled;
+    }
+
+    /** How the turn was committed. Waits until that is known. */
+    async finalize(turnId) {
+        return this.#ask("finalize", { turn_id: turnId }, { again: true });
+    }
+
+    /** Tell how far the player really got. */
+    async heard(turnId, seq) {
+        await this.#ask("heard", { turn_id: turnId, seq }, { again: true });
+    }
+
+    /** Stop what runs, and end the session. Its streams end by themselves, after the last commit. */
+    async close() {
+        await this.#ask("close", {}, { again: true, doneIf: "unknown_session" });
+    }
+}
+
+/** The events of a session, for one consumer: `for await (const event of stream)`. Leaving the loop leaves it. */
+class Stream {
+    #inbox;
+    #drop;
+
+    constructor(inbox, drop) {
+        this.#inbox = inbox;
+        this.#drop = drop;
+    }
+
+    /** What was taken so far, for `subscribe({ after })`. */
+    get cursor() {
+        return this.#inbox.taken.cursor;
+    }
+
+    /** The turns whose end was taken and whose commit was not, for `subscribe({ terminalSeen })`. */
+    get terminalSeen() {
+        return this.#inbox.taken.terminalSeen;
+    }
+
+    /**
+     * Every event of the session up to the commit_final of this turn. Ends at once if that was taken; the stream
+     * goes on.
+     */
+    async *untilCommit(turnId) {
+        while (!this.#inbox.taken.isWhole(turnId)) {
+            const { done, value } = await this.next();
+            if (done) return;
+            yield value;
+        }
+    }
+
+    next() {
+        return this.#inbox.take();
+    }
+
+    async return() {
+        this.#drop();
+        return { done: true, value: undefined };
+    }
+
+    [Symbol.asyncIterator]() {
+        return this;
+    }
+}

@@ -1,0 +1,248 @@
+"""One WebSocket connection: commands come in, replies and the events of any number of sessions go out.
+
+Commands are taken one after the other, each answered once; those that wait for something are answered when it is
+known, and hold up no other. Losing the connection changes nothing about the turns.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import frozen
+from trio_websocket import ConnectionClosed
+
+from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
+from footlights.failures import describe
+from footlights.wire import encode
+from footlights_transports.dialects import native
+from footlights_transports.gate import Pace
+from footlights_transports.ws_stream import PING
+from footlights_transports.ws_writer import FrameWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from trio_websocket import WebSocketConnection
+
+    from footlights import Subscription
+    from footlights.events import JsonValue
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.dialects.native import CommandId
+    from footlights_transports.ws_handshake import Admitted
+    from footlights_transports.ws_stream import WireStream
+
+log = logging.getLogger("footlights.ws")
+
+TOO_BIG = 1009
+GOING_AWAY = 1001
+
+_SILENCES_OF_THE_DEAD = 2
+"""A peer that gave no sign of life for so many times `keep_alive` after a ping is gone."""
+
+
+@frozen
+class _Followed:
+    stream: Subscription
+    done: trio.Event
+
+
+class WsConnection:
+    """One client. `run` ends when the client is gone, or was told to go."""
+
+    def __init__(
+        self, desk: FrontDesk, socket: WebSocketConnection, stream: WireStream, admitted: Admitted, tasks: trio.Nursery
+    ) -> None:
+        self._desk = desk
+        self._limits = desk.gate.limits
+        self._socket = socket
+        self._stream = stream
+        self._user = admitted.user
+        self._writer = FrameWriter(socket, stream, self.lose, in_batches=admitted.in_batches)
+        self._tasks = tasks
+        self._pace = Pace(self._limits, trio.current_time())
+        self._followed: dict[str, _Followed] = {}
+        self._waiting = 0
+        self._is_leaving = False
+
+    async def run(self) -> None:
+        """Take commands until the connection ends."""
+        self._tasks.start_soon(self._watch_for_silence, name="ws silence")
+        try:
+            while True:
+                await self._take(await self._socket.get_message())
+        except ConnectionClosed:
+            if not self._is_leaving:
+                self.lose()
+
+    def lose(self) -> None:
+        """Let everything of this connection go, at once."""
+        self._tasks.cancel_scope.cancel(reason="the connection is gone")
+
+    def leave(self) -> None:
+        """Send what waits, then say that the server goes away."""
+        self._is_leaving = True
+        self._tasks.start_soon(self._leave, name="ws goodbye")
+
+    @property
+    def sent_too_much(self) -> bool:
+        """Whether the connection was closed for a frame over the limit."""
+        return self._socket.closed is not None and self._socket.closed.code == TOO_BIG
+
+    async def _leave(self) -> None:
+        all_followed = list(self._followed.values())
+        for followed in all_followed:
+            followed.stream.end()
+        for followed in all_followed:
+            await followed.done.wait()
+        await self._socket.aclose(GOING_AWAY, "the server goes away")
+        self.lose()
+
+    # -- commands
+
+    async def _take(self, frame: str | bytes) -> None:
+        limit = self._limits.max_frame_bytes
+        if isinstance(frame, bytes):
+            await self._answer(None, native.BadFrame("A command is a text frame."))
+            return
+        data = frame.encode()
+        if len(data) > limit:
+            with trio.move_on_after(self._limits.handshake_timeout):
+                await self._socket.aclose(TOO_BIG, str(native.too_large(limit)))
+            return
+        command: native.Command | native.BadFrame
+        try:
+            command_id, command = native.read_command(data)
+        except native.BadFrame as error:
+            command_id, command = error.command_id, error
+        await self._answer(command_id, command)
+
+    async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame) -> None:
+        try:
+            self._pace.take(trio.current_time())
+            result = await self._perform(command_id, command)
+        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+            await self._writer.send(_refusal(command_id, error))
+        else:
+            if result is not None:
+                await self._writer.send(native.write_reply(command_id, result))
+
+    async def _perform(
+        self, command_id: CommandId, command: native.Command | native.BadFrame
+    ) -> Mapping[str, JsonValue] | None:
+        """Do it, and return the result; None if the reply comes by itself."""
+        desk, user = self._desk, self._user
+        match command:
+            case native.Start(params):
+                return {"session_id": desk.start(user, params).session_id}
+            case native.BeginTurn(session_id, said, params):
+                return {"turn_id": desk.begin_turn(user, session_id, said, params)}
+            case native.Cancel(session_id, turn_id):
+                return {"canceled": list(desk.cancel(user, session_id, turn_id))}
+            case native.HeardUpTo(session_id, turn_id, seq):
+                desk.heard(user, session_id, turn_id, seq)
+                return {}
+            case native.Subscribe():
+                self._check_may_follow(command.session_id)
+                # Not soon, but now: a turn that the next command begins belongs to what was asked for.
+                await self._tasks.start(self._follow, command_id, command)
+            case native.Finalize(session_id, turn_id):
+                self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
+            case native.Close(session_id):
+                self._answer_later(command_id, partial(self._close, session_id))
+            case _:
+                raise command
+        return None
+
+    async def _finalize(self, session_id: str, turn_id: str) -> dict[str, JsonValue]:
+        return native.commit_json(await self._desk.finalize(self._user, session_id, turn_id))
+
+    async def _close(self, session_id: str) -> dict[str, JsonValue]:
+        await self._desk.close(self._user, session_id)
+        return {}
+
+    def _answer_later(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> None:
+        limit = self._limits.max_commands_waiting
+        if self._waiting >= limit:
+            raise Busy(f"{limit} commands of this connection wait for their answers (max_commands_waiting).")
+        self._waiting += 1
+        self._tasks.start_soon(self._wait_and_answer, command_id, work, name="ws answer")
+
+    async def _wait_and_answer(
+        self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]
+    ) -> None:
+        try:
+            answer = native.write_reply(command_id, await work())
+        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+            answer = _refusal(command_id, error)
+        finally:
+            self._waiting -= 1
+        await self._writer.send(answer)
+
+    # -- events
+
+    def _check_may_follow(self, session_id: str) -> None:
+        limit = self._limits.max_subscriptions_per_connection
+        if session_id in self._followed:
+            raise InvalidCommand("This connection follows that session already.")
+        if len(self._followed) >= limit:
+            raise Busy(f"This connection follows {limit} sessions (max_subscriptions_per_connection).")
+
+    async def _follow(
+        self, command_id: CommandId, wish: native.Subscribe, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Send a session's events until it ends or lets us go. The reply is sent before the first of them."""
+        async with AsyncExitStack() as stack:
+            try:
+                wanted = self._desk.subscribe(
+                    self._user, wish.session_id, wish.after, wish.terminal_seen, remote_models=wish.remote_models
+                )
+                stream = await stack.enter_async_context(wanted)
+            except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+                await self._writer.send(_refusal(command_id, error))
+                task_status.started()
+                return
+            followed = self._followed[wish.session_id] = _Followed(stream, trio.Event())
+            stack.callback(followed.done.set)
+            stack.callback(self._followed.pop, wish.session_id)
+            # What it counts as taken already: a client that comes back says so.
+            await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
+            task_status.started()
+            await self._pump(wish.session_id, stream)
+
+    async def _pump(self, session_id: str, stream: Subscription) -> None:
+        try:
+            while events := await stream.receive_batch():
+                await self._writer.send_events(map(encode, events))
+        except Detached as error:
+            await self._writer.send(native.write_notice("detached", session_id, error.reason))
+        else:
+            if not (self._is_leaving or self._desk.is_closing):
+                await self._writer.send(native.write_notice("ended", session_id))
+
+    # -- signs of life
+
+    async def _watch_for_silence(self) -> None:
+        patience = self._limits.keep_alive
+        while True:
+            silent_since = self._stream.alive_at
+            await trio.sleep_until(silent_since + patience)
+            if self._stream.alive_at > silent_since:
+                continue
+            given_up_at = trio.current_time() + patience * _SILENCES_OF_THE_DEAD
+            # The ping may have to wait behind events that nobody reads; and one that is gone needs none.
+            with trio.move_on_at(given_up_at), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._stream.send_all(PING)
+            await trio.sleep_until(given_up_at)
+            if self._stream.alive_at == silent_since:
+                self.lose()
+
+
+def _refusal(command_id: CommandId, error: Exception) -> bytes:
+    if isinstance(error, FootlightsError):
+        return native.write_error(command_id, error)
+    log.error("a command failed: %s", describe(error))
+    return native.write_error(command_id, FootlightsError())

@@ -1,0 +1,85 @@
+"""What a WebSocket handshake asks for, and why it is refused.
+
+A client connects to `/v1` with the subprotocol `footlights.v1`, and shows its token in the Authorization header. A
+browser cannot set headers: it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+from attrs import frozen
+
+from footlights.errors import InvalidCommand
+from footlights_transports.dialects.native import SUBPROTOCOL, Unauthorized, UnsupportedVersion, error_json
+
+if TYPE_CHECKING:
+    from trio_websocket import WebSocketRequest
+
+    from footlights.errors import FootlightsError
+    from footlights_transports.gate import Gate, User
+
+PATH = "/v1"
+
+_BEARER = "bearer."
+
+
+@frozen
+class Admitted:
+    """Who connected, and whether it wants its events in arrays."""
+
+    user: User
+    in_batches: bool
+
+
+@frozen
+class Refused:
+    """The answer to a handshake that fails: an HTTP status, and the error as JSON."""
+
+    status: int
+    error: FootlightsError
+
+    @property
+    def body(self) -> bytes:
+        return orjson.dumps({"error": error_json(self.error)})
+
+
+def judge(request: WebSocketRequest, gate: Gate) -> Admitted | Refused:
+    """Whether this handshake may go on."""
+    try:
+        target = urlsplit(request.path)
+        in_batches = parse_qs(target.query).get("batch") == ["1"]
+    except ValueError:
+        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
+    if target.path != PATH:
+        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
+    try:
+        gate.check_origin(_header(request, b"origin"))
+    except Unauthorized as error:
+        return Refused(403, error)
+    if SUBPROTOCOL not in request.proposed_subprotocols:
+        return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
+    try:
+        user = gate.admit(_authorization(request))
+    except Unauthorized as error:
+        return Refused(401, error)
+    return Admitted(user, in_batches)
+
+
+def _authorization(request: WebSocketRequest) -> str | None:
+    header = _header(request, b"authorization")
+    if header is not None:
+        return header
+    for offered in request.proposed_subprotocols:
+        if offered.startswith(_BEARER):
+            return f"Bearer {offered.removeprefix(_BEARER)}"
+    return None
+
+
+def _header(request: WebSocketRequest, name: bytes) -> str | None:
+    for each, value in request.headers:
+        if each.lower() == name:
+            return value.decode("latin-1")
+    return None

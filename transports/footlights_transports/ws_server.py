@@ -1,0 +1,182 @@
+"""The native protocol over WebSocket.
+
+    async with trio.open_nursery() as nursery:
+        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=7600))
+
+A connection that fails takes no other with it. Nothing that a client sent is ever logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+from trio_websocket import ConnectionClosed, wrap_server_stream
+
+from footlights.errors import Busy
+from footlights.failures import describe
+from footlights_transports.dialects.native import SUBPROTOCOL
+from footlights_transports.listening import Listening
+from footlights_transports.ws_connection import WsConnection
+from footlights_transports.ws_handshake import Admitted, Refused, judge
+from footlights_transports.ws_stream import WireStream
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from trio_websocket import WebSocketRequest
+
+    from footlights_transports.desk import FrontDesk
+
+log = logging.getLogger("footlights.ws")
+
+_JSON = [(b"content-type", b"application/json")]
+
+# What it says below that may be a client's own words: the reason of a close, what is in a ping.
+logging.getLogger("trio-websocket").addFilter(lambda record: record.levelno >= logging.WARNING)
+
+
+async def serve_ws(
+    desk: FrontDesk,
+    *,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+    goodbye: float = 1.0,
+    task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them and close.
+
+    Port 0 is any free one. Raises `RegistrationError` for an address where the gate forbids to listen, and `OSError`
+    for one that cannot be had.
+    """
+    desk.gate.check_address(host)
+    listeners = await trio.open_tcp_listeners(port, host=host)
+    if port == 0:
+        # A name may have several addresses, and each would get a port of its own.
+        _close(listeners[1:])
+        del listeners[1:]
+    server = WsServer(desk, goodbye)
+
+    async def accept() -> None:
+        with trio.CancelScope() as accepting:
+            task_status.started(Listening(listeners[0].socket.getsockname()[1], accepting.cancel))
+            await trio.serve_listeners(server.serve, _secured(listeners, tls), handler_nursery=server.connections)
+
+    try:
+        await server.run(accept)
+    finally:
+        _close(listeners)
+
+
+class WsServer:
+    """Every connection of one server. One that fails takes no other with it."""
+
+    connections: trio.Nursery
+    """Where `serve` is to run, once `run` accepts."""
+
+    def __init__(self, desk: FrontDesk, goodbye: float) -> None:
+        self._desk = desk
+        self._limits = desk.gate.limits
+        self._goodbye = goodbye
+        self._strangers: dict[trio.CancelScope, None] = {}
+        self._clients: dict[WsConnection, None] = {}
+        self._handshakes = trio.Semaphore(self._limits.max_handshakes)
+        self._opened = trio.Event()
+        self._closing = trio.Event()
+
+    async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
+        """Accept, and go on when that ends, until cancelled; then let the clients go."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_connections, name="ws connections")
+            try:
+                await self._opened.wait()
+                await accept()
+                await trio.sleep_forever()
+            finally:
+                self._closing.set()
+
+    async def _keep_connections(self) -> None:
+        """Let connections live until the server closes, and then a moment longer."""
+        with trio.CancelScope(shield=True) as patience:
+            async with trio.open_nursery() as self.connections:
+                self._opened.set()
+                await self._closing.wait()
+                patience.deadline = trio.current_time() + self._goodbye
+                for stranger in self._strangers:
+                    stranger.cancel(reason="the server goes away")
+                for client in self._clients:
+                    client.leave()
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """One connection, from its first byte to its last."""
+        most = self._limits.max_connections + self._limits.max_handshakes
+        if self._closing.is_set() or len(self._strangers) + len(self._clients) >= most:
+            return
+        try:
+            await self._serve(stream)
+        except* ConnectionClosed:
+            pass
+        except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
+            log.warning("a connection failed: %s", describe(errors))
+
+    async def _serve(self, stream: trio.abc.Stream) -> None:
+        patience = trio.CancelScope()
+        wire = WireStream(stream, on_end=patience.cancel)
+        async with trio.open_nursery() as nursery:
+            client = await self._meet(wire, nursery, patience)
+            if client is None:
+                nursery.cancel_scope.cancel(reason="nobody came in")
+            else:
+                await self._host(client)
+        if client is not None and client.sent_too_much:
+            with trio.move_on_after(self._goodbye):
+                await wire.drain()
+
+    async def _host(self, client: WsConnection) -> None:
+        self._clients[client] = None
+        try:
+            await client.run()
+        finally:
+            del self._clients[client]
+
+    async def _meet(self, wire: WireStream, nursery: trio.Nursery, patience: trio.CancelScope) -> WsConnection | None:
+        """The client, if it shakes hands in time and may come in."""
+        self._strangers[patience] = None
+        patience.deadline = trio.current_time() + self._limits.handshake_timeout
+        try:
+            with patience:
+                async with self._handshakes:
+                    request = await wrap_server_stream(
+                        nursery, wire, max_message_size=self._limits.max_frame_bytes, receive_buffer_size=None
+                    )
+                    return await self._answer(request, wire, nursery)
+        finally:
+            del self._strangers[patience]
+        return None
+
+    async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> WsConnection | None:
+        verdict = judge(request, self._desk.gate)
+        limit = self._limits.max_connections
+        if isinstance(verdict, Admitted) and len(self._clients) >= limit:
+            verdict = Refused(503, Busy(f"There are {limit} connections (max_connections)."))
+        if isinstance(verdict, Refused):
+            await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
+            return None
+        socket = await request.accept(subprotocol=SUBPROTOCOL)
+        return WsConnection(self._desk, socket, wire, verdict, nursery)
+
+
+def _secured(
+    listeners: Sequence[trio.SocketListener], tls: ssl.SSLContext | None
+) -> list[trio.abc.Listener[trio.abc.Stream]]:
+    if tls is None:
+        return list(listeners)
+    return [trio.SSLListener(each, tls, https_compatible=True) for each in listeners]
+
+
+def _close(listeners: Sequence[trio.SocketListener]) -> None:
+    for each in listeners:
+        each.socket.close()

@@ -1,0 +1,111 @@
+"""What one connection is sent. All that many tasks gave while the wire was busy goes out in one piece."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+from trio.lowlevel import ParkingLot
+
+from footlights_transports.ws_stream import text_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from trio_websocket import WebSocketConnection
+
+    from footlights_transports.ws_stream import WireStream
+
+_MAX_ARRAY_BYTES = 262_144
+"""An array of events is closed once it is so long. One event may be longer."""
+
+
+_GATHERING = 0.02
+"""Who asked for batches gets one at most every so many seconds; what comes after a silence comes at once."""
+
+
+class _Write:
+    """One send, and those who wait for it."""
+
+    __slots__ = ("is_done", "waiting")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.waiting = ParkingLot()
+
+
+class FrameWriter:
+    """Replies and notices as they are, events one by one or in arrays. `lose` is called when nothing can be sent."""
+
+    def __init__(
+        self, socket: WebSocketConnection, stream: WireStream, lose: Callable[[], None], *, in_batches: bool
+    ) -> None:
+        self._socket = socket
+        self._stream = stream
+        self._lose = lose
+        self._in_batches = in_batches
+        self._messages: list[bytes] = []
+        self._events: list[bytes] = []
+        self._next = _Write()
+        self._is_sending = False
+        self._next_batch_at = 0.0
+
+    async def send(self, message: bytes) -> None:
+        """Send a reply or a notice; returns when it is sent."""
+        self._messages.append(message)
+        await self._flush()
+
+    async def send_events(self, encoded: Iterable[bytes]) -> None:
+        """Send events; returns when they are sent."""
+        self._events += encoded
+        await self._flush()
+
+    async def _flush(self) -> None:
+        write = self._next
+        while self._is_sending and not write.is_done:
+            await write.waiting.park()
+        if not write.is_done:
+            await self._perform(write)
+
+    async def _perform(self, write: _Write) -> None:
+        """One of those who wait sends for all of them, and then wakes one of those who came meanwhile."""
+        self._is_sending = True
+        if self._in_batches:
+            await trio.sleep_until(self._next_batch_at)
+            self._next_batch_at = trio.current_time() + _GATHERING
+        self._next = _Write()
+        await self._send_frames(self._take_payloads())
+        self._is_sending = False
+        write.is_done = True
+        write.waiting.unpark_all()
+        self._next.waiting.unpark()
+
+    def _take_payloads(self) -> list[bytes]:
+        messages, events = self._messages, self._events
+        self._messages, self._events = [], []
+        return [*messages, *(arrays(events) if self._in_batches else events)]
+
+    async def _send_frames(self, payloads: list[bytes]) -> None:
+        if self._socket.closed is None:
+            try:
+                await self._stream.send_all(text_frames(payloads))
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            else:
+                return
+        self._lose()
+        await trio.lowlevel.checkpoint()
+
+
+def arrays(encoded: Iterable[bytes]) -> Iterator[bytes]:
+    """The same events as JSON arrays, as few as may be."""
+    waiting: list[bytes] = []
+    size = 0
+    for event in encoded:
+        waiting.append(event)
+        size += len(event)
+        if size >= _MAX_ARRAY_BYTES:
+            yield b"[" + b",".join(waiting) + b"]"
+            waiting, size = [], 0
+    if waiting:
+        yield b"[" + b",".join(waiting) + b"]"
