@@ -13,7 +13,7 @@ play: $(READY)
 	$(BIN)/footlights play
 
 test: $(READY) weights
-	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
 
 # Once: they are kept in the user's cache. Without them the tests of the local model are skipped, and say so.
 weights: $(READY)

@@ -65,7 +65,8 @@ def _scripted(name: str, script: Script, pace: float, load_seconds: float) -> Sc
 
 def known(tavern: Tavern) -> list[Fact]:
     """What the innkeeper knows of the house, the most important first."""
-    free = [f"{room['name']} for {coins(room['price'])}" for room in tavern["rooms"].values() if not room["guest"]]
+    rooms = sorted(tavern["rooms"].values(), key=lambda room: room["price"])
+    free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if not room["guest"]]
     return [
         Fact("Free rooms", ", ".join(free) or "none"),
         Fact("On the menu", ", ".join(f"{dish} for {coins(price)}" for dish, price in tavern["menu"].items())),

@@ -50,7 +50,7 @@ def _taking(seconds: float, asked: Tool) -> Tool:
 @_asking
 async def check_rooms(context: ToolContext) -> ToolReturn:
     """Which rooms are free at what price, and who has the others."""
-    rooms = _tavern(context)["rooms"].values()
+    rooms = sorted(_tavern(context)["rooms"].values(), key=lambda room: room["price"])
     free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if room["guest"] is None]
     taken = [f"{room['guest']} in {room['name']}" for room in rooms if room["guest"] is not None]
     return ToolReturn({"free": list(free), "taken": list(taken)}, f"{len(free)} free, {len(taken)} taken")

@@ -62,7 +62,8 @@ def tool(
 
     Its name is the function's, and its description the first paragraph of the docstring, unless you give others. A
     parameter of type `ToolContext` gets the context; every other one is an argument, with a type that has a JSON form.
-    An `async` function runs as a task. A plain one runs in a thread, which nobody can stop: it cannot be `cancel_safe`.
+    An `async` function runs as a task. A plain one runs in a thread, which nobody can stop: it cannot be `cancel_safe`,
+    and a stage that closes leaves it behind.
     `idempotency_key` is called with the arguments as the function gets them.
 
     Raises `RegistrationError` for a function that cannot be a tool.
@@ -156,9 +157,49 @@ def _as_a_task(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
 def _in_a_thread(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         call = partial(_call, function, {**arguments, **dict.fromkeys(contexts, context)})
-        return await trio.to_thread.run_sync(call, limiter=_limiter(), thread_name=f"tool {function.__name__}")
+        return await _Thread(call, f"tool {function.__name__}", context).run()
 
     return run
+
+
+class _Thread:
+    """A call in a thread. A task that is cancelled still waits for it; only a stage that closes leaves it behind."""
+
+    def __init__(self, call: Callable[[], ToolReturn | JsonValue], name: str, context: ToolContext) -> None:
+        self._call = call
+        self._name = name
+        self._context = context
+        self._answer: ToolReturn | JsonValue = None
+        self._error: BaseException | None = None
+        self._is_over = trio.Event()
+
+    async def run(self) -> ToolReturn | JsonValue:
+        limiter = _limiter()
+        await limiter.acquire_on_behalf_of(self)
+        # A sibling of the task that runs the tool: a time that is up does not reach it, and the end of the stage does.
+        tools = trio.lowlevel.current_task().parent_nursery
+        assert tools is not None, "only trio's own first task has no parent"
+        tools.start_soon(self._watch, limiter, name=self._name)
+        with trio.CancelScope(shield=True):
+            await self._is_over.wait()
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+    @trio.lowlevel.enable_ki_protection
+    async def _watch(self, limiter: trio.CapacityLimiter) -> None:
+        try:
+            self._answer = await trio.to_thread.run_sync(
+                self._call, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1), thread_name=self._name
+            )
+        except trio.Cancelled as abandoned:
+            self._context.begin_side_effects()  # from now on nobody knows what it does
+            self._error = abandoned
+        except BaseException as error:  # noqa: BLE001 - it belongs to the task that runs the tool
+            self._error = error
+        finally:
+            limiter.release_on_behalf_of(self)
+            self._is_over.set()
 
 
 def _call(function: Function, arguments: dict[str, Any]) -> ToolReturn | JsonValue:

@@ -214,21 +214,57 @@ async def test_an_interrupted_turn_leaves_its_thread_behind(quiet_clock: MockClo
     assert await ledger.begin_tool("wait:key") == ToolRecord("wait:key", ToolState.OK)
 
 
-async def test_a_stage_that_closes_waits_for_its_threads(quiet_clock: MockClock) -> None:
+@pytest.mark.parametrize("timeout", [None, 0.5])
+@pytest.mark.parametrize("side_effects", [SideEffects.IMMEDIATE, SideEffects.MARKED])
+async def test_a_stage_that_closes_leaves_its_threads_behind(
+    quiet_clock: MockClock, side_effects: SideEffects, timeout: float | None
+) -> None:
+    gate, ledger, ended = Gate(), MemoryLedger(), threading.Event()
+
+    @tool(timeout=timeout, side_effects=side_effects, idempotency_key=lambda _: "key")
+    def hang(context: ToolContext) -> None:
+        gate.wait()
+        stage_one(context)
+        ended.set()
+
+    async with open_stage(cast_asking_for(hang), ledger=ledger) as stage:
+        stage.start().begin_turn("Do it.")
+        await trio.sleep(1)
+        assert stage.statistics().tools_running == 1
+        left_at = trio.current_time()
+    assert trio.current_time() - left_at <= GRACE
+    assert not ended.is_set()
+    gate.open()
+    await trio.sleep(1)
+    assert ended.is_set()
+    assert stage.world == {"results": 0}
+    assert await ledger.begin_tool("hang:key") == ToolRecord("hang:key", ToolState.STARTED)
+
+
+async def test_a_call_whose_time_is_up_while_it_waits_for_a_thread_never_begins(
+    quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_decorator, "MAX_THREADS", 1)
     gate = Gate()
+    began: list[str] = []
 
-    async def open_later() -> None:
-        await trio.sleep(10)
+    @tool(timeout=1.0)
+    def first() -> None:
+        began.append("first")
+        gate.wait()
+
+    @tool(timeout=1.0)
+    def second() -> None:
+        began.append("second")
+        gate.wait()
+
+    async with open_stage(cast_asking_for(first, second)) as stage:
+        await take_turn(stage.start(), "Do it.")
+        assert stage.statistics().tools_running == 1
         gate.open()
-
-    async with trio.open_nursery() as nursery:
-        async with open_stage(cast_asking_for(waiting_at(gate, None))) as stage:
-            stage.start().begin_turn("Do it.")
-            await trio.sleep(1)
-            nursery.start_soon(open_later)
-            left_at = trio.current_time()
-        assert trio.current_time() - left_at == 10
-    assert not [each for each in threading.enumerate() if each.name == "tool wait"]
+        await trio.sleep(1)
+        assert stage.statistics().tools_running == 0
+    assert len(began) == 1
 
 
 # -- cancelled everywhere

@@ -49,6 +49,17 @@ def oracle(*, model_id, answer="Perhaps."):
 def whole():
     return standard_cast(ScriptedModel(script, model_id="whole"))
 
+def needy(**options):
+    import a_module_that_nobody_has
+
+def leaving(**options):
+    raise SystemExit("do not quote me")
+
+def __getattr__(name):
+    if name == "lazy":
+        raise ZeroDivisionError("do not quote me")
+    raise AttributeError(name)
+
 def broken(**options):
     raise ZeroDivisionError("do not quote me")
 
@@ -80,6 +91,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my_broken_game.py").write_text("raise ZeroDivisionError('do not quote me')")
     (tmp_path / "my_unlawful_game.py").write_text("from footlights import Limits; Limits(max_sessions=0)")
     (tmp_path / "my_needy_game.py").write_text("import a_module_that_nobody_has")
+    (tmp_path / "my_leaving_game.py").write_text("raise SystemExit('do not quote me')")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_game", raising=False)
     return tmp_path
@@ -314,6 +326,40 @@ def test_a_whole_cast_can_come_from_the_environment(folder: Path, monkeypatch: p
     assert cast.world.view() == {"mood": 7, "names": {"first": "Odo"}, "two_lines": "1\nother = 2"}
 
 
+def test_a_variable_means_what_the_file_spells_with_capitals(folder: Path) -> None:
+    file = written(folder, "[models.Odo]\nkind = 'my_game:oracle'\n[world]\nMood = 2\nmood = 1\nPlaces = {}")
+    environ = {
+        "FOOTLIGHTS_MODELS__ODO__ANSWER": "Never.",
+        "FOOTLIGHTS_PERSONAS__ODO__MODEL": "Odo",
+        "FOOTLIGHTS_WORLD__MOOD": "3",
+        "FOOTLIGHTS_WORLD__PLACES__INN": "4",
+    }
+    cast = load_config(file, environ).cast
+    assert (list(cast.models), list(cast.personas)) == (["Odo"], ["odo"])
+    assert cast.world.view() == {"mood": 3, "Mood": 2, "Places": {"inn": 4}}
+
+
+def test_a_variable_that_is_nearly_a_setting_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    load_config(environ={"FOOTLIGHTS_LOG": "debug", "FOOTLIGHTS_MODELS": "/models", "FOOTLIGHTSX": "1"})
+    assert caplog.messages == []
+    load_config(environ={"FOOTLIGHTS_SERVER_HOST": TOKEN, "FOOTLIGHTS_GRACE": "1"})
+    (told,) = caplog.messages
+    assert told.startswith("no settings: FOOTLIGHTS_GRACE, FOOTLIGHTS_SERVER_HOST;")
+    assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "[" * 3_000])
+def test_a_variable_that_no_parser_bears_is_text(text: str) -> None:
+    (told,) = problems(None, {"FOOTLIGHTS_SERVER__GRACE": text})
+    assert told == "FOOTLIGHTS_SERVER__GRACE: server.grace must be a number of seconds, 0 or more."
+
+
+def test_a_path_that_is_too_long_to_look_at_breaks_nothing_here(folder: Path) -> None:
+    long = "x" * 5_000
+    config = load_config(written(folder, f"[server]\nledger = '{long}'\ntrace = '{long}'"))
+    assert config.ledger == folder / long
+
+
 def test_paths_in_a_file_are_relative_to_it_and_others_to_where_one_is(folder: Path) -> None:
     file = written(folder, '[server]\nledger = "inn.ledger"\ntrace = "/var/traces"')
     config = load_config(file, {"FOOTLIGHTS_SERVER__TRACE": "traces"})
@@ -401,6 +447,26 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         ("[server]\ngrace = nan", "2: server.grace must be a number of seconds, 0 or more."),
         ("[server]\nws_port = true", "2: server.ws_port must be a port: a whole number from 0 to 65535."),
         ("[limits]\nstall_timeout = inf", "2: limits.stall_timeout must be a number."),
+        ("[server]\nhttp_port = 7600", "2: server.http_port is taken: ws_port and http_port must not be the same."),
+        ("[server]\nws_port = 7601", "2: server.ws_port is taken: ws_port and http_port must not be the same."),
+        ("[server]\nledger = '.'", "2: server.ledger names "),
+        ("[server]\ntrace = 'my_game.py'", "2: server.trace names "),
+        (
+            "[server]\nledger = '~nobody-here/x'",
+            "2: server.ledger names the home of a user whom this machine does not",
+        ),
+        ('[server]\nledger = "a\\u0000b"', "2: server.ledger must be the path of a file."),
+        (
+            '[server]\ntls_cert = "a\\u0000b"\ntls_key = "b"',
+            "2: server.tls_cert must be the path of a file.",
+        ),
+        ('[server]\ntokens_file = "a\\u0000b"', "2: server.tokens_file must be the path of a file."),
+        (f"[server]\ngrace = 1{'0' * 400}", "2: server.grace must be a number of seconds, 0 or more."),
+        (f"[limits]\nstall_timeout = 1{'0' * 400}", "2: limits.stall_timeout must be a number."),
+        (f"[limits]\nmax_sessions = 1{'0' * 400}", "2: limits.max_sessions must be a whole number."),
+        (f"[server]\ngrace = 1{'0' * 5000}", " has a number of too many digits."),
+        (f"world.x = {'[' * 3000}", " has too many brackets inside of each other."),
+        (f"{ONE_MODEL}world{'.x' * 3000} = 1", "2: world has too many tables inside of each other."),
         ("[server]\ntls_cert = 'cert.pem'", "1: server needs tls_key too, the path of a file."),
         ("[server]\ntls_key = 'k'\ntls_cert = 'c'", "3: server.tls_cert and tls_key cannot be used: No such file"),
         ("[server]\ntls_cert = 'my_game.py'\ntls_key = 'my_game.py'", "2: server.tls_cert and tls_key cannot be used:"),
@@ -420,6 +486,13 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         (
             "[cast]\nmake = 'my_needy_game:x'",
             "2: cast.make names the module my_needy_game, but a_module_that_nobody_has",
+        ),
+        ("[cast]\nmake = 'my_game:needy'", "2: cast.make needs a_module_that_nobody_has, which is not installed."),
+        ("[cast]\nmake = 'my_game:leaving'", "2: cast.make cannot be made: SystemExit at my_game.py:"),
+        ("[cast]\nmake = 'my_game:lazy'", "2: cast.make names the module my_game, which cannot be imported: ZeroDiv"),
+        (
+            "[cast]\nmake = 'my_leaving_game:x'",
+            "2: cast.make names the module my_leaving_game, which cannot be imported: SystemExit at my_leaving_game.py",
         ),
         ("[cast]\nmake = 'builtins:dict'", "2: cast.make must name a function that returns a footlights.Cast."),
         (f"{ONE_MODEL}cast.make = 'my_game:whole'", "2: cast.make makes the whole cast: leave it out, or models."),
@@ -660,6 +733,10 @@ g = {x = 1}'''
 )
 def test_the_line_of_a_key_is_found_whatever_stands_around_it(path: tuple[str, ...], line: int, ending: str) -> None:
     assert line_of(LINES.replace("\n", ending), path) == line
+
+
+def test_a_text_that_no_parser_bears_has_no_lines() -> None:
+    assert line_of(f"x = {'[' * 3_000}", ("x",)) == 0
 
 
 def test_a_long_file_is_searched_quickly() -> None:

@@ -21,6 +21,7 @@ from footlights import (
 )
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
+from footlights_transports.dialects.native import RateLimited
 from footlights_transports.gate import Gate, User, WireLimits
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ async def test_sessions_are_numbered_for_each_user_and_named_after_it() -> None:
             desk.start(ANN, SessionParams(session_id="ann:inn"))
 
 
+async def test_a_number_whose_name_was_chosen_before_is_left_out(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        desk.start(ANN, SessionParams(session_id="ann:s1-000001"))
+        desk.start(ANN, SessionParams(session_id="ann:s1-000002"))
+        await desk.close(ANN, "ann:s1-000002")
+        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000003"
+        assert desk.start(BOB, SessionParams()).session_id == "bob:s1-000001"
+
+
 async def test_without_tokens_the_stage_numbers_sessions() -> None:
     async with open_stage(cast()) as stage:
         assert FrontDesk(stage, Gate()).start(NOBODY, SessionParams()).session_id == "s1-000001"
@@ -69,6 +80,19 @@ async def test_a_turn_from_the_desk(quiet_clock: MockClock) -> None:
         await desk.close(ANN, session_id)
         with pytest.raises(UnknownSession):
             desk.session(ANN, session_id)
+
+
+async def test_all_connections_of_a_user_have_one_pace(quiet_clock: MockClock) -> None:
+    limits = WireLimits(user_commands_per_second=2.0, user_command_burst=3)
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS, limits=limits))
+        for _ in range(3):
+            desk.take_command(ANN)
+        with pytest.raises(RateLimited, match="2 commands a second"):
+            desk.take_command(ANN)
+        desk.take_command(BOB)
+        await trio.sleep(0.5)
+        desk.take_command(ANN)
 
 
 async def test_cancel_from_the_desk(quiet_clock: MockClock) -> None:
@@ -188,6 +212,21 @@ async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quie
             desk.subscribe(NOBODY, "inn", {}, ())
         desk.start(NOBODY, SessionParams(session_id="inn"))
         desk.subscribe(NOBODY, "inn", {}, ())
+
+
+async def test_a_session_stays_closed_although_nobody_waited_for_its_end(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(stalling=True)) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
+        session_id = desk.start(ANN, SessionParams()).session_id
+        desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+        with trio.CancelScope() as impatient:
+            impatient.cancel()
+            await desk.close(ANN, session_id)
+        assert impatient.cancelled_caught
+        await stage.session(session_id).close()
+        with pytest.raises(UnknownSession):
+            desk.subscribe(ANN, session_id, {}, ())
+        desk.start(ANN, SessionParams())
 
 
 async def test_only_so_many_closed_sessions_are_remembered(

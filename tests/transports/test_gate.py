@@ -96,7 +96,7 @@ def test_a_user_sees_only_its_own_sessions() -> None:
 
 
 def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
-    pace = Pace(WireLimits(commands_per_second=2.0, command_burst=3), now=0.0)
+    pace = Pace(2.0, 3, now=0.0)
     for _ in range(3):
         pace.take(0.0)
     with pytest.raises(RateLimited, match="2 commands a second"):

@@ -17,6 +17,7 @@ from footlights import (
     InterruptReason,
     InvalidCommand,
     Limits,
+    ModelTraits,
     SessionParams,
     TokenDelta,
     TurnFinal,
@@ -149,6 +150,28 @@ async def test_after_a_restart_the_end_of_a_turn_is_told_once(tmp_path: Path) ->
             told.append([event.event_type for event in await rest_of(guest, stream.last_event_id, 1)])
     commit = [EventType.COMMIT_FINAL]
     assert told == [[EventType.TURN_INTERRUPTED, *commit], commit, commit]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_told"), [("", False), ("?remote_models=false", False), ("?remote_models=true", True)]
+)
+async def test_one_who_comes_back_after_a_restart_says_again_whether_models_elsewhere_may_hear(
+    query: str, is_told: bool
+) -> None:
+    far = ScriptedModel(lambda _: (Say("Aye."),), traits=ModelTraits(remote=True))
+    async with open_house(far) as house:
+        guest = HttpGuest(house.client, "inn")
+        async with guest.follow(write_cursor({}, ()), query) as stream:
+            turn_id = await guest.begin_turn("A room?")
+            events = [event async for event in stream.until_commit(turn_id)]
+    assert said(events, turn_id) == ("Aye." if is_told else "")
+
+
+@pytest.mark.parametrize("query", ["?remote_models=", "?remote_models=1", "?remote_models=True"])
+async def test_consent_is_true_or_false_and_nothing_else(query: str) -> None:
+    async with open_house() as house:
+        answer = await house.client.get(f"{(await house.start()).path}/events{query}")
+        assert refused(answer) == (400, "invalid_command")
 
 
 @pytest.mark.parametrize("last_event_id", ["nonsense!", "WzEse30sW10", "x" * 9_000])

@@ -377,6 +377,19 @@ async def test_pages_get_in_only_from_origins_on_the_list() -> None:
         assert wrong.headers["access-control-allow-origin"] == "https://inn.example"
 
 
+@pytest.mark.parametrize("path", ["/footlights.js", "/healthz", "/v1/openapi.json"])
+async def test_any_page_may_read_what_is_public(path: str) -> None:
+    async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
+        answer = await house.client.get(path, headers={"origin": "https://any.example"})
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-origin"] == "https://any.example"
+
+
+async def test_what_is_public_is_still_hidden_from_a_name_that_was_made_to_point_here() -> None:
+    async with open_house() as house:
+        assert refused(await house.client.get("/healthz", headers={"host": "evil.example"})) == (403, "unauthorized")
+
+
 async def test_a_page_may_ask_first_what_it_may_ask() -> None:
     async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
         asking = {"access-control-request-method": "DELETE", "access-control-request-headers": "authorization"}

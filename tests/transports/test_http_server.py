@@ -173,6 +173,18 @@ async def test_one_connection_asks_only_so_often(mock_clock: MockClock) -> None:
         taken(await house.client.get("/healthz"))
 
 
+async def test_one_user_asks_only_so_often_over_all_its_connections(mock_clock: MockClock) -> None:
+    limits = WireLimits(user_commands_per_second=1.0, user_command_burst=3)
+    async with open_house(wire_limits=limits) as house:
+        for _ in range(3):
+            async with await connect(house) as stream:
+                assert b" 200 " in await ask(stream, GET.replace(b"/healthz", b"/v1/world"))
+        assert refused(await house.client.get("/v1/world")) == (429, "rate_limited")
+        taken(await house.client.get("/healthz"))  # which nobody in particular asks
+        mock_clock.jump(1.0)
+        taken(await house.client.get("/v1/world"))
+
+
 # -- what is no HTTP, or not ours
 
 

@@ -86,7 +86,13 @@ def served() -> Generator[Served]:
 
 
 async def serve(ready: list[Served]) -> None:
-    limits = WireLimits(commands_per_second=1e6, command_burst=1_000_000)
+    many, at_once = 1e6, 1_000_000
+    limits = WireLimits(
+        commands_per_second=many,
+        command_burst=at_once,
+        user_commands_per_second=many,
+        user_command_burst=at_once,
+    )
     cast = standard_cast(ScriptedModel(lambda _: (Say("Hm."),)))
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, Gate({"ann": TOKEN}, limits=limits))

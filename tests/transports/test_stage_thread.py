@@ -368,8 +368,12 @@ def test_a_commit_that_is_in_doubt_at_the_end_is_told_as_such() -> None:
     with pytest.raises(CommitUnknown):
         ticket.result()
     with pytest.raises(Detached) as detached:
-        poll_until_commit(session, turn_id)
+        poll_rest(session)
     assert detached.value.reason == "commit_unknown"
+    assert not session.is_open
+    with pytest.raises(Detached) as again:
+        session.poll()
+    assert again.value is not detached.value
 
 
 def test_a_session_goes_on_in_the_next_stage_on_the_same_ledger(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ These tests wait in real time for what other threads do, and never for a time to
 from __future__ import annotations
 
 import threading
+import traceback
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
@@ -93,11 +94,15 @@ def test_the_hosts_own_error_is_not_hidden_by_that_of_the_stage() -> None:
 def test_a_stream_of_a_run_that_breaks_says_so() -> None:
     stage = StageThread(cast())
     stage.__enter__()
-    session = stage.start()
+    session, other = stage.start(), stage.start()
     stage.call(lambda _: trio.lowlevel.spawn_system_task(break_down))
     with pytest.raises(StageThreadDied):
         list(iter(partial(session.poll, timeout=LONG), None))
     assert not session.is_open
+    with pytest.raises(StageThreadDied):
+        poll_rest(other)
+    assert not other.is_open
+    assert len({len(raised_by(session.poll, StageThreadDied)) for _ in range(5)}) == 1
     assert session.cursor == {}
 
 
@@ -109,6 +114,39 @@ def test_a_task_of_a_run_that_breaks_is_told_so() -> None:
     with pytest.raises(StageThreadDied) as died:
         waiting.result()
     assert isinstance(died.value.__cause__, trio.TrioInternalError)
+
+
+def test_a_task_that_takes_the_run_down_is_told_so() -> None:
+    async def leave(_inside: Inside[None]) -> None:
+        await trio.lowlevel.checkpoint()
+        raise SystemExit
+
+    async def wait_in_a_nursery(_inside: Inside[None]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ZeroDivisionError
+
+    thread = nothing()
+    thread.open()
+    tickets = [thread.ask_task(wait_in_a_nursery), thread.ask_task(leave)]
+    with pytest.raises(StageThreadDied):
+        thread.join()
+    assert [ticket.is_done for ticket in tickets] == [True, True]
+    for ticket in tickets:
+        with pytest.raises(StageThreadDied):
+            ticket.result()
+
+
+def test_an_error_does_not_grow_however_often_it_is_raised() -> None:
+    stage = StageThread(cast())
+    with stage:
+        failing = stage.call_soon(lambda _: 1 / 0)
+        lengths = {len(raised_by(failing.result, ZeroDivisionError)) for _ in range(5)}
+        assert len(lengths) == 1
+        assert raised_by(failing.result, ZeroDivisionError)[-1].line == "failing = stage.call_soon(lambda _: 1 / 0)"
 
 
 def test_two_failures_at_once_are_both_told() -> None:
@@ -261,6 +299,13 @@ def test_a_task_that_is_asked_for_at_the_very_end_is_refused() -> None:
     with pytest.raises(SessionClosed):
         task.result()
     thread.join()
+
+
+def raised_by(call: Callable[[], object], kind: type[Exception]) -> traceback.StackSummary:
+    """The frames that the error comes through."""
+    with pytest.raises(kind) as raised:
+        call()
+    return traceback.extract_tb(raised.value.__traceback__)
 
 
 async def wait_forever(_inside: Inside[None]) -> None:

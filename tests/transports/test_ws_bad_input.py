@@ -132,6 +132,17 @@ async def test_a_burst_of_commands_is_slowed_down_and_each_is_answered() -> None
         assert {error_code(reply) for reply in replies[10:]} == {"rate_limited"}
 
 
+async def test_a_user_is_slowed_down_over_all_its_connections() -> None:
+    limits = WireLimits(user_commands_per_second=0.001, user_command_burst=2)
+    async with open_house(wire_limits=limits) as house:
+        for _ in range(2):
+            async with connect(house) as peer:
+                await peer.ask("start")
+        async with connect(house) as peer:
+            await peer.send("start")
+            assert error_code(await peer.reply(1)) == "rate_limited"
+
+
 async def test_a_command_that_crashes_is_internal_and_only_its_place_is_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

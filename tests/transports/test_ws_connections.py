@@ -417,3 +417,26 @@ async def test_when_the_stage_closes_first_clients_get_the_end_of_every_stream()
             listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
             nursery.start_soon(play, House(stage, desk, listening, nursery.cancel_scope.cancel, trio.Event()))
             await playing.wait()
+
+
+async def test_connections_that_are_made_at_once_are_counted_too() -> None:
+    answers: list[bytes] = []
+    everybody = trio.Event()
+    hello = (
+        b"GET /v1 HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        b"Sec-WebSocket-Protocol: footlights.v1\r\n\r\n"
+    )
+
+    async def come_in(port: int) -> None:
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(hello)
+            answers.append((await stream.receive_some())[9:12])
+            if len(answers) == 8:
+                everybody.set()
+            await everybody.wait()
+
+    async with open_house(wire_limits=WireLimits(max_connections=2)) as house, trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(come_in, house.listening.port)
+    assert sorted(answers) == [b"101"] * 2 + [b"503"] * 6

@@ -6,8 +6,10 @@ line; values are not repeated.
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
+from os.path import exists, isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +17,13 @@ from attrs import frozen
 
 from footlights.errors import FootlightsError
 from footlights.limits import Limits
+from footlights_actors.weights import CACHE_VARIABLE
 from footlights_transports.config_cast import read_cast
 from footlights_transports.config_read import checked, complain_unknown, section
 from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, TEXT, WIRE
-from footlights_transports.config_source import ConfigError, Source
+from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Source
 from footlights_transports.gate import Gate, WireLimits
+from footlights_transports.logs import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from footlights_transports.config_source import KeyPath
 
 __all__ = ["Config", "ConfigError", "load_config"]
+
+log = logging.getLogger("footlights.config")
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
@@ -56,6 +62,7 @@ def load_config(
 ) -> Config:
     """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong."""
     source = Source(file, environ or {}, options)
+    _warn_of_strangers(environ or {})
     for name in source.tree:
         if name not in SECTIONS:
             complain_unknown(source, (name,), SECTIONS)
@@ -64,14 +71,16 @@ def load_config(
     limits = checked(source, ("limits",), LIMITS, Limits)
     gate = _gate(source, server)
     cast = read_cast(source)
+    _check_ports(source, server)
+    ledger, trace = _ledger(source, server), _trace(source, server)
     if source.problems or cast is None:
         raise ConfigError(source.problems)
     return Config(
         host=server["host"],
         ws_port=server["ws_port"],
         http_port=server["http_port"],
-        ledger=_ledger(source, server),
-        trace=_path(source, server, "trace") if server["trace"] else None,
+        ledger=ledger,
+        trace=trace,
         grace=server["grace"],
         tls=tls,
         limits=limits,
@@ -80,11 +89,45 @@ def load_config(
     )
 
 
+def _warn_of_strangers(environ: Mapping[str, str]) -> None:
+    """Not a problem: an orchestrator sets variables of its own for a service that is named like us."""
+    ours = [name for name in sorted(environ) if name.startswith(PREFIX) and SEPARATOR not in name]
+    strangers = [name for name in ours if name not in (VARIABLE, CACHE_VARIABLE)]
+    if strangers:
+        log.warning("no settings: %s; a setting is written FOOTLIGHTS_SECTION__NAME", ", ".join(strangers))
+
+
+def _check_ports(source: Source, server: Mapping[str, Any]) -> None:
+    if server["ws_port"] == server["http_port"] != 0:
+        given = "http_port" if source.is_set(("server", "http_port")) else "ws_port"
+        source.complain(("server", given), "is taken: ws_port and http_port must not be the same.")
+
+
 def _ledger(source: Source, server: Mapping[str, Any]) -> Path:
     if server["ledger"]:
-        return _path(source, server, "ledger")
+        ledger = _path(source, server, "ledger")
+        if _is_folder(ledger):
+            source.complain(("server", "ledger"), f"names {ledger}, which is a folder.")
+        return ledger
     # Not the same one for every game in a folder: once there is a ledger, it is its world that counts.
     return Path("footlights.ledger") if source.file is None else source.file.with_suffix(".ledger")
+
+
+def _trace(source: Source, server: Mapping[str, Any]) -> Path | None:
+    if not server["trace"]:
+        return None
+    trace = _path(source, server, "trace")
+    if _is_there(trace) and not _is_folder(trace):
+        source.complain(("server", "trace"), f"names {trace}, which is no folder.")
+    return trace
+
+
+def _is_there(path: Path) -> bool:
+    return exists(path)  # noqa: PTH110 - Path's own raises for a path that is too long, or forbidden
+
+
+def _is_folder(path: Path) -> bool:
+    return isdir(path)  # noqa: PTH112 - as above
 
 
 def _path(source: Source, server: Mapping[str, Any], name: str) -> Path:
@@ -92,11 +135,10 @@ def _path(source: Source, server: Mapping[str, Any], name: str) -> Path:
 
 
 def _tls(source: Source, server: Mapping[str, Any]) -> ssl.SSLContext | None:
-    missing = [name for name in ("tls_cert", "tls_key") if not server[name]]
-    if len(missing) == 2:
-        return None
-    if missing:
+    missing = [name for name in ("tls_cert", "tls_key") if not source.is_set(("server", name))]
+    if len(missing) == 1:
         source.complain(("server",), f"needs {missing[0]} too, the path of a file.")
+    if not server["tls_cert"] or not server["tls_key"]:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:

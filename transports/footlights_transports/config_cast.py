@@ -127,11 +127,7 @@ def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     options = section(source, path, MODELS[kind], beside=("kind",))
     if len(source.problems) > before:
         return None
-    try:
-        return _attempt(source, path, lambda: _MAKERS[kind](source, path, options))
-    except ModuleNotFoundError as missing:
-        source.complain(path, f"needs {missing.name}: pip install 'footlights[{_EXTRAS[kind]}]'")
-        return None
+    return _attempt(source, path, lambda: _MAKERS[kind](source, path, options), _EXTRAS.get(kind))
 
 
 def _scripted(source: Source, path: KeyPath, options: dict[str, Any]) -> Model | None:
@@ -237,29 +233,31 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
     module, _, name = import_path.partition(":")
     try:
         found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
     except ModuleNotFoundError as error:
         source.complain(path, f"names the module {module}, but {error.name} is not installed.")
         return None
-    except Exception as error:  # noqa: BLE001 - it is somebody else's module, and all of it runs now
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's module, and all of it runs now
         source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
         return None
-    for part in name.split("."):
-        found = getattr(found, part, None)
     if found is None:
         source.complain(path, f"names {name}, which the module {module} does not have.")
     return found
 
 
-def _attempt(source: Source, path: KeyPath, make: Callable[[], _T]) -> _T | None:
+def _attempt(source: Source, path: KeyPath, make: Callable[[], _T], extra: str | None = None) -> _T | None:
+    """What that makes; None if it fails, which is complained of. `extra` is what brings modules that it needs."""
     try:
         return make()
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is somebody else's function, and may raise whatever it likes
+    except ModuleNotFoundError as missing:
+        how = f": pip install 'footlights[{extra}]'" if extra else ", which is not installed."
+        source.complain(path, f"needs {missing.name}{how}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's function may raise whatever it likes
         source.complain(path, f"cannot be made: {_why(error)}")
     return None
 
 
-def _why(error: Exception) -> str:
+def _why(error: BaseException) -> str:
     """Only our own errors promise to quote nobody."""
     return str(error) if isinstance(error, FootlightsError) else f"{describe(error)}."

@@ -37,12 +37,21 @@ def _is_text(value: object) -> bool:
     return type(value) is str and value != ""
 
 
+def _is_path(value: object) -> bool:
+    return _is_text(value) and "\0" not in cast(str, value)
+
+
 def _is_whole(value: object) -> bool:
-    return type(value) is int
+    """TOML promises no more than 64 bits, and clocks could not be told of more."""
+    return type(value) is int and abs(value) < 2**63
+
+
+def _is_number(value: object) -> bool:
+    return _is_whole(value) or (type(value) is float and math.isfinite(value))
 
 
 def _is_seconds(value: object) -> bool:
-    return (type(value) is int or type(value) is float) and math.isfinite(value) and value >= 0
+    return _is_number(value) and cast(float, value) >= 0
 
 
 def _is_import_path(value: object) -> bool:
@@ -63,8 +72,8 @@ def one_of(*choices: str) -> Kind:
 
 TEXT = Kind("a string that is not empty", _is_text)
 TEXTS = Kind("a list of strings", _all(_is_text))
-FILE = Kind("the path of a file", _is_text)
-FOLDER = Kind("the path of a folder", _is_text)
+FILE = Kind("the path of a file", _is_path)
+FOLDER = Kind("the path of a folder", _is_path)
 FLAG = Kind("true or false", lambda value: type(value) is bool)
 SECONDS = Kind("a number of seconds, 0 or more", _is_seconds)
 PORT = Kind(
@@ -73,7 +82,7 @@ PORT = Kind(
 IMPORT = Kind("an import path, such as mygame.npcs:innkeeper", _is_import_path)
 IMPORTS = Kind("a list of import paths, such as mygame.npcs:innkeeper", _all(_is_import_path))
 WHOLE = Kind("a whole number", _is_whole)
-NUMBER = Kind("a number", lambda value: _is_whole(value) or (type(value) is float and math.isfinite(value)))
+NUMBER = Kind("a number", _is_number)
 
 
 @frozen

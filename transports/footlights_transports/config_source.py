@@ -26,6 +26,9 @@ KeyPath: TypeAlias = tuple[str, ...]
 PREFIX = "FOOTLIGHTS_"
 SEPARATOR = "__"
 
+# What tomllib really raises: also for a number of thousands of digits, and for thousands of brackets.
+_NOT_TOML = (ValueError, RecursionError)
+
 
 @frozen
 class Problem:
@@ -59,7 +62,7 @@ class FromText:
     def meant(self) -> object:
         try:
             read = tomllib.loads(f"value = {self.text}")
-        except tomllib.TOMLDecodeError:
+        except _NOT_TOML:
             return self.text
         return read["value"] if len(read) == 1 else self.text
 
@@ -81,7 +84,7 @@ class Source:
         for variable, text in sorted(environ.items()):
             if variable.startswith(PREFIX) and SEPARATOR in variable:
                 path = tuple(variable.removeprefix(PREFIX).lower().split(SEPARATOR))
-                self._lay_over(path, FromText(text), variable)
+                self._lay_over(self._as_in_file(path), FromText(text), variable)
         for path, value in (options or {}).items():
             self._lay_over(path, value, f"--{path[-1].replace('_', '-')}")
 
@@ -101,8 +104,12 @@ class Source:
         return None
 
     def plain(self, path: KeyPath) -> Any:
-        """What stands there, whatever it is."""
-        return _plain(self._at(path))
+        """What stands there, whatever it is; None if it is too deep, which is complained of."""
+        try:
+            return _plain(self._at(path))
+        except RecursionError:
+            self.complain(path, "has too many tables inside of each other.")
+            return None
 
     def table(self, path: KeyPath) -> dict[str, Any]:
         """The table that stands there; empty if there is none, or if it is none, which is complained of."""
@@ -112,20 +119,37 @@ class Source:
         self.complain(path, f"must be a table: [{'.'.join(path)}]")
         return {}
 
+    def is_set(self, path: KeyPath) -> bool:
+        return _has(self.tree, path)
+
     def is_in_file(self, path: KeyPath) -> bool:
         return path not in self._origins
 
     def resolve(self, path: KeyPath, named: str) -> Path:
         """The path that a setting names: in a file, relative to that file."""
-        if self.file is not None and self.is_in_file(path):
-            return self.file.parent / Path(named).expanduser()
-        return Path(named).expanduser()
+        try:
+            resolved = Path(named).expanduser()
+        except RuntimeError:
+            self.complain(path, "names the home of a user whom this machine does not know.")
+            resolved = Path(named)
+        return self.file.parent / resolved if self.file is not None and self.is_in_file(path) else resolved
 
     def _at(self, path: KeyPath) -> Any:
         value: Any = self.tree
         for name in path:
             value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
         return value
+
+    def _as_in_file(self, path: KeyPath) -> KeyPath:
+        """The same path as the file spells it: variables have no small letters."""
+        spelled: list[str] = []
+        table: Any = self.tree
+        for name in path:
+            known = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
+            alike = [each for each in known if each.lower() == name]
+            spelled.append(name if name in known or not alike else alike[0])
+            table = known.get(spelled[-1])
+        return tuple(spelled)
 
     def _lay_over(self, path: KeyPath, value: object, origin: str) -> None:
         table = self.tree
@@ -151,17 +175,21 @@ class Source:
 def line_of(text: str, path: KeyPath) -> int:
     """The line on which a key of a TOML text is set; that of the nearest table around it if it is not there."""
     lines = [f"{line}\n" for line in text.split("\n")]
-    while path and not _has(tomllib.loads(text), path):
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError:
+        return 0
+    while path and not _has(tree, path):
         path = path[:-1]
     if not path:
         return 0
     # The beginnings of a text that can be parsed either have the key or not, and none after the first that has.
     low, high = 0, len(lines)
     while high - low > 1:
-        middle, tree = _beginning_near((low + high) // 2, low, high, lines)
-        if tree is None:
+        middle, begun = _beginning_near((low + high) // 2, low, high, lines)
+        if begun is None:
             break
-        low, high = (low, middle) if _has(tree, path) else (middle, high)
+        low, high = (low, middle) if _has(begun, path) else (middle, high)
     return low + 1
 
 
@@ -170,7 +198,7 @@ def _beginning_near(middle: int, low: int, high: int, lines: list[str]) -> tuple
     for end in [*range(middle, low, -1), *range(middle + 1, high)]:
         try:
             return end, tomllib.loads("".join(lines[:end]))
-        except tomllib.TOMLDecodeError:
+        except _NOT_TOML:
             continue
     return high, None
 
@@ -203,7 +231,11 @@ def _text_of(file: Path) -> str:
 def _parsed(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ConfigError([Problem(str(file), 0, "has too many brackets inside of each other.")]) from None
+    except ValueError as error:
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            raise ConfigError([Problem(str(file), 0, "has a number of too many digits.")]) from None
         sentence, _, place = str(error).partition(" (at ")
         digits = place.removeprefix("line ").partition(",")[0]
         line = int(digits) if digits.isdigit() else len(text.splitlines())

@@ -12,6 +12,7 @@ import trio
 from attrs import evolve
 
 from footlights.errors import Busy, SessionClosed, UnknownSession
+from footlights_transports.gate import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -44,6 +45,7 @@ class FrontDesk:
         self.gate = gate
         self._watch = watch
         self._open: dict[User, set[str]] = {}
+        self._paces: dict[User, Pace] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
@@ -58,13 +60,19 @@ class FrontDesk:
         """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
         return self._is_closing
 
+    def take_command(self, user: User) -> None:
+        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
+        now, limits = trio.current_time(), self.gate.limits
+        if user not in self._paces:
+            self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
+        self._paces[user].take(now)
+
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
         self._check_room(user)
         params = self.gate.named_for(user, params)
         if params.session_id is None and user.name is not None:
-            number = self._numbered[user] = self._numbered.get(user, 0) + 1
-            params = evolve(params, session_id=f"{user.name}:s{self.stage.epoch}-{number:06d}")
+            params = evolve(params, session_id=self._next_name(user))
         session = self.stage.start(params)
         self._open.setdefault(user, set()).add(session.session_id)
         self._closed.pop(session.session_id, None)
@@ -123,11 +131,13 @@ class FrontDesk:
         self.session(user, session_id).heard(turn_id, seq)
 
     async def close(self, user: User, session_id: str) -> None:
-        await self.session(user, session_id).close()
+        """Close a session, and wait until it is. It closes, and stays closed, also if nobody waits to the end."""
+        session = self.session(user, session_id)
         self._open.get(user, set()).discard(session_id)
         self._closed[session_id] = None
         while len(self._closed) > MAX_CLOSED:
             self._closed.popitem(last=False)
+        await session.close()
 
     def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
         try:
@@ -139,6 +149,14 @@ class FrontDesk:
             session = self.stage.resume(session_id, remote_models=remote_models)
             self._open.setdefault(user, set()).add(session_id)
             return session
+
+    def _next_name(self, user: User) -> str:
+        while True:
+            number = self._numbered[user] = self._numbered.get(user, 0) + 1
+            name = f"{user.name}:s{self.stage.epoch}-{number:06d}"
+            # The user may have chosen that very name before.
+            if name not in self._closed and not self._is_open(name):
+                return name
 
     def _check_doors(self) -> None:
         if self._is_closing:

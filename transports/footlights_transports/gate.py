@@ -42,6 +42,10 @@ class WireLimits:
     """What one connection may ask for in the long run."""
     command_burst: int = 400
     """What it may ask for at once, after it was silent."""
+    user_commands_per_second: float = 2_000.0
+    """What all connections of one user together may ask for in the long run."""
+    user_command_burst: int = 4_000
+    """What they may ask for at once, after they were silent."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
     max_subscriptions_per_connection: int = 256
@@ -142,13 +146,13 @@ def is_loopback(host: str) -> bool:
 
 
 class Pace:
-    """How many commands a connection may still give: so many a second, and more at once after silence."""
+    """How many commands somebody may still give: so many a second, and more at once after silence."""
 
     __slots__ = ("_burst", "_left", "_per_second", "_since")
 
-    def __init__(self, limits: WireLimits, now: float) -> None:
-        self._per_second = limits.commands_per_second
-        self._burst = float(limits.command_burst)
+    def __init__(self, per_second: float, burst: int, now: float) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
         self._left = self._burst
         self._since = now
 

@@ -13,6 +13,7 @@ from footlights.errors import FootlightsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ class StageThreadStuck(FootlightsError):
 class Ticket(Generic[T]):
     """What was asked of a stage on another thread, and the answer as soon as there is one."""
 
-    __slots__ = ("_answer", "_answered", "_claim", "_error", "_is_done", "_timeout", "_work")
+    __slots__ = ("_answer", "_answered", "_claim", "_error", "_is_done", "_timeout", "_traceback", "_work")
 
     def __init__(self, work: Callable[[Ticket[T]], None], timeout: float | None) -> None:
         self._work = work
@@ -35,6 +36,7 @@ class Ticket(Generic[T]):
         self._answered: SimpleQueue[None] = SimpleQueue()
         self._answer: T | None = None
         self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
         self._is_done = False
 
     @property
@@ -54,7 +56,7 @@ class Ticket(Generic[T]):
             self.withdraw()  # nobody will look at the answer
             raise
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(self._traceback)  # which would grow each time
         return cast("T", self._answer)
 
     def withdraw(self) -> bool:
@@ -83,6 +85,7 @@ class Ticket(Generic[T]):
 
     def fail(self, error: BaseException) -> None:
         self._error = error
+        self._traceback = error.__traceback__
         self._finish()
 
     def _finish(self) -> None:

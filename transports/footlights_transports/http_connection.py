@@ -25,7 +25,7 @@ class HttpConnection:
     """What is known of a connection besides its bytes. `on_first_request` may raise `Busy`."""
 
     def __init__(self, limits: WireLimits, on_first_request: Callable[[HttpConnection], None]) -> None:
-        self._pace = Pace(limits, trio.current_time())
+        self._pace = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_first_request = on_first_request
         self._is_silent = True
         self._is_heard_out = False

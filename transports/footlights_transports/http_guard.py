@@ -1,7 +1,8 @@
 """What every request passes before a route sees it: the pace, the host, the origin, and the size of its body.
 
 Bodies are read whole, within `max_frame_bytes` and `handshake_timeout`, and routes find them with `body_of`. Pages of
-origins on the gate's list may read the answers (CORS). A request that is refused here never reaches a route.
+origins on the gate's list may read the answers (CORS), and any page those that are public. A request that is refused
+here never reaches a route.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 CONNECTION = "footlights.connection"
 """Where the connection is found in the state of a scope."""
 
+PUBLIC = frozenset({"/footlights.js", "/healthz", "/v1/openapi.json"})
+"""Addresses that any page may read: they are the same for everybody, and say nothing of anybody."""
+
 _BODY = "footlights.body"
 _DISCARDED_BYTES = 16_777_216
 """So much of a body that is too large is read and forgotten: who still sends could not hear the answer."""
@@ -76,7 +80,7 @@ class HttpGuard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         try:
-            self._check_place(headers.get("host"), origin)
+            self._check_place(headers.get("host"), None if scope["path"] in PUBLIC else origin)
             send = send if origin is None else _telling(origin, send)
             _check_request(connection, scope)
             body = await self._read_body(receive)

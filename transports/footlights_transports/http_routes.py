@@ -142,7 +142,8 @@ class HttpRoutes:
         cursor = read_cursor(last_id) if last_id else None
         after = None if cursor is None else cursor.after
         terminal_seen = (cursor or Cursor()).terminal_seen
-        subscription = self._desk.subscribe(user, session_id, after, terminal_seen)
+        remote_models = _remote_models(request)
+        subscription = self._desk.subscribe(user, session_id, after, terminal_seen, remote_models=remote_models)
         return EventStream(
             subscription,
             session_id,
@@ -190,7 +191,10 @@ class HttpRoutes:
         return Response(self._metrics.render(self._desk.stage), media_type=CONTENT_TYPE)
 
     def _user(self, request: Request) -> User:
-        return self._desk.gate.admit(request.headers.get("authorization"))
+        """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
+        user = self._desk.gate.admit(request.headers.get("authorization"))
+        self._desk.take_command(user)
+        return user
 
 
 # -- reading requests
@@ -218,6 +222,13 @@ def _check_content_type(request: Request) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
+
+
+def _remote_models(request: Request) -> bool:
+    given = request.query_params.get("remote_models", "false")
+    if given not in ("true", "false"):
+        raise InvalidCommand("remote_models: must be true or false")
+    return given == "true"
 
 
 def _limit(request: Request) -> int:

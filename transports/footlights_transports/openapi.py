@@ -93,7 +93,14 @@ class _Routes:
                             "in": "header",
                             "description": "The `id` of the last event that you have: go on after it.",
                             "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]*$", "maxLength": 8192},
-                        }
+                        },
+                        {
+                            "name": "remote_models",
+                            "in": "query",
+                            "description": "Whether a session that a restart of the server ended may, once you are "
+                            "back, let its text go to models elsewhere. What it had agreed to is not kept.",
+                            "schema": {"type": "boolean", "default": False},
+                        },
                     ],
                 ),
             },

@@ -21,6 +21,7 @@ from footlights.events import EventType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from footlights.errors import FootlightsError
     from footlights.events import StreamEvent
     from footlights.subscription import Subscription
     from footlights_transports.trio_thread import TrioThread
@@ -43,8 +44,9 @@ class PolledStream:
         self._scope = trio.CancelScope()
         self._polled: dict[str, int] = {}
         """The last seq of each turn that was polled and has more to come."""
-        self._detached: Detached | None = None
+        self._detached_for: str | None = None
         self._has_ended = False
+        self._end_was_told = False
 
     # -- the host's side
 
@@ -60,22 +62,23 @@ class PolledStream:
         if timeout > 0:
             self._wait(timeout)
         # Looked at first: what came before the end is in the inbox now.
-        over = self._has_ended or self._thread.has_ended
+        over = self._is_over
         events = self._take(max_events)
         self._make_room()
-        if over and not events:
-            self._check_end()
+        if over and not events and (end := self._bad_end()) is not None:
+            self._end_was_told = True
+            raise end
         return events
 
     @property
     def is_open(self) -> bool:
-        """Whether there is, or may be, more to poll."""
-        return not (self._has_ended or self._thread.has_ended) or bool(self._inbox)
+        """Whether there is, or may be, more to poll; a bad end, which `poll` raises, is something too."""
+        return not self._is_over or bool(self._inbox) or (not self._end_was_told and self._bad_end() is not None)
 
     @property
     def cursor(self) -> Mapping[str, int]:
         """What was polled so far, for `subscribe(after=...)`."""
-        if self._has_ended or self._thread.has_ended:
+        if self._is_over:
             return self._cursor_now()
         return self._thread.ask(lambda _stage: self._cursor_now()).result()
 
@@ -85,7 +88,7 @@ class PolledStream:
 
     def _wait(self, timeout: float) -> None:
         deadline = monotonic() + timeout
-        while not self._inbox and self.is_open and (left := deadline - monotonic()) > 0:
+        while not self._inbox and not self._is_over and (left := deadline - monotonic()) > 0:
             with suppress(Empty):
                 self._bell.get(timeout=min(left, _LOOK_ROUND))
 
@@ -106,10 +109,13 @@ class PolledStream:
         if room is not None and len(self._inbox) <= self._capacity // 2:
             self._thread.run_soon(room.set)
 
-    def _check_end(self) -> None:
-        if self._detached is not None:
-            raise self._detached
-        self._thread.raise_failure()
+    @property
+    def _is_over(self) -> bool:
+        return self._has_ended or self._thread.has_ended
+
+    def _bad_end(self) -> FootlightsError | None:
+        """A new one each time: an error that is raised again and again would grow."""
+        return self._thread.failure() if self._detached_for is None else Detached(self._detached_for)
 
     # -- the stage's side
 
@@ -125,7 +131,7 @@ class PolledStream:
                         if len(self._inbox) >= self._capacity:
                             await self._wait_for_room()
         except Detached as detached:
-            self._detached = detached
+            self._detached_for = detached.reason
         self._has_ended = True
         self._ring()
 

@@ -2,15 +2,19 @@
 
 Told to stop, it takes nobody new and begins nothing new, lets turns finish for a while, interrupts the others, commits
 all of them, and closes when everybody was told or their time is up. Whoever missed something may resume after a
-restart on the same ledger.
+restart on the same ledger. If something in it never lets go, the process ends all the same, soon after that time.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
+import os
 import signal
+import threading
 from contextlib import contextmanager
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
 import trio
@@ -25,15 +29,23 @@ from footlights_transports.metrics import Metrics
 from footlights_transports.ws_server import serve_ws
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
+    from types import FrameType
 
     from footlights import Stage
     from footlights_transports.config import Config
     from footlights_transports.listening import Listening
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Server: TypeAlias = "Callable[..., Awaitable[None]]"
 _GLANCE = 0.05
 """How often a closing server looks whether its turns are done."""
+SPARE = 5.0
+"""Seconds for goodbyes, and for whatever else takes a moment, before a server that does not end is ended."""
+_LAST_WORDS = 1.0
+"""Seconds to say so in."""
+
+log = logging.getLogger("footlights.serve")
 
 
 class CannotServe(FootlightsError):
@@ -53,35 +65,94 @@ class Opened:
 
 
 def serve_here(config: Config, announce: Callable[[Opened], None]) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`."""
-    with _out_of_groups():
-        trio.run(_serve_until_signal, config, announce)
+    """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
+
+    If it has not ended in order when its time is over, the process is ended: with 0 if every turn is settled, else 1.
+    """
+    last_resort = _LastResort(_time_to_end(config))
+    with _out_of_groups(), last_resort:
+        trio.run(_serve_until_signal, config, announce, last_resort)
 
 
-async def _serve_until_signal(config: Config, announce: Callable[[Opened], None]) -> None:
-    stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_obey, signals, stop)
-            try:
-                await serve(config, announce, stop)
-            finally:
-                nursery.cancel_scope.cancel(reason="nothing is served any more")
+def _time_to_end(config: Config) -> float:
+    # A stage waits for its commits, and then as long for its traces.
+    return config.grace + config.limits.shutdown_deadline * (1 if config.trace is None else 2) + SPARE
 
 
-async def _obey(signals: AsyncIterable[int], stop: trio.Event) -> None:
-    async for _ in signals:
+async def _serve_until_signal(config: Config, announce: Callable[[Opened], None], last_resort: _LastResort) -> None:
+    stop, token = trio.Event(), trio.lowlevel.current_trio_token()
+
+    def obey(_number: int, _frame: FrameType | None) -> None:
         # From now on the system ends the process itself: at once, whatever the loop is doing.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        stop.set()
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        last_resort.count_down()
+        token.run_sync_soon(stop.set)
+
+    before = {number: signal.signal(number, obey) for number in _SIGNALS}
+    try:
+        await serve(config, announce, stop, watch=last_resort.watch)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-async def serve(config: Config, announce: Callable[[Opened], None], stop: trio.Event) -> None:
-    """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`."""
+class _LastResort:
+    """Ends the process if it has not ended by itself in time. In a thread, because the loop may be what hangs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._told: SimpleQueue[None] = SimpleQueue()
+        self._is_settled = False
+        # Not started by the signal's handler: it may come while the main thread holds a lock of `threading`.
+        self._thread = threading.Thread(target=self._run, name="footlights last resort", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._told.put(None)
+        self._told.put(None)
+        self._thread.join()
+
+    def count_down(self) -> None:
+        """From now on. A handler of signals may call this."""
+        self._told.put(None)
+
+    async def watch(self, stage: Stage) -> None:
+        """Know whether every turn is settled."""
+        while True:
+            try:
+                await trio.sleep(_GLANCE)
+            finally:  # also at the end: by then the last ones may be
+                self._is_settled = not stage.statistics().open_turns
+
+    def _run(self) -> None:
+        self._told.get()
+        try:
+            self._told.get(timeout=self._seconds)
+        except Empty:
+            turns = "every turn is settled" if self._is_settled else "turns are left unsettled"
+            line = "The server did not end in %g seconds, and is ended: %s."
+            last_words = threading.Thread(target=log.error, args=(line, self._seconds, turns), daemon=True)
+            last_words.start()
+            last_words.join(_LAST_WORDS)  # a log that nobody reads may be what hangs
+            os._exit(0 if self._is_settled else 1)
+
+
+async def serve(
+    config: Config,
+    announce: Callable[[Opened], None],
+    stop: trio.Event,
+    watch: Callable[[Stage], Awaitable[None]] | None = None,
+) -> None:
+    """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`.
+
+    `watch` runs from `stop` on until the end.
+    """
     with _out_of_groups():
         async with trio.open_nursery() as servers:
-            await _perform(config, servers, announce, stop)
+            await _perform(config, servers, announce, stop, watch)
             # The stage is closed: all that there is to tell is waiting for its clients.
             servers.cancel_scope.cancel(reason="the server goes away")
 
@@ -98,7 +169,13 @@ def _out_of_groups() -> Generator[None]:
         raise
 
 
-async def _perform(config: Config, servers: trio.Nursery, announce: Callable[[Opened], None], stop: trio.Event) -> None:
+async def _perform(
+    config: Config,
+    servers: trio.Nursery,
+    announce: Callable[[Opened], None],
+    stop: trio.Event,
+    watch: Callable[[Stage], Awaitable[None]] | None,
+) -> None:
     metrics = Metrics()
     async with (
         SqliteLedger(config.ledger) as ledger,
@@ -118,6 +195,8 @@ async def _perform(config: Config, servers: trio.Nursery, announce: Callable[[Op
         ws.stop_accepting()
         http.stop_accepting()
         desk.close_doors()
+        if watch is not None:
+            servers.start_soon(watch, stage)
         with trio.move_on_after(config.grace):
             await _wait_settled(stage)
 

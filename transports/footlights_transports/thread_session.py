@@ -84,7 +84,7 @@ class ThreadSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is, or may be, more to poll."""
+        """Whether there is, or may be, more to poll; a bad end, which `poll` raises, is something too."""
         return self._stream.is_open
 
     @property

@@ -53,7 +53,8 @@ class TrioThread(Generic[R]):
         self._resource = resource
         self._timeout = timeout
         self._jobs: deque[Ticket[Any]] = deque()
-        self._cut_short: deque[Ticket[Any]] = deque()
+        self._begun: set[Ticket[Any]] = set()
+        """Those of tasks, until they are answered."""
         self._opened: SimpleQueue[None] = SimpleQueue()
         self._leave = trio.Event()
         self._leaving = False
@@ -113,31 +114,34 @@ class TrioThread(Generic[R]):
         async def task(ticket: Ticket[T]) -> None:
             try:
                 ticket.succeed(await work(inside))
-            except trio.Cancelled:
-                self._cut_short.append(ticket)  # the run fails; this is told when it is known why
-                raise
             except Exception as error:  # noqa: BLE001 - as above
                 ticket.fail(error)
+            # Whatever else it raises takes the run down; this is told when it is known why.
+            self._begun.remove(ticket)
 
         def start(ticket: Ticket[T]) -> None:
-            try:
+            self._begun.add(ticket)
+            with suppress(RuntimeError):  # everything is over, but for the very end of the run
                 context.run(inside.tasks.start_soon, task, ticket)
-            except RuntimeError:  # everything is over, but for the very end of the run
-                self._cut_short.append(ticket)
 
         return self._hand_over(Ticket(start, None if patient else self._timeout))
 
     def raise_failure(self) -> None:
         """Raise `StageThreadDied` if it failed."""
-        if self._failure is not None:
-            raise self._gone()
+        failure = self.failure()
+        if failure is not None:
+            raise failure
 
-    def _gone(self) -> FootlightsError:
+    def failure(self) -> StageThreadDied | None:
+        """A new `StageThreadDied` if it failed."""
         if self._failure is None:
-            return SessionClosed("The stage is closed.")
+            return None
         died = StageThreadDied("The stage failed, and its thread has ended.")
         died.__cause__ = self._failure
         return died
+
+    def _gone(self) -> FootlightsError:
+        return self.failure() or SessionClosed("The stage is closed.")
 
     def _now_inside(self) -> Inside[R]:
         if self._inside is None:
@@ -152,16 +156,16 @@ class TrioThread(Generic[R]):
             self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
         except trio.RunFinishedError:
             self._thread.join()
-            self._refuse(self._jobs)
+            self._refuse_jobs()
         except BaseException:
             ticket.withdraw()  # a Ctrl-C: nobody will ever hold this ticket
             raise
         return ticket
 
-    def _refuse(self, tickets: deque[Ticket[Any]]) -> None:
+    def _refuse_jobs(self) -> None:
         with suppress(IndexError):  # several threads may be doing this
             while True:
-                tickets.popleft().fail(self._gone())
+                self._jobs.popleft().fail(self._gone())
 
     # -- on the thread
 
@@ -173,8 +177,9 @@ class TrioThread(Generic[R]):
         except BaseException as error:  # noqa: BLE001 - kept for whoever asks next
             self._failure = error
         self.has_ended = True
-        self._refuse(self._jobs)
-        self._refuse(self._cut_short)
+        self._refuse_jobs()
+        for ticket in self._begun:
+            ticket.fail(self._gone())
         self._opened.put(None)
 
     async def _main(self) -> None:

@@ -63,7 +63,7 @@ class WsConnection:
         self._user = admitted.user
         self._writer = FrameWriter(socket, stream, self.lose, in_batches=admitted.in_batches)
         self._tasks = tasks
-        self._pace = Pace(self._limits, trio.current_time())
+        self._pace = Pace(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
         self._followed: dict[str, _Followed] = {}
         self._waiting = 0
         self._is_leaving = False
@@ -123,6 +123,7 @@ class WsConnection:
     async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame) -> None:
         try:
             self._pace.take(trio.current_time())
+            self._desk.take_command(self._user)
             result = await self._perform(command_id, command)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
             await self._writer.send(_refusal(command_id, error))
@@ -175,12 +176,17 @@ class WsConnection:
         self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]
     ) -> None:
         try:
-            answer = native.write_reply(command_id, await work())
-        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            answer = _refusal(command_id, error)
+            await self._writer.send(await self._answer_of(command_id, work))
         finally:
+            # Not before it is sent: a client that asks and never reads would have any number of them waiting.
             self._waiting -= 1
-        await self._writer.send(answer)
+
+    @staticmethod
+    async def _answer_of(command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
+        try:
+            return native.write_reply(command_id, await work())
+        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+            return _refusal(command_id, error)
 
     # -- events
 

@@ -83,6 +83,7 @@ class WsServer:
         self._goodbye = goodbye
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients: dict[WsConnection, None] = {}
+        self._being_accepted = 0
         self._handshakes = trio.Semaphore(self._limits.max_handshakes)
         self._opened = trio.Event()
         self._closing = trio.Event()
@@ -160,12 +161,16 @@ class WsServer:
     async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> WsConnection | None:
         verdict = judge(request, self._desk.gate)
         limit = self._limits.max_connections
-        if isinstance(verdict, Admitted) and len(self._clients) >= limit:
+        if isinstance(verdict, Admitted) and len(self._clients) + self._being_accepted >= limit:
             verdict = Refused(503, Busy(f"There are {limit} connections (max_connections)."))
         if isinstance(verdict, Refused):
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
-        socket = await request.accept(subprotocol=SUBPROTOCOL)
+        self._being_accepted += 1
+        try:
+            socket = await request.accept(subprotocol=SUBPROTOCOL)
+        finally:
+            self._being_accepted -= 1
         return WsConnection(self._desk, socket, wire, verdict, nursery)
 
 

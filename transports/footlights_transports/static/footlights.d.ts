@@ -224,7 +224,7 @@ export interface Client {
     /** Open a session. */
     start(params?: SessionParams): Promise<Session>;
     /** A session that is there already. */
-    session(sessionId: string): Session;
+    session(sessionId: string, params?: Pick<SessionParams, "remote_models">): Session;
     /** Let go of everything: streams end, sessions and their turns go on without us. */
     close(): Promise<void>;
 }

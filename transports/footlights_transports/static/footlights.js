@@ -422,6 +422,7 @@ class Client {
     #open;
     #settings;
     #inboxes = new Map();
+    #agreed = new Set(); // sessions that let their text go to models elsewhere
     #ready = deferred();
     #connection = null;
     /** "lost" until there is a connection with all streams, then "connected"; "renewing" it on purpose; "closed". */
@@ -441,11 +442,12 @@ class Client {
     /** Open a session. `params`: `session_id`, `remote_models`. */
     async start(params = {}) {
         const { session_id: sessionId } = await this.#ask("start", { params });
-        return this.session(sessionId);
+        return this.session(sessionId, params);
     }
 
-    /** A session that is there already. */
-    session(sessionId) {
+    /** A session that is there already. What it agreed to is said again when a restarted server opens it again. */
+    session(sessionId, { remote_models: remoteModels = false } = {}) {
+        if (remoteModels) this.#agreed.add(sessionId);
         return new Session(
             sessionId,
             (op, fields, how) => this.#ask(op, { session_id: sessionId, ...fields }, how),
@@ -510,7 +512,8 @@ class Client {
         if (!this.#wants(inbox) || inbox.isFull || !connection.isOpen) return;
         connection.following.set(inbox.sessionId, inbox); // now: the first event may come along with the reply
         try {
-            const { cursor = {} } = await connection.ask("subscribe", inbox.request, true);
+            const consent = this.#agreed.has(inbox.sessionId) ? { remote_models: true } : {};
+            const { cursor = {} } = await connection.ask("subscribe", { ...inbox.request, ...consent }, true);
             inbox.attach(cursor);
         } catch (error) {
             connection.following.delete(inbox.sessionId);
