@@ -287,7 +287,7 @@ class Bid:
         (Guest, {"name": "Mirel", "age": "xyzzy"}, "The argument it.age must be an integer."),
         (dict[str, list[Stay]], {"xyzzy": [{"room": 1}]}, "The argument it[...][0].room must be one of attic, gable."),
         (Bid, {"price": 4}, "The argument it is not acceptable."),
-        (Any, object(), "The arguments must be plain JSON."),
+        pytest.param(Any, object(), "The arguments must be plain JSON.", id="no JSON at all"),
         (str, "\ud800", "The arguments must be plain JSON."),
         (int, 2**60, "The arguments must be plain JSON."),
     ],
