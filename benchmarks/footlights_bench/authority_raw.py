@@ -66,6 +66,7 @@ class RawLedger:
         document = canonical(genesis.view())
         self._connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (chain.FORMAT, genesis.digest(), document))
         self._connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
+        self._connection.execute("INSERT INTO tools_end VALUES (1, ?)", (chain.seed(genesis.digest()),))
         self._connection.execute("INSERT INTO epochs VALUES (?, 1, ?)", (_EPOCH, first_link))
 
     def __enter__(self) -> Self:

@@ -134,6 +134,8 @@ class Client:
         self.seen: dict[tuple[str, str], list[StreamEvent]] = {}
         self.commits = 0
         self.head: str | None = None
+        self.tools_head: str | None = None
+        self.tool_steps = 0
 
     def see(self, event: StreamEvent) -> None:
         self.seen.setdefault((event.session_id, event.turn_id), []).append(event)
@@ -166,9 +168,10 @@ def _events_until_killed(process: subprocess.Popen[bytes], path: Path, seed: int
 
 async def look(path: Path, client: Client) -> None:
     with SqliteReader(path) as reader:
-        report = audit(reader, client.head)  # with the head of the last look: nothing older was lost
+        # With the heads of the last look: nothing older was lost.
+        report = audit(reader, client.head, tools_head=client.tools_head)
     assert report.ok, report
-    client.head = report.head
+    client.head, client.tools_head, client.tool_steps = report.head, report.tools_head, report.tool_steps
     async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger) as stage:
         for (session_id, turn_id), events in client.seen.items():
             commit = events[-1].payload
@@ -202,7 +205,8 @@ def main(kills: int, seed: int, folder: Path) -> None:
             if sys.stderr.isatty():
                 print(f"\r{number + 1} of {kills} kills, {client.commits} commits seen", end="", file=sys.stderr)
         process.kill()
-    print(json.dumps({"kills": kills, "turns": len(client.ever), "commits": client.commits}))
+    told = {"kills": kills, "turns": len(client.ever), "commits": client.commits, "tool_steps": client.tool_steps}
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

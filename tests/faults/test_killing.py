@@ -17,3 +17,4 @@ def test_a_process_that_is_killed_leaves_nothing_half_done_and_nothing_untold() 
     told = json.loads(done.stdout)
     assert told["kills"] == KILLS
     assert told["commits"] == told["turns"] > KILLS
+    assert told["tool_steps"] > KILLS

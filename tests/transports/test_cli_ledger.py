@@ -38,6 +38,8 @@ async def _write(path: Path, cast: Cast, said: tuple[str, ...] = SAID, params: T
         session = stage.start()
         for each in said:
             await take_turn(session, each, params)
+        await ledger.begin_tool("k")
+        await ledger.complete_tool("k", "ok")
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +86,15 @@ def tamper(path: Path, statement: str, *values: object) -> None:
 def test_an_audit_sums_up_what_it_proved(footlights: Any, ledger: Path) -> None:
     done = footlights("audit", ledger)
     assert (done.code, done.err) == (0, "")
-    first, commits, sessions, epochs, world, head = done.out.splitlines()
+    first, commits, sessions, epochs, tools, world, head, tools_head = done.out.splitlines()
     assert first == "Nothing was altered."
-    assert [line.split() for line in (commits, sessions, epochs)] == [
+    assert [line.split() for line in (commits, sessions, epochs, tools)] == [
         ["commits", "4"],
         ["sessions", "1"],
         ["epochs", "1"],
+        ["tools", "2", "steps"],
     ]
-    assert [len(line.split()[1]) for line in (world, head)] == [64, 64]
+    assert [len(line.split()[-1]) for line in (world, head, tools_head)] == [64, 64, 64]
 
 
 def test_an_audit_names_the_first_bad_commit(footlights: Any, ledger: Path) -> None:
@@ -104,9 +107,18 @@ def test_an_audit_names_the_first_bad_commit(footlights: Any, ledger: Path) -> N
     assert second == "2 commits before it are as they were written."
 
 
+def test_an_audit_names_the_first_bad_step_of_a_tool(footlights: Any, ledger: Path) -> None:
+    tamper(ledger, "UPDATE tools SET step = 'error' WHERE position = 2")
+    done = footlights("audit", ledger)
+    assert done.code == 1
+    first, second = done.out.splitlines()
+    assert first.startswith("tool step 2: ")
+    assert second == "4 commits and 1 steps of tools before it are as they were written."
+
+
 def test_an_audit_can_speak_json(footlights: Any, ledger: Path) -> None:
     good = json.loads(footlights("audit", "--json", ledger).out)
-    assert (good["ok"], good["flaw"], good["commits"]) == (True, None, 4)
+    assert (good["ok"], good["flaw"], good["commits"], good["tool_steps"]) == (True, None, 4, 2)
     tamper(ledger, "DELETE FROM commits WHERE position = 2")
     done = footlights("audit", ledger, "--json")
     assert done.code == 1
@@ -124,6 +136,17 @@ def test_an_audit_with_a_head_sees_a_cut_end(footlights: Any, ledger: Path, tmp_
     cut = footlights("audit", shorter, "--head", head)
     assert cut.code == 1
     assert cut.out.startswith("after commit 2: ")
+
+
+def test_an_audit_with_a_head_of_the_tools_sees_that_their_end_was_cut_with_care(footlights: Any, ledger: Path) -> None:
+    kept = json.loads(footlights("audit", "--json", ledger).out)["tools_head"]
+    assert footlights("audit", ledger, "--tools-head", kept).code == 0
+    tamper(ledger, "DELETE FROM tools WHERE position = 2")
+    tamper(ledger, "UPDATE tools_end SET entry_digest = (SELECT entry_digest FROM tools)")
+    assert footlights("audit", ledger).code == 0
+    cut = footlights("audit", ledger, "--tools-head", kept)
+    assert cut.code == 1
+    assert cut.out.startswith("tools: ")
 
 
 @pytest.mark.parametrize("command", [["audit"], ["replay"], ["ledger", "show"]])

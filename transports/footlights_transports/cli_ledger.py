@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from footlights.authority.audit import AuditReport
-    from footlights.authority.reader import Entry, EpochRow, GenesisRow, WorldRow
+    from footlights.authority.reader import Entry, EpochRow, GenesisRow, ToolRow, WorldRow
     from footlights.authority.rebuild import Replay
 
 _LARGE = 5_000
@@ -50,15 +50,19 @@ def audit_ledger(
         str | None,
         typer.Option(metavar="DIGEST", help="A head that was kept elsewhere; it must be found in the ledger."),
     ] = None,
+    tools_head: Annotated[
+        str | None,
+        typer.Option(metavar="DIGEST", help="A head of the tools that was kept elsewhere; it must be found likewise."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove that nothing in a ledger was altered.
 
-    Recomputes every digest, follows every chain and makes the world again. Exits with 1 and names the first commit that
-    is not as it was written. Without a head, commits that are missing at the end cannot be seen.
+    Recomputes every digest, follows every chain and makes the world again. Exits with 1 and names the first commit or
+    step of a tool that is not as it was written. Without the heads, it cannot be seen that the end was cut with care.
     """
     with _reading(ledger) as reader:
-        report = audit(_Watched(reader, "auditing"), head)
+        report = audit(_Watched(reader, "auditing"), head, tools_head=tools_head)
     if as_json:
         _print_json(_report_json(report))
     else:
@@ -193,6 +197,12 @@ class _Watched:
     def world(self) -> WorldRow:
         return self.reader.world()
 
+    def tools(self) -> Iterator[ToolRow]:
+        return self.reader.tools()
+
+    def tools_end(self) -> str:
+        return self.reader.tools_end()
+
 
 def _all_named(reader: SqliteReader, name: str) -> list[Entry]:
     found = reader.named(name)
@@ -241,14 +251,17 @@ def _print_json(value: object) -> None:
 def _print_report(report: AuditReport, kept_head: str | None) -> None:
     if report.flaw is not None:
         typer.echo(harmless(str(report.flaw)))
-        typer.echo(f"{report.commits:,} commits before it are as they were written.")
+        steps = f" and {report.tool_steps:,} steps of tools" if report.tool_steps else ""
+        typer.echo(f"{report.commits:,} commits{steps} before it are as they were written.")
         return
     typer.echo("Nothing was altered.")
     typer.echo(f"  commits   {report.commits:,}")
     typer.echo(f"  sessions  {report.sessions:,}")
     typer.echo(f"  epochs    {report.epochs:,}")
+    typer.echo(f"  tools     {report.tool_steps:,} steps")
     typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not made again)'}")
     typer.echo(f"  head      {report.head}")
+    typer.echo(f"  of tools  {report.tools_head}")
     if kept_head is not None:
         typer.echo(f"  the head that was kept is at commit {report.head_position:,}")
 
@@ -265,4 +278,6 @@ def _report_json(report: AuditReport) -> dict[str, JsonValue]:
         "world_rebuilt": report.world_rebuilt,
         "head": report.head,
         "head_position": report.head_position,
+        "tool_steps": report.tool_steps,
+        "tools_head": report.tools_head,
     }

@@ -2,8 +2,8 @@
 
 An audit walks the ledger once, from its genesis. It recomputes every digest, follows every chain and makes the
 world again, and stops at the first row that is not what it must be. It is pure: it reads rows, and asks no
-clock, no rules and no stage. What it cannot see is whether rows are missing at the end; for that, give it a head that
-was kept elsewhere.
+clock, no rules and no stage. What it cannot see is that the end was cut with care, or written anew; for that, give it
+the heads that were kept elsewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from footlights.authority import chain
+from footlights.authority.audit_tools import ToolsWalk
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.authority.reader import Altered, Entry
 from footlights.authority.rebuild import altered, apply, genesis_world, read_record, read_world
@@ -46,33 +47,44 @@ class AuditReport:
     world_rebuilt: bool
     """Whether the world could be made again. One of the host's own kind needs its genesis."""
     head: str
-    """The digest of the whole ledger up to here. Keep it elsewhere, and give it to a later audit."""
+    """The digest of all epochs and commits up to here. Keep it elsewhere, and give it to a later audit."""
     head_position: int | None
     """Where the head that was kept elsewhere was found."""
+    tool_steps: int
+    """How many steps of tools there are: that one began, how it ended, that its key was given back."""
+    tools_head: str
+    """The digest of all of these up to here, to be kept like `head`."""
 
     @property
     def ok(self) -> bool:
         return self.flaw is None
 
 
-def audit(reader: LedgerReader, head: str | None = None, *, genesis: World | None = None) -> AuditReport:
+def audit(
+    reader: LedgerReader, head: str | None = None, *, tools_head: str | None = None, genesis: World | None = None
+) -> AuditReport:
     """Examine a whole ledger.
 
-    `head` is that of an earlier report, kept elsewhere: unless it is found, the ledger was cut or written anew.
-    `genesis` is the first world, for a ledger whose world is of the host's own kind.
+    `head` and `tools_head` are those of an earlier report, kept elsewhere: unless they are found, the ledger was cut
+    or written anew. `genesis` is the first world, for a ledger whose world is of the host's own kind.
     """
-    walk = _Walk(head, genesis)
+    walk, tools = _Walk(head, genesis), ToolsWalk(tools_head)
     try:
-        walk.begin(reader.genesis())
+        genesis_row = reader.genesis()
+        walk.begin(genesis_row)
+        tools.begin(genesis_row.digest)
         for row in _in_order(reader):
             if isinstance(row, Entry):
                 walk.take_commit(row)
             else:
                 walk.take_epoch(row)
         walk.end(reader.world())
+        for step in reader.tools():
+            tools.take(step, walk.epoch)
+        tools.end(reader.tools_end())
     except Altered as error:
-        return walk.report(error.flaw)
-    return walk.report(None)
+        return walk.report(error.flaw, tools)
+    return walk.report(None, tools)
 
 
 def _in_order(reader: LedgerReader) -> Iterator[Entry | EpochRow]:
@@ -98,7 +110,7 @@ class _Walk:
         self._position = 0
         self._session_heads: dict[str, str] = {}
         self._turns: set[tuple[str, str]] = set()
-        self._epoch = 0
+        self.epoch = 0
 
     def begin(self, row: GenesisRow) -> None:
         if row.format != chain.FORMAT:
@@ -113,20 +125,20 @@ class _Walk:
     def take_epoch(self, row: EpochRow) -> None:
         place = f"epoch {row.epoch}"
         self._check_none_missing(row.first_position)
-        if (row.epoch, row.first_position) != (self._epoch + 1, self._position + 1):
-            raise Altered(place, f"It is not in its place, after epoch {self._epoch} and commit {self._position}.")
+        if (row.epoch, row.first_position) != (self.epoch + 1, self._position + 1):
+            raise Altered(place, f"It is not in its place, after epoch {self.epoch} and commit {self._position}.")
         digest = chain.link_epoch(self._head, row.epoch, row.first_position)
         if row.digest != digest:
             raise Altered(place, "It is not chained to what is before it in the ledger.")
-        self._epoch = row.epoch
+        self.epoch = row.epoch
         self._arrive(self._position, digest)
 
     def take_commit(self, entry: Entry) -> None:
         self._check_none_missing(entry.position)
         if entry.position != self._position + 1:
             raise altered(entry, "There are two commits in its place.")
-        if entry.epoch != self._epoch:
-            raise altered(entry, f"It is said to be of epoch {entry.epoch}, and the epoch here is {self._epoch}.")
+        if entry.epoch != self.epoch:
+            raise altered(entry, f"It is said to be of epoch {entry.epoch}, and the epoch here is {self.epoch}.")
         record = read_record(entry)
         _check_row(entry, record)
         _check_outcome(entry, record)
@@ -191,16 +203,18 @@ class _Walk:
         if row.document is not None and read_world(row.document, "world").digest() != self._world_digest:
             raise Altered("world", "The world that is kept is not the one that the commits made.")
 
-    def report(self, flaw: Flaw | None) -> AuditReport:
+    def report(self, flaw: Flaw | None, tools: ToolsWalk) -> AuditReport:
         return AuditReport(
             flaw=flaw,
             commits=self._position,
             sessions=len(self._session_heads),
-            epochs=self._epoch,
+            epochs=self.epoch,
             world_digest=self._world_digest,
             world_rebuilt=self._world is not None,
             head=self._head,
             head_position=self._head_position,
+            tool_steps=tools.position,
+            tools_head=tools.head,
         )
 
 

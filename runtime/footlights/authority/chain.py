@@ -1,8 +1,10 @@
-"""The one chain over everything that a ledger holds: each epoch and each commit names what came before it.
+"""The chains over everything that a ledger holds: one of epochs and commits, one of the steps of tools.
 
-The chain begins at a seed made from the world that the ledger began with. An epoch is a link, and so is every
-commit in it. Nothing can be altered, taken out or put in without changing every digest that follows; whoever
-keeps the last of them, the head, can prove that nothing is missing at the end either.
+Each link names what came before it in its chain. Both begin at a seed made from the world that the ledger began
+with. Nothing can be altered, taken out or put in without changing every digest that follows; whoever keeps the last
+of them, the head, can prove that nothing is missing at the end either.
+
+Tools have a chain of their own because it depends on the clock which of two ends first. What is committed does not.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ import orjson
 
 from footlights.authority.digest import digest, digest_bytes
 
-FORMAT = 2
-"""Which way of writing a ledger this is. It enters the chain, so no reader can take one format for another."""
+FORMAT = 3
+"""Which way of writing a ledger this is. It enters the chains, so no reader can take one format for another."""
 
 
 def seed(genesis_digest: str) -> str:
-    """What the first link is chained to. `genesis_digest` is that of the world that the ledger began with."""
+    """What each chain's first link is chained to. `genesis_digest` is that of the world that the ledger began with."""
     return digest({"format": FORMAT, "genesis": genesis_digest})
 
 
@@ -30,3 +32,11 @@ def link(previous: str, position: int, epoch: int, commit_digest: str) -> str:
     # Two digests and two small numbers have nothing that `canonical` could object to. There is a link for every commit.
     members = {"commit_digest": commit_digest, "epoch": epoch, "position": position, "previous": previous}
     return digest_bytes(orjson.dumps(members, option=orjson.OPT_SORT_KEYS))
+
+
+def link_tool(previous: str, position: int, epoch: int, key: str, step: str) -> str:
+    """The digest of a step of a tool. `previous` is that of the step before it, of whichever tool.
+
+    Raises `NotCanonical` for a key that is not valid Unicode.
+    """
+    return digest({"epoch": epoch, "key": key, "position": position, "previous": previous, "step": step})

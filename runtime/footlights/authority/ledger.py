@@ -18,6 +18,7 @@ from attrs import frozen
 from footlights.authority.record import record_from_json
 from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
+from footlights.ids import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -87,6 +88,11 @@ class Ledger(Protocol):
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         """The commit of this turn, if it is here."""
+        ...
+
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The commits of this session's turns that began after this one, the first `limit` of them, in the order in
+        which the turns began."""
         ...
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
@@ -174,6 +180,14 @@ class MemoryLedger:
         await trio.lowlevel.checkpoint()
         written = self._records.get((session_id, turn_id))
         return None if written is None else record_from_json(orjson.loads(written))
+
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        await trio.lowlevel.checkpoint()
+        turns = (
+            turn for session, turn in self._records if session == session_id and in_order(turn) > in_order(turn_id)
+        )
+        first = sorted(turns, key=in_order)[:limit]
+        return [record_from_json(orjson.loads(self._records[session_id, turn])) for turn in first]
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of this session that can be found, no more than `limit`, in their order."""

@@ -27,7 +27,7 @@ class Flaw:
     """Something in a ledger that is not as it was written."""
 
     place: str
-    """Which commit, which epoch, the genesis or the world."""
+    """Which commit, which epoch, which step of a tool, the genesis, the world or the tools."""
     what: str
     """What is wrong with it: a sentence."""
     position: int | None = None
@@ -90,6 +90,18 @@ class WorldRow:
     """In canonical JSON; None if it is of the host's own kind."""
 
 
+@frozen
+class ToolRow:
+    """One step of a tool, and its place in the chain of all such steps."""
+
+    position: int
+    epoch: int
+    """The one in which the step was taken."""
+    key: str
+    step: str
+    digest: str
+
+
 class LedgerReader(Protocol):
     """Raises `Altered` for a row that is not even of the right shape, and `LedgerUnreadable`."""
 
@@ -104,3 +116,11 @@ class LedgerReader(Protocol):
         ...
 
     def world(self) -> WorldRow: ...
+
+    def tools(self) -> Iterator[ToolRow]:
+        """In order."""
+        ...
+
+    def tools_end(self) -> str:
+        """The digest of the last step of a tool, as it was written with it."""
+        ...

@@ -101,6 +101,10 @@ class SqliteLedger:
         async with self._one_at_a_time:
             return await self._in_thread(partial(self._store.find, session_id, turn_id))
 
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        async with self._one_at_a_time:
+            return await self._in_thread(partial(self._store.commits_after, session_id, turn_id, limit))
+
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of this session, no more than `limit`, in their order. Raises `LedgerUnavailable`."""
         async with self._one_at_a_time:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from footlights.authority.reader import Altered, Entry, EpochRow, GenesisRow, LedgerUnreadable, WorldRow
+from footlights.authority.reader import Altered, Entry, EpochRow, GenesisRow, LedgerUnreadable, ToolRow, WorldRow
 from footlights.authority.sqlite_schema import is_new, translated
 from footlights.errors import LedgerUnavailable
 
@@ -63,7 +63,7 @@ class SqliteReader:
     # -- all of it
 
     def genesis(self) -> GenesisRow:
-        row = self._only_row("genesis", "SELECT format, genesis_digest, genesis_document FROM meta WHERE id = 1")
+        row = self._only_row("genesis", "SELECT id, format, genesis_digest, genesis_document FROM meta")
         _check_shape("genesis", row, int, str, bytes | None)
         return GenesisRow(*row)
 
@@ -73,16 +73,22 @@ class SqliteReader:
             yield EpochRow(*row)
 
     def entries(self) -> Iterator[Entry]:
-        # In pages, so that no statement stays open with a walk that stops early: it would hold on to the file.
-        after = _BEFORE_ALL
-        while page := self._rows(f"{_COMMITS} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
-            yield from map(_entry, page)
-            after = page[-1][0]
+        return map(_entry, self._in_order(_COMMITS))
 
     def world(self) -> WorldRow:
-        row = self._only_row("world", "SELECT position, document FROM world WHERE id = 1")
+        row = self._only_row("world", "SELECT id, position, document FROM world")
         _check_shape("world", row, int, bytes | None)
         return WorldRow(*row)
+
+    def tools(self) -> Iterator[ToolRow]:
+        for row in self._in_order("SELECT position, epoch, key, step, entry_digest FROM tools"):
+            _check_shape(f"tool step {row[0]}", row, int, int, str, str, str)
+            yield ToolRow(*row)
+
+    def tools_end(self) -> str:
+        row = self._only_row("tools", "SELECT id, entry_digest FROM tools_end")
+        _check_shape("tools", row, str)
+        return str(row[0])
 
     # -- parts of it
 
@@ -114,11 +120,18 @@ class SqliteReader:
         query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
         return [_entry(row) for row in self._rows(query, words)]
 
+    def _in_order(self, query: str) -> Iterator[tuple[Any, ...]]:
+        # In pages, so that no statement stays open with a walk that stops early: it would hold on to the file.
+        after = _BEFORE_ALL
+        while page := self._rows(f"{query} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
+            yield from page
+            after = page[-1][0]
+
     def _only_row(self, place: str, query: str) -> tuple[Any, ...]:
         rows = self._rows(query)
-        if not rows:
-            raise Altered(place, "Its row is missing.")
-        return rows[0]
+        if [row[0] for row in rows] != [1]:
+            raise Altered(place, "Its row is missing, or is not the only one.")
+        return rows[0][1:]
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with _readable():

@@ -16,7 +16,9 @@ from footlights.authority.ledger import ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed
 from footlights.authority.record import InvalidRecord, recompute_digest, record_from_json
 from footlights.authority.sqlite_schema import LedgerDamaged
+from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import JsonWorld
+from footlights.ids import MAX_DIGITS, MIN_DIGITS, in_order
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,8 +39,12 @@ class Head:
     position: int
     """Of the last commit; 0 before the first."""
     entry_digest: str
-    """The end of the chain over everything."""
+    """The end of the chain of epochs and commits."""
     world_digest: str
+    tool_position: int
+    """Of the last step of a tool; 0 before the first."""
+    tool_digest: str
+    """The end of the chain of those steps."""
 
     def is_in(self, connection: sqlite3.Connection) -> bool:
         return read_head(connection) == self
@@ -47,6 +53,12 @@ class Head:
         """The head after the beginning of `epoch`."""
         digest = chain.link_epoch(self.entry_digest, epoch, self.position + 1)
         return evolve(self, epoch=epoch, entry_digest=digest)
+
+    def after_step(self, key: str, step: ToolStep) -> Head:
+        """The head after a tool took this step."""
+        position = self.tool_position + 1
+        digest = chain.link_tool(self.tool_digest, position, self.epoch, key, step.value)
+        return evolve(self, tool_position=position, tool_digest=digest)
 
 
 def read_head(connection: sqlite3.Connection) -> Head:
@@ -61,7 +73,19 @@ def read_head(connection: sqlite3.Connection) -> Head:
     )
     if position >= first_position:
         entry_digest = digest
-    return Head(epoch, position, entry_digest, genesis if record is None else _read(record).world_after)
+    world_digest = genesis if record is None else _read(record).world_after
+    return Head(epoch, position, entry_digest, world_digest, *_read_tool_head(connection, chain.seed(genesis)))
+
+
+def _read_tool_head(connection: sqlite3.Connection, seed: str) -> tuple[int, str]:
+    position, digest = _first(
+        connection.execute("SELECT position, entry_digest FROM tools ORDER BY position DESC LIMIT 1"),
+        default=(0, seed),
+    )
+    if _first(connection.execute("SELECT entry_digest FROM tools_end"), default=(None,)) != (digest,):
+        # A stage that went on from here would run a tool again of which the last step is missing.
+        raise LedgerDamaged("The last step of a tool in the ledger is not the last that was written.")
+    return position, digest
 
 
 def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[CommitRow]]:
@@ -73,7 +97,7 @@ def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[Co
         world = record.world_after
         names = (record.session_id, record.turn_id)
         rows.append((position, head.epoch, *names, record.written, record.commit_digest, digest))
-    return Head(head.epoch, position, digest, world), rows
+    return evolve(head, position=position, entry_digest=digest, world_digest=world), rows
 
 
 def last_digest(connection: sqlite3.Connection, session_id: str) -> str | None:
@@ -97,9 +121,29 @@ def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) 
     return [_read(data) for (data,) in connection.execute(query, (session_id, limit))][::-1]
 
 
+def records_after(
+    connection: sqlite3.Connection, last_epoch: int, session_id: str, turn_id: str, limit: int
+) -> list[CommitRecord]:
+    """Of the session's turns that began after this one, the first, in the order in which they began."""
+    # The only index sorts ids as text: right for those of one epoch that have equally many digits, and only for them.
+    query = """SELECT record FROM commits
+        WHERE session_id = ? AND turn_id > ? AND turn_id < ? AND length(turn_id) = ? ORDER BY turn_id LIMIT ?"""
+    of_epoch, number = in_order(turn_id)
+    found: list[CommitRecord] = []
+    for epoch in range(max(of_epoch, 1), last_epoch + 1):
+        after = number if epoch == of_epoch else 0
+        for digits in range(max(MIN_DIGITS, len(str(after))), MAX_DIGITS + 1):
+            lowest = 0 if digits == MIN_DIGITS else 10 ** (digits - 1) - 1
+            bounds = (f"t{epoch}-{max(after, lowest):0{digits}d}", f"t{epoch}-:")
+            values = (session_id, *bounds, len(f"t{epoch}-") + digits, limit - len(found))
+            found += [_read(data) for (data,) in connection.execute(query, values)]
+    return found
+
+
 def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
-    (state,) = _first(connection.execute("SELECT state FROM tools WHERE key = ?", (key,)), default=(None,))
-    return None if state is None else ToolRecord(key, ToolState(state))
+    query = "SELECT step FROM tools WHERE key = ? ORDER BY position DESC LIMIT 1"
+    (step,) = _first(connection.execute(query, (key,)), default=(ToolStep.RELEASED,))
+    return None if step == ToolStep.RELEASED else ToolRecord(key, ToolState(step))
 
 
 def document_of(world: World) -> bytes | None:

@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from footlights.authority.chain import FORMAT
+from footlights.authority.chain import FORMAT, seed
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -47,10 +47,17 @@ TABLES = (
         document BLOB  -- canonical JSON; NULL for a world of the host's own kind
     )""",
     """CREATE TABLE tools (
-        key TEXT PRIMARY KEY,
-        state TEXT NOT NULL CHECK (state IN ('started', 'ok', 'error')),
-        epoch INTEGER NOT NULL REFERENCES epochs
-    ) WITHOUT ROWID""",
+        position INTEGER PRIMARY KEY,
+        epoch INTEGER NOT NULL REFERENCES epochs,
+        key TEXT NOT NULL,
+        step TEXT NOT NULL CHECK (step IN ('started', 'ok', 'error', 'released')),
+        entry_digest TEXT NOT NULL
+    )""",
+    "CREATE INDEX tools_by_key ON tools (key)",
+    """CREATE TABLE tools_end (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        entry_digest TEXT NOT NULL  -- of the last step, so that it is missed
+    )""",
 )
 
 # A reader that opens the file after a crash holds it for a moment. Whoever holds it for longer is told of.
@@ -105,6 +112,7 @@ def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes 
         connection.execute(table)
     connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, document))
     connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
+    connection.execute("INSERT INTO tools_end VALUES (1, ?)", (seed(genesis_digest),))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     mark(connection)
     connection.execute("COMMIT")

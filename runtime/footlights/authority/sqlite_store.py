@@ -11,7 +11,6 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.authority.ledger import Opening, ToolRecord, ToolState
@@ -25,9 +24,11 @@ from footlights.authority.sqlite_rows import (
     latest_records,
     link_all,
     read_head,
+    records_after,
     restore,
 )
 from footlights.authority.sqlite_schema import LedgerDamaged, create, is_new, make_durable, mark, translated
+from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 
@@ -144,6 +145,10 @@ class SqliteStore:
         with self._reading() as (connection, _):
             return find_record(connection, session_id, turn_id)
 
+    def commits_after(self, session_id: str, turn_id: str, limit: int) -> list[CommitRecord]:
+        with self._reading() as (connection, head):
+            return records_after(connection, head.epoch, session_id, turn_id, limit)
+
     def latest(self, session_id: str, limit: int) -> list[CommitRecord]:
         with self._reading() as (connection, _):
             return latest_records(connection, session_id, limit)
@@ -180,8 +185,8 @@ class SqliteStore:
     # -- writing
 
     @contextmanager
-    def _writing(self, took_effect: Question, after: Head | None = None) -> Generator[sqlite3.Connection]:
-        """One transaction. `after` is the head that it leaves, if it moves it."""
+    def _writing(self, after: Head) -> Generator[sqlite3.Connection]:
+        """One transaction. `after` is the head that it leaves."""
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -190,8 +195,8 @@ class SqliteStore:
         except _COMMIT_ERRORS as error:
             self._drop()
             self._left_in_doubt = after
-            raise InDoubt(took_effect) from error
-        self._head = after or self._head
+            raise InDoubt(after.is_in) from error
+        self._head = after
 
     def took_effect(self, question: Question) -> bool:
         """Whether the write that was in doubt is in the file; from then on the answer stays what it is.
@@ -210,7 +215,7 @@ class SqliteStore:
     def begin_epoch(self, epoch: int) -> None:
         head = self._ended()
         after = head.in_epoch(epoch)
-        with self._writing(after.is_in, after) as connection:
+        with self._writing(after) as connection:
             connection.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch, head.position + 1, after.entry_digest))
 
     def append(self, records: Sequence[CommitRecord], world: World) -> None:
@@ -220,7 +225,7 @@ class SqliteStore:
         _check_worlds(records, head.world_digest, world.digest())
         after, rows = link_all(head, records)
         document = document_of(world) if after.world_digest != head.world_digest else None
-        with self._writing(after.is_in, after) as connection:
+        with self._writing(after) as connection:
             try:
                 connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
@@ -238,9 +243,7 @@ class SqliteStore:
 
     def begin_tool(self, key: str) -> None:
         """Claim a key that `tool` did not find."""
-        epoch = self._ended().epoch
-        with self._writing(partial(_has_state, key, ToolState.STARTED)) as connection:
-            connection.execute("INSERT INTO tools VALUES (?, ?, ?)", (key, ToolState.STARTED.value, epoch))
+        self._take_step(key, ToolStep.STARTED)
 
     def complete_tool(self, key: str, state: ToolState) -> None:
         known = self.tool(key)
@@ -248,19 +251,18 @@ class SqliteStore:
             raise InvalidCommand("That tool was never begun, or it has ended otherwise.")
         if known.state is state:
             return
-        with self._writing(partial(_has_state, key, state)) as connection:
-            connection.execute("UPDATE tools SET state = ? WHERE key = ?", (state.value, key))
+        self._take_step(key, ToolStep(state))
 
     def release_tool(self, key: str) -> None:
-        if self.tool(key) != ToolRecord(key, ToolState.STARTED):
-            return
-        with self._writing(partial(_has_state, key, None)) as connection:
-            connection.execute("DELETE FROM tools WHERE key = ?", (key,))
+        if self.tool(key) == ToolRecord(key, ToolState.STARTED):
+            self._take_step(key, ToolStep.RELEASED)
 
-
-def _has_state(key: str, state: ToolState | None, connection: sqlite3.Connection) -> bool:
-    known = find_tool(connection, key)
-    return (None if known is None else known.state) is state
+    def _take_step(self, key: str, step: ToolStep) -> None:
+        after = self._ended().after_step(key, step)
+        row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
+        with self._writing(after) as connection:
+            connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("UPDATE tools_end SET entry_digest = ?", (after.tool_digest,))
 
 
 def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> None:

@@ -25,7 +25,7 @@ from footlights.authority import (
     sealed,
 )
 from footlights.authority.audit import AuditReport, audit
-from footlights.authority.reader import Altered, Entry, EpochRow, Flaw, GenesisRow, LedgerUnreadable, WorldRow
+from footlights.authority.reader import Altered, Entry, EpochRow, Flaw, GenesisRow, LedgerUnreadable, ToolRow, WorldRow
 from footlights.authority.rebuild import read_record, replay
 from footlights.authority.record import record_to_json
 from footlights.events import CommitOutcome, InterruptReason, Issue
@@ -56,6 +56,7 @@ class Book:
     world_row: WorldRow
     epoch_rows: list[EpochRow] = field(factory=list[EpochRow])
     entry_rows: list[Entry] = field(factory=list[Entry])
+    tool_rows: list[ToolRow] = field(factory=list[ToolRow])
 
     def genesis(self) -> GenesisRow:
         return self.genesis_row
@@ -68,6 +69,12 @@ class Book:
 
     def world(self) -> WorldRow:
         return self.world_row
+
+    def tools(self) -> Iterator[ToolRow]:
+        return iter(self.tool_rows)
+
+    def tools_end(self) -> str:
+        return self.tool_rows[-1].digest if self.tool_rows else chain.seed(self.genesis_row.digest)
 
 
 @define
@@ -95,6 +102,11 @@ class Writer:
         request = JudgeRequest(session_id, turn_id, interrupted, intents)
         judgement = judge(request, self.world, RuleBook({"spend": spend}), self.heads.get(session_id))
         self.append(judgement.record, judgement.world)
+
+    def take_step(self, key: str, step: str) -> None:
+        position, epoch = len(self.book.tool_rows) + 1, len(self.book.epoch_rows)
+        digest = chain.link_tool(self.book.tools_end(), position, epoch, key, step)
+        self.book.tool_rows.append(ToolRow(position, epoch, key, step, digest))
 
     def append(self, record: CommitRecord, world: World) -> None:
         position, epoch = len(self.book.entry_rows) + 1, len(self.book.epoch_rows)
@@ -128,6 +140,8 @@ def writer() -> Writer:
     writer.commit("ann", 1, 1, interrupted=InterruptReason.CANCELED)
     writer.commit("bob", 1, 0)
     writer.commit("ann", 2, 1)
+    writer.take_step("k", "started")
+    writer.take_step("k", "ok")
     return writer
 
 
@@ -153,6 +167,8 @@ def test_a_ledger_as_it_was_written_passes(writer: Writer) -> None:
         world_rebuilt=True,
         head=writer.head,
         head_position=None,
+        tool_steps=2,
+        tools_head=writer.book.tool_rows[-1].digest,
     )
 
 
@@ -206,7 +222,8 @@ def test_any_field_of_any_epoch_that_was_altered_is_found(book: Book, index: int
 
 
 @pytest.mark.parametrize(
-    "forged", [{"digest": "f" * 64}, {"document": b'{"log":[],"purse":6}'}, {"document": b"["}, {"format": 3}]
+    "forged",
+    [{"digest": "f" * 64}, {"document": b'{"log":[],"purse":6}'}, {"document": b"["}, {"format": chain.FORMAT + 1}],
 )
 def test_a_genesis_that_was_altered_is_found(book: Book, forged: dict[str, Any]) -> None:
     book.genesis_row = evolve(book.genesis_row, **forged)

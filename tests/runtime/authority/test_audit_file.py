@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,12 +14,13 @@ import pytest
 import trio
 
 from footlights import Limits, open_stage
-from footlights.authority import JsonWorld, canonical
+from footlights.authority import JsonWorld, canonical, chain
 from footlights.authority.audit import audit
 from footlights.authority.reader import LedgerUnreadable
 from footlights.authority.rebuild import replay
 from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.authority.sqlite_reader import SqliteReader
+from footlights.authority.tool_steps import ToolStep
 from footlights.testing import take_turn
 from footlights_actors.tavern import tavern_cast
 
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
 SAID = ("Hello", "rent the attic", "rent the great chamber for 1 coin", "an ale, please")
 COMMITS = 2 * len(SAID) + 1
 
-# What became of tools changes while they run, so it is in no chain: docs/design/authority.md says so.
-UNCHAINED = {"tools"}
-
 
 async def write_ledger(path: Path) -> None:
     """Two epochs, two sessions, turns that changed something, nothing, were refused, and were interrupted."""
@@ -43,9 +42,19 @@ async def write_ledger(path: Path) -> None:
             session = stage.start()
             for said in SAID:
                 await take_turn(session, said)
+            await take_steps(ledger, stage.epoch)
     async with SqliteLedger(path) as ledger, open_stage(tavern, ledger=ledger) as stage:
         session = stage.start()
         session.cancel(session.begin_turn("Hello"))
+
+
+async def take_steps(ledger: SqliteLedger, epoch: int) -> None:
+    """Tools that end well, fail, are stopped in time, begin again and are cut short."""
+    for key in (f"done in {epoch}", "failed", "given back", "unknown"):
+        await ledger.begin_tool(key)
+    await ledger.complete_tool(f"done in {epoch}", "ok")
+    await ledger.complete_tool("failed", "error")
+    await ledger.release_tool("given back")
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +71,18 @@ def path(written: bytes, tmp_path: Path) -> Path:
     return path
 
 
-def audited(path: Path, head: str | None = None) -> AuditReport:
+@pytest.fixture
+def steps(path: Path) -> int:
+    """How many steps tools took: there are some of every kind, in two epochs."""
+    taken = rows(path, "SELECT step, epoch FROM tools")
+    assert {step for step, _ in taken} == set(ToolStep)
+    assert {epoch for _, epoch in taken} == {1, 2}
+    return len(taken)
+
+
+def audited(path: Path, head: str | None = None, tools_head: str | None = None) -> AuditReport:
     with SqliteReader(path) as reader:
-        return audit(reader, head)
+        return audit(reader, head, tools_head=tools_head)
 
 
 def tamper(path: Path, *statements: str, values: tuple[object, ...] = ()) -> None:
@@ -79,9 +97,10 @@ def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_what_a_stage_wrote_passes(path: Path) -> None:
+def test_what_a_stage_wrote_passes(path: Path, steps: int) -> None:
     report = audited(path)
     assert report.flaw is None
+    assert report.tool_steps == steps
     assert (report.commits, report.sessions, report.epochs, report.world_rebuilt) == (COMMITS, 3, 3, True)
     outcomes = {outcome for (outcome,) in rows(path, "SELECT json_extract(record, '$.outcome') FROM commits")}
     assert outcomes == {"ok", "fail_closed"}
@@ -100,13 +119,12 @@ def test_what_a_stage_wrote_is_replayed_to_the_same_world(path: Path) -> None:
 
 
 def columns(path: Path) -> list[tuple[str, str, str]]:
-    """Every column of every table that is in a chain, with its table's key."""
+    """Every column of every table, with its table's key."""
     found: list[tuple[str, str, str]] = []
     for (table,) in rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'"):
-        if table not in UNCHAINED:
-            described = rows(path, f"PRAGMA table_info({table})")
-            (key,) = [name for _, name, *_, is_key in described if is_key]
-            found += [(table, key, name) for _, name, *_ in described]
+        described = rows(path, f"PRAGMA table_info({table})")
+        (key,) = [name for _, name, *_, is_key in described if is_key]
+        found += [(table, key, name) for _, name, *_ in described]
     return found
 
 
@@ -131,8 +149,10 @@ ALTERATIONS: dict[str, Callable[[object], object]] = {
 
 
 @pytest.mark.parametrize("how", ALTERATIONS)
-def test_any_field_of_any_row_that_was_altered_is_found_and_named(path: Path, written: bytes, how: str) -> None:
-    tried = 0
+def test_any_field_of_any_row_that_was_altered_is_found_and_named(
+    path: Path, written: bytes, steps: int, how: str
+) -> None:
+    tried = Counter[str]()
     for table, key, column in columns(path):
         for identity, value in rows(path, f"SELECT {key}, {column} FROM {table}"):
             altered = ALTERATIONS[how](value)
@@ -143,12 +163,14 @@ def test_any_field_of_any_row_that_was_altered_is_found_and_named(path: Path, wr
                 tamper(path, f"UPDATE {table} SET {column} = ? WHERE {key} = {identity}", values=(altered,))
             except sqlite3.IntegrityError:
                 continue  # SQLite itself does not take it there
-            tried += 1
+            tried[table] += 1
             flaw = audited(path).flaw
             assert flaw is not None, (table, column, identity)
             assert_names(flaw, table, identity)
         path.write_bytes(written)
-    assert tried > (1 if how == "nothing" else 3 * COMMITS)
+    assert tried.total() > (1 if how == "nothing" else 3 * COMMITS)
+    assert how == "nothing" or tried["tools"] > 3 * steps
+    assert how == "nothing" or tried["tools_end"]
 
 
 def assert_names(flaw: Flaw, table: str, identity: int) -> None:
@@ -160,6 +182,10 @@ def assert_names(flaw: Flaw, table: str, identity: int) -> None:
             assert flaw.place.startswith("epoch ") or "epoch" in flaw.what
         case "meta":
             assert flaw.place in ("genesis", "world")
+        case "tools":
+            assert flaw.place == f"tool step {identity}"
+        case "tools_end":
+            assert flaw.place == "tools"
         case _:
             assert flaw.place == table
 
@@ -211,10 +237,17 @@ def test_a_commit_that_was_forged_is_named(path: Path) -> None:
     assert flaw.position == COMMITS + 1
 
 
-@pytest.mark.parametrize("table", ["meta", "world"])
+@pytest.mark.parametrize("table", ["meta", "world", "tools_end"])
 def test_a_row_that_there_must_be_is_missed(path: Path, table: str) -> None:
     tamper(path, f"DELETE FROM {table}")
     assert "missing" in str(audited(path).flaw)
+
+
+@pytest.mark.parametrize("table", ["meta", "world", "tools_end"])
+def test_a_second_row_of_which_there_can_be_one_is_found(path: Path, table: str) -> None:
+    others = ", ".join(name for _, name, *_ in rows(path, f"PRAGMA table_info({table})")[1:])
+    tamper(path, f"INSERT INTO {table} SELECT 2, {others} FROM {table}")
+    assert "not the only one" in str(audited(path).flaw)
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM epochs WHERE epoch = 1", "DELETE FROM epochs WHERE epoch = 2"])
@@ -238,6 +271,130 @@ def test_a_cut_end_is_seen_only_by_who_kept_the_head(path: Path) -> None:
     flaw = audited(path, head).flaw
     assert flaw is not None
     assert "kept elsewhere" in flaw.what
+
+
+# -- the steps of tools
+
+
+def test_a_step_of_a_tool_that_was_deleted_is_named(path: Path, written: bytes, steps: int) -> None:
+    for position in range(1, steps):
+        path.write_bytes(written)
+        tamper(path, f"DELETE FROM tools WHERE position = {position}")
+        report = audited(path)
+        assert str(report.flaw) == f"tool step {position}: It is missing."
+        assert (report.commits, report.tool_steps) == (COMMITS, position - 1)
+
+
+def test_a_step_of_a_tool_that_was_deleted_is_found_though_the_others_moved_up(
+    path: Path, written: bytes, steps: int
+) -> None:
+    for position in range(1, steps):
+        path.write_bytes(written)
+        tamper(
+            path,
+            f"DELETE FROM tools WHERE position = {position}",
+            f"UPDATE tools SET position = -position WHERE position > {position}",
+            "UPDATE tools SET position = -position - 1 WHERE position < 0",
+        )
+        assert str(audited(path).flaw).startswith(f"tool step {position}: ")
+
+
+@pytest.mark.parametrize("left", [0, 1, -1])
+def test_steps_of_tools_that_are_missing_at_the_end_are_missed(path: Path, steps: int, left: int) -> None:
+    # So a tool that has ended would be unknown again, and one that was never stopped would run twice.
+    tamper(path, f"DELETE FROM tools WHERE position > {left % steps}")
+    assert str(audited(path).flaw).startswith("tools: ")
+
+
+def test_two_steps_of_tools_that_were_swapped_are_named(path: Path, written: bytes, steps: int) -> None:
+    for position in range(1, steps):
+        path.write_bytes(written)
+        tamper(
+            path,
+            f"UPDATE tools SET position = -1 WHERE position = {position}",
+            f"UPDATE tools SET position = {position} WHERE position = {position + 1}",
+            f"UPDATE tools SET position = {position + 1} WHERE position = -1",
+        )
+        assert str(audited(path).flaw).startswith(f"tool step {position}: ")
+
+
+@pytest.mark.parametrize("position", [-1, 0])
+def test_a_step_of_a_tool_before_the_first_is_named(path: Path, position: int) -> None:
+    tamper(path, f"INSERT INTO tools SELECT {position}, epoch, key, step, entry_digest FROM tools WHERE position = 1")
+    assert str(audited(path).flaw) == f"tool step {position}: No step has such a number."
+
+
+def forge_step(path: Path, step: str, *, epoch: int = 3, key: str = "unknown") -> None:
+    """Append one as whoever knows how would, and forget that its digest is kept once more."""
+    ((position, head),) = rows(path, "SELECT max(position), entry_digest FROM tools")
+    digest = chain.link_tool(head, position + 1, epoch, key, step)
+    tamper(path, "INSERT INTO tools VALUES (?, ?, ?, ?, ?)", values=(position + 1, epoch, key, step, digest))
+
+
+def test_a_step_of_a_tool_that_was_forged_is_named(path: Path, steps: int) -> None:
+    tamper(path, f"INSERT INTO tools VALUES ({steps + 1}, 3, 'unknown', 'ok', '{'f' * 64}')")
+    assert str(audited(path).flaw).startswith(f"tool step {steps + 1}: ")
+
+
+def test_a_step_of_a_tool_that_was_forged_with_its_digest_is_found(path: Path) -> None:
+    forge_step(path, "ok")
+    assert str(audited(path).flaw).startswith("tools: ")
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "key"),
+    [
+        ("ok", 4, "unknown"),
+        ("ok", 1, "unknown"),
+        ("started", 3, "unknown"),
+        ("error", 3, "failed"),
+        ("released", 3, "given back"),
+        ("ok", 3, "never begun"),
+        ("finished", 3, "unknown"),
+    ],
+)
+def test_a_step_that_no_tool_can_take_is_named_whatever_its_digest(
+    path: Path, steps: int, step: str, epoch: int, key: str
+) -> None:
+    forge_step(path, step, epoch=epoch, key=key)
+    assert str(audited(path).flaw).startswith(f"tool step {steps + 1}: ")
+
+
+def test_a_step_of_a_tool_with_a_key_that_is_no_text_is_named(path: Path) -> None:
+    tamper(path, "UPDATE tools SET key = CAST(x'ff' AS TEXT) WHERE position = 2")
+    assert str(audited(path).flaw).startswith("tool step 2: ")
+
+
+def test_the_key_of_a_tool_is_not_told_because_a_model_may_have_made_it(path: Path) -> None:
+    tamper(path, "UPDATE tools SET step = 'ok' WHERE key = 'unknown'")
+    assert "unknown" not in str(audited(path).flaw)
+
+
+def test_steps_of_tools_that_were_written_anew_are_seen_only_by_who_kept_their_head(path: Path) -> None:
+    kept = audited(path)
+    tamper(path, "DELETE FROM tools WHERE position = (SELECT max(position) FROM tools)")
+    tamper(path, "UPDATE tools_end SET entry_digest = (SELECT entry_digest FROM tools ORDER BY position DESC LIMIT 1)")
+    assert audited(path, kept.head).ok
+    flaw = audited(path, kept.head, kept.tools_head).flaw
+    assert flaw is not None
+    assert flaw.place == "tools"
+    assert "kept elsewhere" in flaw.what
+
+
+def test_an_earlier_head_of_the_tools_stays_good_while_they_take_steps(path: Path, steps: int) -> None:
+    kept = audited(path).tools_head
+    assert audited(path, tools_head=kept).ok
+    trio.run(take_another_step, path)
+    report = audited(path, tools_head=kept)
+    assert (report.ok, report.tool_steps) == (True, steps + 1)
+    assert report.tools_head != kept
+
+
+async def take_another_step(path: Path) -> None:
+    """In the next epoch: a tool that was cut short may yet be known to have ended."""
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(tavern_cast().world)
+        await ledger.complete_tool("unknown", "ok")
 
 
 def test_an_earlier_head_stays_good_while_the_ledger_grows(path: Path) -> None:
@@ -303,7 +460,11 @@ def _foreign(path: Path) -> None:
 
 
 def _later(path: Path) -> None:
-    tamper(path, "PRAGMA user_version = 3")
+    tamper(path, f"PRAGMA user_version = {chain.FORMAT + 1}")
+
+
+def _earlier(path: Path) -> None:
+    tamper(path, f"PRAGMA user_version = {chain.FORMAT - 1}")
 
 
 def _halved(path: Path) -> None:
@@ -314,7 +475,9 @@ def _without_tables(path: Path) -> None:
     tamper(path, "DROP TABLE world")
 
 
-@pytest.mark.parametrize("spoil", [_missing, _directory, _empty, _words, _foreign, _later, _halved, _without_tables])
+@pytest.mark.parametrize(
+    "spoil", [_missing, _directory, _empty, _words, _foreign, _later, _earlier, _halved, _without_tables]
+)
 def test_a_file_that_cannot_be_read_says_so(path: Path, spoil: Callable[[Path], None]) -> None:
     spoil(path)
     with pytest.raises(LedgerUnreadable):
@@ -364,7 +527,7 @@ def test_a_log_that_is_empty_keeps_nobody_from_reading(shelf: Path) -> None:
 
 def test_who_may_only_read_is_told_what_to_copy_while_there_is_a_log(shelf: Path) -> None:
     with closing(sqlite3.connect(shelf, isolation_level=None)) as writer:
-        writer.execute("PRAGMA user_version = 2")
+        writer.execute(f"PRAGMA user_version = {chain.FORMAT}")
         log = shelf.with_name("tavern.ledger-wal").read_bytes()
     shelf.with_name("tavern.ledger-wal").write_bytes(log)  # as after a crash
     with stranger(shelf.parent), pytest.raises(LedgerUnreadable, match=r"tavern\.ledger and tavern\.ledger-wal"):

@@ -18,9 +18,10 @@ SEED = chain.seed("0" * 64)
 
 
 def test_the_links_never_change_between_versions() -> None:
-    assert SEED == "fcffc1f32660479b6febdc87052f84bc5d0fb38cdec77c59b8dcd6015bcd3e6f"
-    assert chain.link_epoch(SEED, 1, 1) == "951772b70e7dd4c1b93af7499732ff3feae01738f2284ae4d08e48cf570ccd04"
-    assert chain.link(SEED, 1, 1, "c" * 64) == "5708d3105fd9ab76327b82fe46a15a1ca49860a016fe23a5aa2017e7a034ecb4"
+    assert SEED == "73c62303c6778a6ad53e8fcd8b78797018d3cb320f58bdd97270a5dd30947aba"
+    assert chain.link_epoch(SEED, 1, 1) == "e175f41311d45ef549a537b2ee963ade66c2996c4273103e3d89884cc9c7a84c"
+    assert chain.link(SEED, 1, 1, "c" * 64) == "b55fab8566ed0311ba90c5e98eaf1c91025b67b5adaac651aa0f8ad76ce1e75c"
+    assert chain.link_tool(SEED, 1, 1, "k", "ok") == "a63ab13a7d7a3ecefafe84623b5de80b1748fed8999abff883091dc493cc7a56"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,20 @@ def test_the_links_never_change_between_versions() -> None:
 )
 def test_a_link_is_over_all_that_it_says(other: str) -> None:
     assert chain.link(SEED, 1, 1, "c" * 64) != other
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chain.link_tool(SEED[::-1], 1, 1, "k", "ok"),
+        chain.link_tool(SEED, 2, 1, "k", "ok"),
+        chain.link_tool(SEED, 1, 2, "k", "ok"),
+        chain.link_tool(SEED, 1, 1, "j", "ok"),
+        chain.link_tool(SEED, 1, 1, "k", "error"),
+    ],
+)
+def test_a_step_of_a_tool_is_a_link_over_all_that_it_says(other: str) -> None:
+    assert chain.link_tool(SEED, 1, 1, "k", "ok") != other
 
 
 digests = st.text("0123456789abcdef", min_size=64, max_size=64)

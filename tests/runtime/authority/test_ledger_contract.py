@@ -85,12 +85,6 @@ async def test_no_ledger_begins_from_a_world_that_no_record_could_name(name: str
         assert (await opened.begin_epoch(WORLD)).epoch == 1
 
 
-async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
-    assert await ledger.begin_tool("key") is None
-    await ledger.release_tool("key")
-    assert await ledger.begin_tool("key") is None
-
-
 async def test_what_was_appended_is_found(ledger: Ledger) -> None:
     record = commit("s1", "t1")
     await ledger.append([record], WORLD)
@@ -211,6 +205,17 @@ async def test_a_tool_that_was_never_begun_cannot_end(ledger: Ledger) -> None:
     assert await ledger.begin_tool("k") is None
 
 
+async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> None:
+    for _ in range(2):
+        assert await ledger.begin_tool("k") is None
+        await ledger.release_tool("k")
+    with pytest.raises(InvalidCommand):
+        await ledger.complete_tool("k", "ok")
+    assert await ledger.begin_tool("k") is None
+    await ledger.complete_tool("k", "ok")
+    assert await ledger.begin_tool("k") == ToolRecord("k", ToolState.OK)
+
+
 async def test_every_method_is_a_checkpoint(ledger: Ledger) -> None:
     with assert_checkpoints():
         await ledger.append([commit("s1", "t1")], WORLD)
@@ -244,3 +249,32 @@ async def test_a_call_that_is_cancelled_before_it_writes_has_no_effect(ledger: L
     assert await ledger.find("s1", "t1") is None
     assert await ledger.begin_tool("k") is None
     assert await ledger.begin_tool("open") == ToolRecord("open", ToolState.STARTED)
+
+
+async def test_the_commits_after_a_turn_come_in_the_order_in_which_their_turns_began(ledger: Ledger) -> None:
+    turns = ["t1-000002", "t1-000009", "t1-000010", "t1-999999", "t1-1000000", "t1-1000001", "t1-10000000"]
+    written: dict[str, CommitRecord] = {}
+    previous: CommitRecord | None = None
+    for turn_id in reversed(turns):
+        previous = written[turn_id] = commit("s1", turn_id, previous)
+    await ledger.append([*written.values(), commit("s2", "t1-000005")], WORLD)
+    for number, turn_id in enumerate(turns):
+        after = turns[number + 1 :]
+        assert list(await ledger.commits_after("s1", turn_id, 100)) == [written[each] for each in after]
+        assert list(await ledger.commits_after("s1", turn_id, 2)) == [written[each] for each in after[:2]]
+    assert [each.turn_id for each in await ledger.commits_after("s1", "t1-000000", 3)] == turns[:3]
+    assert [each.turn_id for each in await ledger.commits_after("s1", "t1-000100", 1)] == ["t1-999999"]
+    assert list(await ledger.commits_after("s1", "t2-000000", 3)) == []
+    assert list(await ledger.commits_after("s3", "t1-000000", 3)) == []
+
+
+async def test_turns_of_a_later_epoch_began_later(ledger: Ledger) -> None:
+    first = commit("s1", "t1-000007")
+    await ledger.append([first], WORLD)
+    for _ in range(10):
+        await ledger.begin_epoch(WORLD)
+    last = commit("s1", "t11-000001", None if isinstance(ledger, MemoryLedger) else first)
+    await ledger.append([last], WORLD)
+    assert list(await ledger.commits_after("s1", "t1-000006", 9)) == [first, last]
+    assert list(await ledger.commits_after("s1", "t1-000007", 9)) == [last]
+    assert list(await ledger.commits_after("s1", "t9-000001", 9)) == [last]

@@ -12,7 +12,9 @@ import trio
 from attrs import Factory, define
 
 from footlights.authority import CommitRecord, JsonWorld, JudgeRequest, RuleBook, ToolState, World, accept, judge, patch
+from footlights.authority.audit import audit
 from footlights.authority.sqlite_ledger import SqliteLedger
+from footlights.authority.sqlite_reader import SqliteReader
 from footlights.authority.sqlite_schema import LedgerDamaged, connect, mark
 from footlights.errors import LedgerUnavailable
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trio.testing import MockClock
+
+    from footlights.authority.audit import AuditReport
 
     Write: TypeAlias = Callable[[SqliteLedger], Awaitable[object]]
 
@@ -37,8 +41,8 @@ def batch(world: World, *turn_ids: str, previous: str | None = None) -> tuple[li
     return records, world
 
 
-FIRST, AFTER_FIRST = batch(EMPTY, "t1", "t2")
-SECOND, AFTER_SECOND = batch(AFTER_FIRST, "t3", "t4", "t5", previous=FIRST[-1].commit_digest)
+FIRST, AFTER_FIRST = batch(EMPTY, "t1-000001", "t1-000002")
+SECOND, AFTER_SECOND = batch(AFTER_FIRST, "t1-000003", "t1-000004", "t1-000005", previous=FIRST[-1].commit_digest)
 
 
 @define
@@ -88,8 +92,14 @@ def content(path: Path) -> list[list[tuple[object, ...]]]:
     """Everything that is durable, as somebody else sees it."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
         return [
-            reader.execute(f"SELECT * FROM {table}").fetchall() for table in ("epochs", "commits", "world", "tools")
+            reader.execute(f"SELECT * FROM {table}").fetchall()
+            for table in ("epochs", "commits", "world", "tools", "tools_end")
         ]
+
+
+def audited(path: Path) -> AuditReport:
+    with SqliteReader(path) as reader:
+        return audit(reader)
 
 
 def turns(path: Path) -> list[str]:
@@ -144,6 +154,7 @@ async def test_an_error_at_any_statement_of_a_write_leaves_no_doubt(
         disk.arm(statement, when, repaired_after=repaired_after)
         kept = await told(write(ledger))
         assert (content(path) != before) == kept
+        assert audited(path).ok
         outcomes.add(kept)
         failed = len(disk.statements) > statement
         refusals = 0
@@ -152,6 +163,7 @@ async def test_an_error_at_any_statement_of_a_write_leaves_no_doubt(
             refusals += not kept
         assert refusals <= repaired_after
         await ledger.close()
+        assert audited(path).ok
         if not failed:
             break
     assert not failed
@@ -169,12 +181,12 @@ async def test_a_commit_that_failed_after_it_took_effect_is_a_success(path: Path
     await ledger.append([record], world)
     assert len(disk.statements) > commit
     assert await ledger.last_digests(["s"]) == {"s": record.commit_digest}
-    assert turns(path) == ["t1", "t2", "t3", "t4", "t5", "t6"]
+    assert turns(path) == ["t1-000001", "t1-000002", "t1-000003", "t1-000004", "t1-000005", "t1-000006"]
     await ledger.close()
 
 
 def next_batch() -> tuple[list[CommitRecord], World]:
-    return batch(AFTER_SECOND, "t6", previous=SECOND[-1].commit_digest)
+    return batch(AFTER_SECOND, "t1-000006", previous=SECOND[-1].commit_digest)
 
 
 async def measured(disk: Disk, ledger: SqliteLedger) -> None:
@@ -265,9 +277,9 @@ async def test_a_write_that_the_system_refuses_in_commit_is_told_as_it_is(path: 
                 await trio.sleep(10)
                 assert answers == []
         assert answers == [False]
-        assert turns(path) == ["t1", "t2"]
+        assert turns(path) == ["t1-000001", "t1-000002"]
         await ledger.append(SECOND, AFTER_SECOND)
-        assert turns(path) == ["t1", "t2", "t3", "t4", "t5"]
+        assert turns(path) == ["t1-000001", "t1-000002", "t1-000003", "t1-000004", "t1-000005"]
 
 
 @contextmanager
@@ -287,9 +299,9 @@ async def test_a_locked_database_is_unavailable_until_it_is_let_go(path: Path) -
         other.execute("BEGIN IMMEDIATE")
         assert not await told(ledger.append(SECOND, AFTER_SECOND))
         assert not await told(ledger.begin_tool("new"))
-        assert await ledger.find("s", "t1") == FIRST[0]
+        assert await ledger.find("s", "t1-000001") == FIRST[0]
         other.execute("ROLLBACK")
-    assert turns(path) == ["t1", "t2"]
+    assert turns(path) == ["t1-000001", "t1-000002"]
     await ledger.append(SECOND, AFTER_SECOND)
     await ledger.close()
 
@@ -308,7 +320,7 @@ async def test_a_read_only_file_can_be_read_and_not_written(path: Path) -> None:
     async with SqliteLedger(path, connect=connect_as_allowed) as ledger:
         with pytest.raises(LedgerUnavailable):
             await ledger.begin_epoch(EMPTY)
-        assert await ledger.find("s", "t1") == FIRST[0]
+        assert await ledger.find("s", "t1-000001") == FIRST[0]
         assert not await told(ledger.append(SECOND, AFTER_SECOND))
         read_only = False
         assert (await ledger.begin_epoch(EMPTY)).epoch == 2
@@ -341,7 +353,7 @@ async def broken_off(path: Path, disk: Disk) -> SqliteLedger:
     ledger = await opened(path, disk)
     disk.arm(0)
     with pytest.raises(LedgerUnavailable):
-        await ledger.find("s", "t1")
+        await ledger.find("s", "t1-000001")
     return ledger
 
 
@@ -372,10 +384,20 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-async def test_nothing_is_written_to_a_file_that_holds_something_else_than_was_left_in_it(path: Path) -> None:
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("DELETE FROM commits WHERE position = 2",),
+        ("UPDATE tools SET entry_digest = 'x'", "UPDATE tools_end SET entry_digest = 'x'"),
+    ],
+)
+async def test_nothing_is_written_to_a_file_that_holds_something_else_than_was_left_in_it(
+    path: Path, statements: tuple[str, ...]
+) -> None:
     ledger = await broken_off(path, Disk())
     with closing(sqlite3.connect(path)) as other, other:
-        other.execute("DELETE FROM commits WHERE position = 2")
+        for statement in statements:
+            other.execute(statement)
     with pytest.raises(LedgerDamaged, match="left"):
         await ledger.append(SECOND, AFTER_SECOND)
     await ledger.close()

@@ -22,6 +22,7 @@ from footlights.authority import (
     ToolState,
     World,
     accept,
+    chain,
     digest,
     judge,
     patch,
@@ -253,7 +254,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
 def test_a_ledger_of_a_later_version_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute(f"PRAGMA user_version = {chain.FORMAT + 1}")
     assert is_refused_and_left_alone(path)
 
 
@@ -279,6 +280,8 @@ def written(path: Path) -> Path:
             await ledger.begin_epoch(EMPTY)
             record, world = decide(EMPTY, "s", "t1")
             await ledger.append([record], world)
+            await ledger.begin_tool("k")
+            await ledger.complete_tool("k", "ok")
 
     trio.run(write)
     return path
@@ -304,6 +307,22 @@ async def test_a_commit_that_was_altered_is_never_found(written: Path) -> None:
         alter(written, "UPDATE commits SET record = replace(record, 'noted', 'forged')")
         with pytest.raises(LedgerDamaged):
             await ledger.find("s", "t1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM tools WHERE step = 'ok'",
+        "DELETE FROM tools_end",
+        "INSERT INTO tools VALUES (3, 1, 'j', 'started', 'forged')",
+    ],
+)
+async def test_nothing_goes_on_where_the_last_step_of_a_tool_is_not_the_last_that_was_written(
+    written: Path, statement: str
+) -> None:
+    alter(written, statement)
+    with pytest.raises(LedgerDamaged, match="last step"):
+        await SqliteLedger(written).begin_epoch(EMPTY)
 
 
 def test_a_file_that_was_torn_is_damage(written: Path) -> None:
