@@ -6,7 +6,7 @@ from attrs import fields, frozen
 
 from footlights.errors import RegistrationError
 
-_MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_turns"})
+_MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_sessions", "replay_turns"})
 
 
 @frozen(kw_only=True)
@@ -44,9 +44,12 @@ class Limits:
     max_subscribers: int = 64
     """Subscribers of one session."""
     max_turns_per_subscriber: int = 64
-    """Turns that one subscriber may have events waiting for; past it, it is detached and may resume."""
+    """Turns that one subscriber may have events waiting for, or be told of from the ledger when it comes back; past it,
+    it is detached and may resume."""
     replay_turns: int = 4
     """Finished turns of a session kept for returning subscribers."""
+    replay_sessions: int = 256
+    """Closed sessions kept for subscribers that come back for the end of them."""
 
     rule_budget: float = 1.0
     """How long one rule may take over one turn; one that takes longer fails the turn closed."""

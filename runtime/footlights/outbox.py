@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights.events import DeliveryClass, EventType
-from footlights.lane import Entry, Lane, Tally
-from footlights.replay import Replay
+from footlights.events import EventType
+from footlights.lane import Lane, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights.events import StreamEvent
+    from footlights.lane import Entry
     from footlights.limits import Limits
+    from footlights.replay import Replay
 
 _COMMIT_FINAL = EventType.COMMIT_FINAL
 
@@ -34,7 +35,7 @@ class DetachReason(StrEnum):
     STALLED = "stalled"
     """It took nothing for `stall_detach` seconds while events waited."""
     OVERFLOW = "overflow"
-    """Events of more than `max_turns_per_subscriber` turns waited."""
+    """Events of more than `max_turns_per_subscriber` turns waited, or are still to be told to one who was away."""
     COMMIT_UNKNOWN = "commit_unknown"
     """The stage closed before it knew whether a turn was committed."""
 
@@ -87,15 +88,6 @@ class Outbox:
         """Begin with everything of this turn after that seq."""
         if after + 1 < replay.next_seq:
             self._mark_ready(self._open_lane(replay, after, catching_up=True))
-
-    def recall(self, event: StreamEvent, after: int) -> None:
-        """Begin with an event of a turn that nobody remembers, of which the subscriber has seen so much."""
-        lane = self._lanes.get(event.turn_id)
-        if lane is None:
-            lane = self._open_lane(Replay(event.session_id, event.turn_id), after, catching_up=False)
-        lane.put(Entry(event, DeliveryClass.MUST_DELIVER, 0))
-        if not lane.is_ready:
-            self._mark_ready(lane)
 
     def put(self, entry: Entry, replay: Replay, now: float) -> None:
         lane = self._lanes.get(replay.turn_id)

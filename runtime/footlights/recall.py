@@ -7,8 +7,9 @@ that the turn itself had; the gap before them is declared like any other.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from attrs import evolve
 
 from footlights.authority.digest import digest
 from footlights.authority.record import commit_final
@@ -20,6 +21,7 @@ from footlights.events import (
     InterruptReason,
     Issue,
     Payload,
+    SeqRange,
     StreamEvent,
     TurnInterrupted,
 )
@@ -32,38 +34,23 @@ RESTART_SEQ = 1_000_000_000
 ALL_SEEN = RESTART_SEQ + 1
 """In a cursor: everything of this turn was taken, its commit_final too. Nothing can have a greater seq."""
 
-_SESSION_ID = re.compile(r"s(\d{1,18})-\d+")
-_TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
-
-
-def epoch_of_session(session_id: str) -> int | None:
-    """The epoch that numbered this session; None if it has a name of the host's."""
-    match = _SESSION_ID.fullmatch(session_id)
-    return None if match is None else int(match[1])
-
-
-def epoch_and_number(turn_id: str) -> tuple[int, int] | None:
-    """Which epoch gave out this id, as which of its turns; None if none can have."""
-    match = _TURN_ID.fullmatch(turn_id)
-    if match is None or turn_id != f"t{match[1]}-{int(match[2]):06d}" or not int(match[2]):
-        return None
-    return int(match[1]), int(match[2])
-
-
 def recalled(
     session_id: str, turn_id: str, record: CommitRecord | None, *, after: int, terminal_seen: bool, now_ms: int
 ) -> list[StreamEvent]:
-    """What is left to be told after that seq."""
+    """What is left to be told after that seq. The first event declares what is missing before it."""
     story: list[tuple[int, Payload]] = []
     if record is None and not terminal_seen:
         story.append((RESTART_SEQ, TurnInterrupted(InterruptReason.RUNTIME_RESTART)))
     commit = _never_committed(session_id, turn_id) if record is None else commit_final(record)
     story.append((ALL_SEEN, commit))
-    return [
-        StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], payload)
-        for seq, payload in story
-        if seq > after
-    ]
+    events: list[StreamEvent] = []
+    for seq, payload in story:
+        if seq > after:
+            missing = (SeqRange(after + 1, seq - 1),) if seq > after + 1 else ()
+            told = evolve(payload, dropped_seq_ranges=missing)
+            events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], told))
+            after = seq
+    return events
 
 
 def _never_committed(session_id: str, turn_id: str) -> CommitFinal:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.ids import epoch_of_session
 from footlights.params import SessionParams
-from footlights.recall import epoch_of_session
 from footlights.session_core import SessionCore
 from footlights.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.events import InterruptReason
@@ -43,6 +43,7 @@ class SessionRegistry:
         self.epoch = epoch
         self.tracer = tracer
         self.sessions: dict[str, SessionCore] = {}
+        self._closed: OrderedDict[str, SessionCore] = OrderedDict()
         self.open_turns = 0
         self.settled: Counter[str] = Counter()
         self.best_effort_dropped = 0
@@ -81,6 +82,12 @@ class SessionRegistry:
             return self.sessions[session_id]
         except KeyError:
             raise UnknownSession(f"There is no open session {session_id[:128]!r}.") from None
+
+    def find_closed(self, session_id: str) -> SessionCore:
+        try:
+            return self._closed[session_id]
+        except KeyError:
+            raise UnknownSession(f"No session {session_id[:128]!r} was closed lately.") from None
 
     def close_all(self, reason: InterruptReason) -> None:
         for session in list(self.sessions.values()):
@@ -136,6 +143,9 @@ class SessionRegistry:
 
     def session_closed(self, session: SessionCore) -> None:
         del self.sessions[session.session_id]
+        self._closed[session.session_id] = session
+        if len(self._closed) > self.limits.replay_sessions:
+            self._closed.popitem(last=False)
 
     def subscriber_gone(self, outbox: Outbox) -> None:
         gone = outbox.statistics()
@@ -144,6 +154,9 @@ class SessionRegistry:
 
     async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._supervisor.ledger.find(session_id, turn_id)
+
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._supervisor.ledger.commits_after(session_id, turn_id, limit)
 
     def _tell_observer(self, turn: Turn) -> None:
         if self._observe is None:
@@ -159,6 +172,7 @@ class SessionRegistry:
 
     def _open(self, session_id: str, first_number: int, remote_models: bool | None) -> SessionCore:
         agreed = self._supervisor.cast.remote_models if remote_models is None else remote_models
+        self._closed.pop(session_id, None)
         session = self.sessions[session_id] = SessionCore(self, session_id, first_number, agreed)
         return session
 

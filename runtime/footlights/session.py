@@ -75,10 +75,14 @@ class InteractionSession:
         retained event with a greater seq, all of a retained turn not named, then live. `after={}`: everything
         retained. No event is skipped between the retained and the live ones, and none is repeated.
 
-        A turn named in `after` that is not retained any more, or ran before a restart, is answered from the
+        A turn that `after` names and that is not retained any more, or ran before a restart, is answered from the
         ledger: by its commit_final, after a turn_interrupted if the restart cut it short and `terminal_seen` does
-        not name it. A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`. Raises
-        `UnknownTurn`, when entered, for a turn that neither the session nor the ledger knows.
+        not name it. So is every turn that began after all that are named. There may be more to tell of them than
+        `max_turns_per_subscriber`: then the stream ends with `Detached` (`overflow`), and goes on when you come back.
+        A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`.
+
+        A session that is closed still answers those who come back with `after`. Entering the stream raises
+        `UnknownTurn` for a turn that neither the session nor the ledger knows.
         """
         return Subscription(self._core, after, terminal_seen)
 

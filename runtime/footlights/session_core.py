@@ -12,27 +12,30 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
+from footlights import ids
 from footlights.authority.record import commit_final
 from footlights.commits import CommitHandle
 from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
+from footlights.ids import epoch_and_number, in_order
 from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
-from footlights.recall import ALL_SEEN, epoch_and_number, recalled
+from footlights.recall import ALL_SEEN
+from footlights.returning import is_seq, recollect
 from footlights.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
-    from footlights.events import CommitFinal, StreamEvent
+    from footlights.events import CommitFinal
     from footlights.lifecycle import TurnState
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
+    from footlights.returning import Recollection
     from footlights.subscription import Subscription
     from footlights.turn import WallClock
 
@@ -54,6 +57,7 @@ class SessionHost(Protocol):
     def session_closed(self, session: SessionCore) -> None: ...
     def subscriber_gone(self, outbox: Outbox) -> None: ...
     async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]: ...
 
 
 class SessionState(StrEnum):
@@ -91,11 +95,13 @@ class SessionCore:
         "_stage",
         "_subscriptions",
         "closed",
+        "epoch",
         "limits",
         "outboxes",
         "remote_models",
         "session_id",
         "state",
+        "turns_forgotten",
         "wall_clock",
     )
 
@@ -103,6 +109,7 @@ class SessionCore:
         self._stage = stage
         self.session_id = session_id
         self.remote_models = remote_models
+        self.epoch = stage.epoch
         self.limits = stage.limits
         self.wall_clock = stage.wall_clock
         self.state = SessionState.OPEN
@@ -111,6 +118,7 @@ class SessionCore:
         self._last_number = first_number - 1
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
+        self.turns_forgotten = 0
         self.closed = Latch()
 
     # -- turns
@@ -123,7 +131,7 @@ class SessionCore:
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
         number = self._last_number + 1
-        turn = Turn(self, self.session_id, self._turn_id(number), said, params)
+        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)
@@ -138,21 +146,21 @@ class SessionCore:
     def cancel(self, turn_id: str | None) -> tuple[str, ...]:
         if turn_id is None:
             return self._stop_open_turns(InterruptReason.CANCELED)
-        self._check_known(turn_id)
+        self.check_known(turn_id)
         turn = self._open.get(turn_id)
         return (turn_id,) if turn is not None and turn.stop(InterruptReason.CANCELED) else ()
 
     def finalize(self, turn_id: str) -> CommitHandle:
-        self._check_known(turn_id)
+        self.check_known(turn_id)
         return CommitHandle(turn_id, self._find(turn_id), self._find_commit)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:
-        self._check_known(turn_id)
+        self.check_known(turn_id)
         turn = self._find(turn_id)
         if turn is None:
             return
-        if not _is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
+        if not is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
             raise InvalidCommand(f"{turn_id} has no event with seq {seq!r}.")
         turn.hear(seq)
 
@@ -161,7 +169,7 @@ class SessionCore:
     @enable_ki_protection
     def attach(self, subscription: Subscription) -> None:
         """Called when a subscription is entered."""
-        if self.state is SessionState.CLOSED:
+        if self.state is SessionState.CLOSED and subscription.after is None:
             raise SessionClosed(f"The session {self.session_id} is closed.")
         if len(self.outboxes) >= self.limits.max_subscribers:
             raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
@@ -172,42 +180,33 @@ class SessionCore:
         if subscription.after is None:
             # What ended before it came is not its business, also when it comes back.
             subscription.skip(self._retained)
+        if not subscription.after:
+            subscription.skip([self._before(backlog)])
+        if self.state is SessionState.CLOSED:
+            subscription.end()
+            return
         self._subscriptions[outbox] = subscription
         self.outboxes = (*self.outboxes, outbox)
 
-    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]:
-        """What the ledger knows of the turns that a returning subscriber names and nobody here remembers."""
-        told: dict[str, list[StreamEvent]] = {}
-        asked = 0
-        # Again and again, because a turn may be forgotten while the ledger is asked for another.
-        while forgotten := [each for each in after if each not in told and not self.remembers(each)]:
-            asked += sum(after[each] != ALL_SEEN for each in forgotten)
-            self._check_recall(after, forgotten, asked)
-            for turn_id in forgotten:
-                told[turn_id] = await self._recall_one(turn_id, after[turn_id], turn_id in terminal_seen)
-        return [event for events in told.values() for event in events]
+    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection:
+        """What a returning subscriber is told first, of turns that are not remembered here."""
+        return await recollect(self, after, terminal_seen)
 
-    def _check_recall(self, after: Mapping[str, int], forgotten: list[str], asked: int) -> None:
-        limit = self.limits.max_turns_per_subscriber
-        if asked > limit:
-            raise InvalidCommand(f"A subscriber may ask after {limit} turns of long ago (max_turns_per_subscriber).")
-        for turn_id in forgotten:
-            self._check_known(turn_id)
-            if not _is_seq(after[turn_id]) or after[turn_id] < -1:
-                raise InvalidCommand(f"{turn_id} has no event with seq {after[turn_id]!r}.")
+    def check_known(self, turn_id: str) -> None:
+        """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        given_out = epoch_and_number(turn_id)
+        if given_out is None or not given_out[1] or given_out > (self.epoch, self._last_number):
+            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
-    async def _recall_one(self, turn_id: str, seq: int, terminal_seen: bool) -> list[StreamEvent]:
-        if seq >= ALL_SEEN:
-            return []
-        record = await self._stage.find_record(self.session_id, turn_id)
-        if record is None and turn_id.startswith(f"t{self._stage.epoch}-"):
-            raise UnknownTurn(f"Neither the session nor the ledger remembers {turn_id}.")
-        now_ms = int(trio.current_time() * 1000)
-        return recalled(self.session_id, turn_id, record, after=seq, terminal_seen=terminal_seen, now_ms=now_ms)
+    async def find_record(self, turn_id: str) -> CommitRecord | None:
+        return await self._stage.find_record(self.session_id, turn_id)
+
+    async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._stage.commits_after(self.session_id, turn_id, limit)
 
     def is_open(self, turn_id: str) -> bool:
         """Whether the turn is not settled yet. Raises `UnknownTurn`."""
-        self._check_known(turn_id)
+        self.check_known(turn_id)
         return turn_id in self._open
 
     def remembers(self, turn_id: str) -> bool:
@@ -273,14 +272,10 @@ class SessionCore:
 
     # -- inside
 
-    def _turn_id(self, number: int) -> str:
-        return f"t{self._stage.epoch}-{number:06d}"
-
-    def _check_known(self, turn_id: str) -> None:
-        """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
-        given_out = epoch_and_number(turn_id)
-        if given_out is None or given_out > (self._stage.epoch, self._last_number):
-            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
+    def _before(self, backlog: Sequence[tuple[Turn, int]]) -> str:
+        """For a cursor that would name nothing: the id before those of all turns that it is to be told of."""
+        number = in_order(backlog[0][0].turn_id)[1] - 1 if backlog else self._last_number
+        return ids.turn_id(self.epoch, number)
 
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:
@@ -321,21 +316,23 @@ class SessionCore:
         return self._open.get(turn_id) or self._retained.get(turn_id)
 
     async def _find_commit(self, turn_id: str) -> CommitFinal | None:
-        record = await self._stage.find_record(self.session_id, turn_id)
+        record = await self.find_record(turn_id)
         return None if record is None else commit_final(record)
 
     def _retain(self, turn: Turn) -> None:
         self._retained[turn.turn_id] = turn
         if len(self._retained) > self.limits.replay_turns:
             del self._retained[next(iter(self._retained))]
+            self.turns_forgotten += 1
 
     def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
         if after is None:
             return [(turn, -1) for turn in self._open.values()]
-        turns = [*self._retained.values(), *self._open.values()]
+        # In their order, so that a cursor which names one of them has all before it.
+        turns = sorted([*self._retained.values(), *self._open.values()], key=lambda turn: in_order(turn.turn_id))
         for turn in turns:
             seq = after.get(turn.turn_id, -1)
-            if not _is_seq(seq) or not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
+            if not is_seq(seq) or not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
                 raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
         return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
 
@@ -347,10 +344,6 @@ class SessionCore:
                 subscription.end()
             self._stage.session_closed(self)
             self.closed.set()
-
-
-def _is_seq(value: object) -> bool:
-    return type(value) is int
 
 
 def _utf8_size(said: str) -> int:

@@ -93,6 +93,13 @@ class Stage:
         """The open session with this id. Raises `UnknownSession`."""
         return InteractionSession(self._registry.find(session_id))
 
+    def closed_session(self, session_id: str) -> InteractionSession:
+        """A session that was closed not long ago, for one who comes back with a cursor and has not seen its end.
+
+        The last `replay_sessions` are kept. Raises `UnknownSession`.
+        """
+        return InteractionSession(self._registry.find_closed(session_id))
+
     @enable_ki_protection
     def resume(self, session_id: str, *, remote_models: bool = False) -> InteractionSession:
         """The session with this id; opened again if it was one of an earlier epoch, or has a name of the host's.

@@ -10,6 +10,7 @@ can come back with `session.subscribe(after=stream.cursor)`.
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,8 +19,10 @@ from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_res
 
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
-from footlights.outbox import Outbox, OutboxStatistics
+from footlights.ids import in_order
+from footlights.outbox import DetachReason, Outbox, OutboxStatistics
 from footlights.recall import ALL_SEEN
+from footlights.until_commit import UntilCommit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from footlights.events import StreamEvent
     from footlights.limits import Limits
+    from footlights.returning import Recollection
 
 
 class SubscriptionHost(Protocol):
@@ -35,7 +39,7 @@ class SubscriptionHost(Protocol):
     limits: Limits
 
     def attach(self, subscription: Subscription) -> None: ...
-    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> list[StreamEvent]: ...
+    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection: ...
     def is_open(self, turn_id: str) -> bool: ...
     def remembers(self, turn_id: str) -> bool: ...
     def let_go(self, outbox: Outbox) -> None: ...
@@ -44,13 +48,15 @@ class SubscriptionHost(Protocol):
 class _Phase(Enum):
     NEW = auto()
     ATTACHED = auto()
+    PORTION = auto()
+    """Not attached: there is more to tell of what was missed than is told at once."""
     ENDED = auto()
 
 
 class Subscription:
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_phase", "_reader", "after", "host", "outbox", "terminal_seen")
+    __slots__ = ("_cursor", "_phase", "_reader", "_recalled", "after", "host", "outbox", "terminal_seen")
 
     def __init__(
         self, host: SubscriptionHost, after: Mapping[str, int] | None, terminal_seen: Collection[str] = ()
@@ -58,6 +64,7 @@ class Subscription:
         self.host = host
         self._reader: trio.lowlevel.Task | None = None
         self._phase = _Phase.NEW
+        self._recalled: deque[StreamEvent] = deque()
         self._cursor: dict[str, int] = {} if after is None else dict(after)
         self.after = after
         self.terminal_seen = frozenset(terminal_seen)
@@ -67,11 +74,13 @@ class Subscription:
         await trio.lowlevel.checkpoint()
         if self._phase is not _Phase.NEW:
             raise InvalidCommand("A subscription is entered once; subscribe again.")
-        forgotten = await self.host.recall(self.after or {}, self.terminal_seen)
-        self.host.attach(self)
-        for event in forgotten:
-            self.outbox.recall(event, after=self._cursor[event.turn_id])
-        self._phase = _Phase.ATTACHED
+        recollection = await self.host.recall(self.after or {}, self.terminal_seen)
+        self._recalled.extend(recollection.events)
+        if recollection.is_all:
+            self._phase = _Phase.ATTACHED
+            self.host.attach(self)
+        else:
+            self._phase = _Phase.PORTION
         return self
 
     async def __aexit__(
@@ -128,8 +137,8 @@ class Subscription:
         Ends at once if that was taken, or never will be, because the turn was settled before. Raises
         `UnknownTurn` for an id never given out.
         """
-        will_come = self.host.is_open(turn_id) or self.outbox.holds(turn_id)
-        return _UntilCommit(self, turn_id, done=not will_come)
+        will_come = self.host.is_open(turn_id) or self._holds(turn_id)
+        return UntilCommit(self, turn_id, done=not will_come)
 
     @property
     def cursor(self) -> Mapping[str, int]:
@@ -139,7 +148,12 @@ class Subscription:
     @property
     def is_exhausted(self) -> bool:
         """Whether the session is closed and everything was taken."""
-        return self._phase is _Phase.ENDED and self.outbox.detached is None and self.outbox.is_empty
+        return self._phase is _Phase.ENDED and self.outbox.detached is None and self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be taken now."""
+        return self.outbox.is_empty and not self._recalled
 
     def statistics(self) -> OutboxStatistics:
         """What waits, and what was dropped and joined so far."""
@@ -157,7 +171,7 @@ class Subscription:
     # -- inside
 
     def _take(self) -> StreamEvent | None:
-        event = self.outbox.take()
+        event = self._recalled.popleft() if self._recalled else self.outbox.take()
         if event is not None:
             self._cursor[event.turn_id] = event.seq
             if event.event_type is EventType.COMMIT_FINAL:
@@ -165,14 +179,22 @@ class Subscription:
                 self._forget_old_turns()
         return event
 
-    def _forget_old_turns(self) -> None:
-        def matters(turn_id: str) -> bool:
-            return self.host.remembers(turn_id) or self.outbox.holds(turn_id)
+    def _holds(self, turn_id: str) -> bool:
+        return self.outbox.holds(turn_id) or any(event.turn_id == turn_id for event in self._recalled)
 
-        self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if matters(turn_id)}
+    def _forget_old_turns(self) -> None:
+        # The newest stays, whatever is known of it: all before it is told, and all after it is not.
+        newest = max(self._cursor, key=in_order)
+
+        def matters(turn_id: str, seq: int) -> bool:
+            return turn_id == newest or seq < ALL_SEEN or self.host.remembers(turn_id)
+
+        self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if matters(turn_id, seq)}
 
     async def _more(self) -> bool:
         """Wait until there may be something to take; False at the end of the stream."""
+        if self._phase is _Phase.PORTION:
+            self.outbox.detach(DetachReason.OVERFLOW)
         if self.outbox.detached is not None:
             await trio.lowlevel.checkpoint()
             raise Detached(self.outbox.detached)
@@ -196,24 +218,3 @@ class Subscription:
         if reader is not None:
             self._reader = None
             reschedule(reader)
-
-
-class _UntilCommit:
-    """A class and not an async generator: leaving the loop early leaves nothing behind to be closed."""
-
-    __slots__ = ("_done", "_stream", "_turn_id")
-
-    def __init__(self, stream: Subscription, turn_id: str, *, done: bool) -> None:
-        self._stream = stream
-        self._turn_id = turn_id
-        self._done = done
-
-    def __aiter__(self) -> _UntilCommit:
-        return self
-
-    async def __anext__(self) -> StreamEvent:
-        if self._done:
-            raise StopAsyncIteration
-        event = await anext(self._stream)
-        self._done = event.event_type is EventType.COMMIT_FINAL and event.turn_id == self._turn_id
-        return event

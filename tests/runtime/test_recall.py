@@ -8,22 +8,27 @@ import pytest
 import trio
 
 from footlights import (
+    BusyRule,
     CommitFinal,
     CommitOutcome,
+    Detached,
     EventType,
     InterruptReason,
     InvalidCommand,
     Limits,
     MemoryLedger,
+    SessionClosed,
     SessionParams,
+    SessionState,
     StreamEvent,
     TurnInterrupted,
+    TurnParams,
     UnknownSession,
     UnknownTurn,
     laws,
     open_stage,
 )
-from footlights.recall import RESTART_SEQ
+from footlights.recall import ALL_SEEN, RESTART_SEQ
 from footlights.testing import only, take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 
@@ -44,7 +49,7 @@ async def told(
     session: InteractionSession, after: Mapping[str, int], terminal_seen: Collection[str] = ()
 ) -> list[StreamEvent]:
     async with session.subscribe(after, terminal_seen) as stream:
-        return [] if stream.outbox.is_empty else await stream.receive_batch()
+        return [] if stream.is_empty else await stream.receive_batch()
 
 
 async def test_a_turn_settled_long_ago_is_answered_from_the_ledger(quiet_clock: MockClock) -> None:
@@ -111,12 +116,125 @@ async def test_a_turn_that_this_epoch_never_gave_out_is_unknown(quiet_clock: Moc
                 await told(session, {turn_id: 0})
 
 
-async def test_nobody_may_ask_after_too_many_turns_at_once(quiet_clock: MockClock) -> None:
+async def all_told(session: InteractionSession, cursor: Mapping[str, int]) -> tuple[list[StreamEvent], int]:
+    """What one is told who comes back as often as it is sent away, and how often that was."""
+    events: list[StreamEvent] = []
+    for returns in range(100):
+        async with session.subscribe(cursor) as stream:
+            try:
+                with trio.move_on_after(1):
+                    while True:
+                        events += await stream.receive_batch(3)
+            except Detached:
+                cursor = stream.cursor
+            else:
+                return events, returns
+    raise AssertionError("it goes on for ever")
+
+
+async def test_who_asks_after_many_turns_is_told_of_them_in_portions(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
     await ledger.begin_epoch(cast().world)
     async with open_stage(cast(), ledger=ledger, limits=Limits(max_turns_per_subscriber=2)) as stage:
-        with pytest.raises(InvalidCommand, match="max_turns_per_subscriber"):
-            await told(stage.start(), {f"t1-00000{n}": 0 for n in range(3)})
+        lost = {f"t1-00000{n}": 0 for n in range(1, 6)}
+        events, returns = await all_told(stage.start(), lost)
+    assert [event.turn_id for event in events] == [each for each in lost for _ in range(2)]
+    assert returns == 2
+
+
+@pytest.mark.parametrize("replay_turns", [0, 1, 3])
+@pytest.mark.parametrize("portion", [1, 2, 64])
+async def test_turns_that_others_began_while_it_was_away_are_told(
+    quiet_clock: MockClock, replay_turns: int, portion: int
+) -> None:
+    limits = Limits(replay_turns=replay_turns, max_turns_per_subscriber=portion)
+    async with open_stage(cast(), limits=limits) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            seen = [event async for event in stream.until_commit(session.begin_turn("One."))]
+        others = [(await take_turn(session, "Meanwhile."))[0].turn_id for _ in range(7)]
+        events, _ = await all_told(session, stream.cursor)
+    assert laws.check(seen + events) == []
+    assert [event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL] == others, "each once"
+
+
+async def test_also_to_one_that_had_seen_nothing_yet_and_after_a_restart(quiet_clock: MockClock) -> None:
+    ledger, turns = MemoryLedger(), list[str]()
+    async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=0)) as stage:
+        session = stage.start(SessionParams(session_id="inn"))
+        async with session.subscribe() as stream:
+            cursor = stream.cursor
+        async with session.subscribe(after={}) as stream:
+            assert stream.cursor == cursor == {"t1-000000": ALL_SEEN}
+        turns += [(await take_turn(session, "Before."))[0].turn_id for _ in range(2)]
+    async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=0)) as stage:
+        turns += [(await take_turn(stage.resume("inn"), "After."))[0].turn_id]
+        events, _ = await all_told(stage.resume("inn"), cursor)
+    assert [event.turn_id for event in events] == turns == ["t1-000001", "t1-000002", "t2-000001"]
+
+
+async def test_a_cursor_names_no_turn_before_it_was_told_of_all_that_began_earlier(quiet_clock: MockClock) -> None:
+    at_once = TurnParams(busy=BusyRule.CONCURRENT)
+    async with open_stage(cast(), limits=Limits(replay_turns=2)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            cursor = stream.cursor
+        slow, quick = session.begin_turn("One of many words.", at_once), session.begin_turn("Two.", at_once)
+        session.cancel(quick)  # so the later one is settled, and retained, first
+        await session.finalize(quick).wait()
+        await session.finalize(slow).wait()
+        async with session.subscribe(cursor) as stream:
+            assert [(await anext(stream)).turn_id for _ in range(2)] == [slow, quick]
+
+
+@pytest.mark.parametrize("turn_id", ["t1-000000", "t2-000000"])
+async def test_the_id_before_the_first_is_no_turn(quiet_clock: MockClock, turn_id: str) -> None:
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        for call in (session.cancel, session.finalize, lambda each: session.heard(each, 0)):
+            with pytest.raises(UnknownTurn):
+                call(turn_id)
+        with pytest.raises(UnknownTurn):
+            await told(session, {turn_id: 0})
+        if turn_id.startswith("t2"):
+            with pytest.raises(UnknownTurn):
+                await told(session, {turn_id: ALL_SEEN})
+
+
+async def test_who_was_away_when_a_session_closed_gets_the_end_of_it(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(replay_turns=1, replay_sessions=1)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            first = session.begin_turn("One.")
+            seen = [await anext(stream)]
+        await session.finalize(first).wait()
+        last = session.begin_turn("Two.")
+        await session.close()
+        closed = stage.closed_session(session.session_id)
+        assert closed.state is SessionState.CLOSED
+        async with closed.subscribe(stream.cursor) as rest:
+            seen += [event async for event in rest]
+        assert rest.is_exhausted
+        assert laws.check(seen) == []
+        commits = [event.turn_id for event in seen if event.event_type is EventType.COMMIT_FINAL]
+        assert sorted(commits) == [first, last]
+        assert only([event for event in seen if event.turn_id == last], TurnInterrupted).reason is (
+            InterruptReason.SESSION_CLOSED
+        )
+        with pytest.raises(SessionClosed):
+            closed.begin_turn("Anybody?")
+
+        await stage.start().close()
+        with pytest.raises(UnknownSession):
+            stage.closed_session(session.session_id)
+
+
+async def test_a_name_that_is_taken_again_is_no_closed_session(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        await stage.start(SessionParams(session_id="inn")).close()
+        stage.start(SessionParams(session_id="inn"))
+        with pytest.raises(UnknownSession):
+            stage.closed_session("inn")
 
 
 async def test_a_session_is_resumed_by_its_name_or_by_a_number_of_an_earlier_epoch(quiet_clock: MockClock) -> None:

@@ -40,7 +40,7 @@ def tavern(limits: Limits | None = None, *, lines: Iterable[Line] = TALK) -> Abs
 async def replayed(session: InteractionSession, after: Mapping[str, int] | None) -> list[StreamEvent]:
     """What waits for a subscriber that comes now."""
     async with session.subscribe(after) as stream:
-        return [] if stream.outbox.is_empty else await stream.receive_batch(10_000)
+        return [] if stream.is_empty else await stream.receive_batch(10_000)
 
 
 async def first(events: AsyncIterator[StreamEvent], count: int) -> list[StreamEvent]:

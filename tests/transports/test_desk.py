@@ -15,6 +15,7 @@ from footlights import (
     MemoryLedger,
     SessionClosed,
     SessionParams,
+    SessionState,
     TurnParams,
     UnknownSession,
     open_stage,
@@ -209,9 +210,14 @@ async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quie
         desk.start(NOBODY, SessionParams(session_id="inn"))
         await desk.close(NOBODY, "inn")
         with pytest.raises(UnknownSession):
-            desk.subscribe(NOBODY, "inn", {}, ())
+            desk.subscribe(NOBODY, "inn", None, ())
+        async with desk.subscribe(NOBODY, "inn", {}, ()) as stream:
+            assert stream.is_exhausted
+        with pytest.raises(UnknownSession):
+            desk.begin_turn(NOBODY, "inn", "A room?", TurnParams())
         desk.start(NOBODY, SessionParams(session_id="inn"))
-        desk.subscribe(NOBODY, "inn", {}, ())
+        async with desk.subscribe(NOBODY, "inn", {}, ()) as stream:
+            assert not stream.is_exhausted
 
 
 async def test_a_session_stays_closed_although_nobody_waited_for_its_end(quiet_clock: MockClock) -> None:
@@ -224,8 +230,9 @@ async def test_a_session_stays_closed_although_nobody_waited_for_its_end(quiet_c
             await desk.close(ANN, session_id)
         assert impatient.cancelled_caught
         await stage.session(session_id).close()
-        with pytest.raises(UnknownSession):
-            desk.subscribe(ANN, session_id, {}, ())
+        async with desk.subscribe(ANN, session_id, {}, ()) as stream:
+            events = [event async for event in stream]
+        assert events[-1].event_type is EventType.COMMIT_FINAL
         desk.start(ANN, SessionParams())
 
 
@@ -239,5 +246,7 @@ async def test_only_so_many_closed_sessions_are_remembered(
             desk.start(NOBODY, SessionParams(session_id=name))
             await desk.close(NOBODY, name)
         desk.subscribe(NOBODY, "old", {}, ())
+        assert stage.session("old").state is SessionState.OPEN, "opened again, as the name of the host's that it is"
+        desk.subscribe(NOBODY, "new", {}, ())
         with pytest.raises(UnknownSession):
-            desk.subscribe(NOBODY, "new", {}, ())
+            stage.session("new")

@@ -13,6 +13,7 @@ from attrs import evolve
 
 from footlights.errors import Busy, SessionClosed, UnknownSession
 from footlights_transports.gate import Pace
+from footlights_transports.idle import Idleness
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -50,6 +51,7 @@ class FrontDesk:
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
+        self.idleness = Idleness(gate.limits.session_idle_seconds)
 
     def close_doors(self) -> None:
         """Begin nothing new: no session and no turn. What is open goes on."""
@@ -81,6 +83,7 @@ class FrontDesk:
     def session(self, user: User, session_id: str) -> InteractionSession:
         """An open session of this user's."""
         self.gate.check_owner(user, session_id)
+        self.idleness.use(session_id)
         try:
             return self.stage.session(session_id)
         except UnknownSession:
@@ -95,7 +98,8 @@ class FrontDesk:
         *,
         remote_models: bool = False,
     ) -> Subscription:
-        """Follow a session. One who comes back with a cursor may come back to a session of before a restart.
+        """Follow a session. One who comes back with a cursor may come back to a session of before a restart, and to one
+        that was closed not long ago: then it is told what it has missed, and that is the end.
 
         What that one had agreed to is not kept: `remote_models` says it again.
         """
@@ -103,6 +107,7 @@ class FrontDesk:
             session = self.session(user, session_id)
         else:
             self.gate.check_owner(user, session_id)
+            self.idleness.use(session_id)
             session = self._returned_to(user, session_id, remote_models)
         return session.subscribe(after=after, terminal_seen=terminal_seen)
 
@@ -139,12 +144,22 @@ class FrontDesk:
             self._closed.popitem(last=False)
         await session.close()
 
+    def open_sessions(self) -> list[tuple[User, InteractionSession]]:
+        """Every open session that users have through this desk."""
+        named = [(user, each) for user, names in self._open.items() for each in names if self._is_open(each)]
+        return [(user, self.stage.session(each)) for user, each in named]
+
+    async def let_rest(self, user: User, session: InteractionSession) -> None:
+        """Close a session that nobody uses. Unlike one that its user closed, it may be gone back to."""
+        self._open[user].discard(session.session_id)
+        await session.close()
+
     def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
         try:
             return self.stage.session(session_id)
         except UnknownSession:
             if session_id in self._closed:
-                raise UnknownSession("There is no open session with that id.") from None
+                return self.stage.closed_session(session_id)
             self._check_room(user)
             session = self.stage.resume(session_id, remote_models=remote_models)
             self._open.setdefault(user, set()).add(session_id)

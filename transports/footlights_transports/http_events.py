@@ -11,7 +11,8 @@ import trio
 from starlette.responses import Response
 
 from footlights.errors import Detached, FootlightsError
-from footlights_transports.sse_stream import KEEP_ALIVE, Cursor, SseWriter, notice
+from footlights_transports.sse_cursor import Cursor
+from footlights_transports.sse_stream import KEEP_ALIVE, SseWriter, notice
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -92,7 +93,7 @@ class EventStream(Response):
             while (batch := await self._streams.next_batch(stream, self._keep_alive)) is not None:
                 if batch:
                     await put(writer.events(batch))
-                    writer.forget_all_but(stream.cursor)
+                    writer.forget_all_but(stream.cursor.keys())
                 elif stream.is_exhausted:
                     if not self._server_goes():
                         await put(notice("ended", self._session_id))
@@ -104,7 +105,7 @@ class EventStream(Response):
 
 
 def _would_wait(stream: Subscription) -> bool:
-    return stream.outbox.is_empty and stream.outbox.detached is None and not stream.is_exhausted
+    return stream.is_empty and stream.outbox.detached is None and not stream.is_exhausted
 
 
 async def while_connected(receive: Receive, work: Callable[[], Awaitable[_T]]) -> _T | None:

@@ -51,6 +51,9 @@ class MeasuredLedger:
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._ledger.find(session_id, turn_id)
 
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._ledger.commits_after(session_id, turn_id, limit)
+
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         return await history_of(self._ledger).latest(session_id, limit)
 

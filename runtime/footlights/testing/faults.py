@@ -239,6 +239,9 @@ class FlakyLedger:
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._inner.find(session_id, turn_id)
 
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._inner.commits_after(session_id, turn_id, limit)
+
     async def begin_tool(self, key: str) -> ToolRecord | None:
         await self._prepare_write()
         return await self._inner.begin_tool(key)

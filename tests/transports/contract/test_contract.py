@@ -387,6 +387,25 @@ async def test_a_turn_taken_whole_is_not_told_again(guest: Guest) -> None:
         assert {event.turn_id for event in await whole(stream, second)} == {second}
 
 
+@pytest.mark.parametrize("had_seen_a_turn", [True, False])
+async def test_turns_that_ended_while_nobody_watched_are_told_though_they_are_not_retained(
+    guest: Guest, had_seen_a_turn: bool
+) -> None:
+    events: list[StreamEvent] = []
+    async with guest.subscribe() as stream:
+        if had_seen_a_turn:
+            events += await whole(stream, await guest.begin_turn("One"))
+        cursor = dict(stream.cursor)
+    turns = [await guest.begin_turn(f"Turn {number}") for number in range(LIMITS.replay_turns + 3)]
+    await guest.finalize(turns[-1])
+    async with guest.subscribe(after=cursor) as stream:
+        await guest.close()
+        events += [event async for event in stream]
+    assert laws.check(events) == []
+    commits = [event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL]
+    assert sorted(commits)[had_seen_a_turn:] == turns, "each once"
+
+
 async def test_nobody_can_have_seen_what_was_not_said(guest: Guest) -> None:
     turn_id = await guest.begin_turn("~never")
     with pytest.raises(InvalidCommand):

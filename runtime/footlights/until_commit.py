@@ -1,0 +1,36 @@
+"""A stream up to the end of one turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.events import EventType
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from footlights.events import StreamEvent
+
+
+class UntilCommit:
+    """Every event of a stream up to the commit_final of a turn; nothing if it is `done` already.
+
+    A class and not an async generator: leaving the loop early leaves nothing behind to be closed.
+    """
+
+    __slots__ = ("_done", "_stream", "_turn_id")
+
+    def __init__(self, stream: AsyncIterator[StreamEvent], turn_id: str, *, done: bool) -> None:
+        self._stream = stream
+        self._turn_id = turn_id
+        self._done = done
+
+    def __aiter__(self) -> UntilCommit:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        if self._done:
+            raise StopAsyncIteration
+        event = await anext(self._stream)
+        self._done = event.event_type is EventType.COMMIT_FINAL and event.turn_id == self._turn_id
+        return event
