@@ -77,7 +77,9 @@ class WireScale:
     """Repetitions whose median counts."""
     samples: int
     """Turns that are begun and cancelled, each timed."""
+    audience: int
+    """Clients that each begin a turn of their own, evenly over the time that one takes."""
 
 
-WIRE_FULL = WireScale(crowd=200, turns_alone=50, laps=5, samples=500)
-WIRE_QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5)
+WIRE_FULL = WireScale(crowd=200, turns_alone=50, laps=5, samples=500, audience=1_000)
+WIRE_QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5, audience=3)

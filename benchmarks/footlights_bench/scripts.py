@@ -57,3 +57,10 @@ def paced(_prompt: Prompt) -> Iterator[Line]:
     while True:
         yield Pause(_uneven.uniform(0, 2 * SECONDS_PER_TOKEN))
         yield Flood(TOKEN, 1)
+
+
+def paced_turn(_prompt: Prompt) -> Iterator[Line]:
+    """Thirty of those, about three seconds."""
+    for _ in range(30):
+        yield Pause(_uneven.uniform(0, 2 * SECONDS_PER_TOKEN))
+        yield Flood(TOKEN, 1)

@@ -1,4 +1,4 @@
-"""`footlights bench wire`: the WebSocket server over loopback, against a bare trio-websocket loop.
+"""`footlights bench wire`: our servers over loopback, against a bare trio-websocket loop and a bare Hypercorn.
 
 Events a second to one client and to many, and how soon a client sees that its turn was accepted, and that it was
 cancelled. The clients of the first are a process of their own that only counts.
@@ -15,6 +15,7 @@ from footlights_bench.progress import say
 from footlights_bench.report import Report, publish
 from footlights_bench.scale import WIRE_FULL, WIRE_QUICK
 from footlights_bench.wire_latency import measure_latency
+from footlights_bench.wire_sse import measure_sse
 from footlights_bench.wire_throughput import measure_throughput
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
     from footlights_bench.figures import Figure
 
-_PARTS = {"events per second": measure_throughput, "accept and cancel": measure_latency}
+_PARTS = {
+    "events per second over WebSocket": measure_throughput,
+    "events per second over SSE": measure_sse,
+    "accept and cancel": measure_latency,
+}
 
 
 def run_wire(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:

@@ -1,4 +1,8 @@
-"""How soon a client over loopback sees that its turn was accepted, and that its cancel won. Its loop is also ours."""
+"""How soon a client over loopback sees that its turn was accepted, and that its cancel won.
+
+One client in our own loop; and an audience in a process of its own, each with a turn that streams at the pace of a
+model. There, time counts from when a turn was due to begin, so a server that stalls cannot hide it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,9 @@ import trio
 from trio_websocket import open_websocket
 
 from footlights import open_stage
-from footlights_bench.figures import Figure, percentile
-from footlights_bench.scripts import cast_of, said_and_stalled
-from footlights_bench.wire_sides import SUBPROTOCOL
+from footlights_bench.figures import Aim, Figure, percentile
+from footlights_bench.scripts import cast_of, paced_turn, said_and_stalled
+from footlights_bench.wire_sides import SUBPROTOCOL, Layout, open_ours, open_sink
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.ws_server import serve_ws
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
     from footlights_bench.scale import WireScale
+
+
+SOON = Aim("below", 50_000.0)
+_SECONDS_OF_BEGINNING = 3.0
 
 
 async def measure_latency(scale: WireScale) -> list[Figure]:
@@ -43,7 +51,23 @@ async def measure_latency(scale: WireScale) -> list[Figure]:
                 canceled.append(await client.timed("cancel", "turn_interrupted"))
                 await client.wait_for("commit_final")
         nursery.cancel_scope.cancel()
-    return [_figure("turn_accepted after begin_turn", accepted), _figure("turn_interrupted after cancel", canceled)]
+    alone = "seen by a client, 1 session"
+    return [
+        _figure(alone, "turn_accepted after begin_turn", accepted),
+        _figure(alone, "turn_interrupted after cancel", canceled),
+        *await _measure_audience(scale.audience),
+    ]
+
+
+async def _measure_audience(clients: int) -> list[Figure]:
+    async with open_sink() as sink, open_ours(paced_turn, sink, "audience", Layout(clients, 1)):
+        answer = await sink.ask(do="begin evenly", crowd="audience", seconds=_SECONDS_OF_BEGINNING)
+    subject = f"seen by {clients} clients, each with a streaming turn"
+    micros = [second * 1e6 for second in answer["seconds"]]
+    return [
+        _figure(subject, "turn_accepted after begin_turn", answer["seconds"]),
+        Figure(subject, "the same, p99", percentile(micros, 99), "µs", SOON),
+    ]
 
 
 class _Client:
@@ -73,7 +97,7 @@ class _Client:
         await self._socket.send_message(orjson.dumps(command).decode())
 
 
-def _figure(name: str, seconds: Sequence[float]) -> Figure:
+def _figure(subject: str, name: str, seconds: Sequence[float]) -> Figure:
     micros = [second * 1e6 for second in seconds]
     spread = {"p95": percentile(micros, 95), "p99": percentile(micros, 99), "max": max(micros)}
-    return Figure("seen by a client, 1 session", name, percentile(micros, 50), "µs", None, spread)
+    return Figure(subject, name, percentile(micros, 50), "µs", None, spread)

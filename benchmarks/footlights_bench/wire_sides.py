@@ -45,7 +45,7 @@ class Sink:
         self._process = process
         self._unread = b""
 
-    async def ask(self, **command: Any) -> dict[str, int]:
+    async def ask(self, **command: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         await self._process.stdin.send_all(json.dumps(command).encode() + b"\n")
@@ -55,7 +55,7 @@ class Sink:
                 raise AssertionError("The process with the clients is gone.")
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\n")
-        answer: dict[str, int] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
 

@@ -10,15 +10,19 @@ import json
 import selectors
 import socket
 import sys
+from collections import deque
+from time import perf_counter
 from typing import Any
 
 _EVENT = b'"event_type":'
+_ACCEPTED = b'"event_type":"turn_accepted"'
 _COMMIT = b'"event_type":"commit_final"'
 _REPLY = b'"reply":'
 _HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: footlights.v1\r\n\r\n"
 )
+_REQUEST = "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
 _RECEIVE_BYTES = 1 << 18
 
 
@@ -40,64 +44,111 @@ class _Tally:
 class Client:
     """One connection."""
 
-    def __init__(self, port: int, path: str) -> None:
+    def __init__(self, port: int, request: str, status: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.sendall(_HANDSHAKE.format(path=path).encode())
+        self.socket.sendall(request.encode())
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             head += self.socket.recv(1)
-        if b" 101 " not in head:
-            raise ConnectionError("The handshake was refused.")
+        if status not in head:
+            raise ConnectionError("The request was refused.")
         self.events = _Tally(_EVENT)
+        self.accepted = _Tally(_ACCEPTED)
         self.commits = _Tally(_COMMIT)
         self.replies = _Tally(_REPLY)
         self.bytes = 0
 
     def follow(self, session_ids: list[str]) -> None:
+        self.session_ids = session_ids
         for number, session_id in enumerate(session_ids):
-            command = json.dumps({"op": "subscribe", "id": number, "session_id": session_id}).encode()
-            if len(command) > 125:
-                raise ValueError("The command does not fit into a short frame.")
-            self.socket.sendall(bytes((0x81, 0x80 | len(command))) + bytes(4) + command)
+            self.command(op="subscribe", id=number, session_id=session_id)
         while self.replies.seen < len(session_ids):
             self.take()
 
-    def take(self) -> None:
+    def command(self, **fields: str | int) -> None:
+        frame = json.dumps(fields).encode()
+        if len(frame) > 125:
+            raise ValueError("The command does not fit into a short frame.")
+        self.socket.sendall(bytes((0x81, 0x80 | len(frame))) + bytes(4) + frame)
+
+    def take(self) -> int:
+        """Take what is there. How many turns that commits."""
+        committed_before = self.commits.seen
         data = self.socket.recv(_RECEIVE_BYTES)
         if not data:
             raise ConnectionError("The server is gone.")
         self.bytes += len(data)
-        for tally in (self.events, self.commits, self.replies):
+        for tally in (self.events, self.accepted, self.commits, self.replies):
             tally.add(data)
+        return self.commits.seen - committed_before
+
+
+def open_websockets(port: int, path: str, sessions: list[list[str]]) -> list[Client]:
+    """One for each list of sessions, which it follows all."""
+    clients = [Client(port, _HANDSHAKE.format(path=path), b" 101 ") for _ in sessions]
+    for client, session_ids in zip(clients, sessions, strict=True):
+        client.follow(session_ids)
+    return clients
+
+
+def open_event_streams(port: int, paths: list[str]) -> list[Client]:
+    """One for each path."""
+    return [Client(port, _REQUEST.format(path=path), b" 200 ") for path in paths]
 
 
 def take_until(clients: list[Client], commits: int) -> dict[str, int]:
     """Take until so many turns are committed; how much that was."""
     before = [(client.events.seen, client.bytes) for client in clients]
-    goal = sum(client.commits.seen for client in clients) + commits
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
-        while sum(client.commits.seen for client in clients) < goal:
+        while commits > 0:
             for key, _ in selector.select():
-                key.data.take()
+                commits -= key.data.take()
     return {
         "events": sum(client.events.seen - events for client, (events, _) in zip(clients, before, strict=True)),
         "bytes": sum(client.bytes - size for client, (_, size) in zip(clients, before, strict=True)),
     }
 
 
+def begin_evenly(clients: list[Client], seconds: float) -> dict[str, list[float]]:
+    """Each client begins one turn, evenly over so many seconds, however slow the answers are.
+
+    Returns when every turn is committed: for each, how long after its time it was seen to be accepted.
+    """
+    waits: list[float] = []
+    open_turns = len(clients)
+    began = perf_counter()
+    due = deque((began + seconds * number / len(clients), client) for number, client in enumerate(clients))
+    waiting: dict[Client, tuple[float, int]] = {}
+    with selectors.DefaultSelector() as selector:
+        for client in clients:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+        while open_turns:
+            while due and due[0][0] <= perf_counter():
+                at, client = due.popleft()
+                waiting[client] = (at, client.accepted.seen)
+                client.command(op="begin_turn", id=0, session_id=client.session_ids[0], input="Go on.")
+            for key, _ in selector.select(max(0.0, due[0][0] - perf_counter()) if due else None):
+                client = key.data
+                open_turns -= client.take()
+                if client in waiting and client.accepted.seen > waiting[client][1]:
+                    waits.append(perf_counter() - waiting.pop(client)[0])
+    return {"seconds": waits}
+
+
 def main() -> None:
     crowds: dict[str, list[Client]] = {}
     for line in sys.stdin:
         command: dict[str, Any] = json.loads(line)
-        answer: dict[str, int] = {}
+        answer: dict[str, Any] = {}
         match command["do"]:
             case "open":
-                clients = [Client(command["port"], command["path"]) for _ in command["sessions"]]
-                for client, session_ids in zip(clients, command["sessions"], strict=True):
-                    client.follow(session_ids)
-                crowds[command["crowd"]] = clients
+                crowds[command["crowd"]] = open_websockets(command["port"], command["path"], command["sessions"])
+            case "open event streams":
+                crowds[command["crowd"]] = open_event_streams(command["port"], command["paths"])
+            case "begin evenly":
+                answer = begin_evenly(crowds[command["crowd"]], command["seconds"])
             case _:
                 answer = take_until(crowds[command["crowd"]], command["commits"])
         print(json.dumps(answer), flush=True)

@@ -81,11 +81,11 @@ async def race(layout: Layout, turns: int, laps: int) -> dict[str, list[Lap]]:
         found: dict[str, list[Lap]] = {name: [] for name in sides}
         for _ in range(laps):
             for name, side in sides.items():
-                found[name].append(await _lap(side, sink, name, turns, layout.sessions * turns))
+                found[name].append(await run_lap(side, sink, name, turns, layout.sessions * turns))
     return found
 
 
-async def _lap(side: Side, sink: Sink, crowd: str, turns: int, commits: int) -> Lap:
+async def run_lap(side: Side, sink: Sink, crowd: str, turns: int, commits: int) -> Lap:
     """From the first turn's beginning until the clients have got the last commit."""
     gc.collect()
     began, cpu_began = perf_counter(), process_time()
@@ -103,7 +103,7 @@ def _figures(subject: str, laps: Mapping[str, Sequence[Lap]]) -> list[Figure]:
     def to_bare(name: str, aim: Aim) -> Figure:
         pairs = zip(laps[name], laps[_BARE], strict=True)
         ratios = [ours.accounted_per_second / bare.given_per_second for ours, bare in pairs]
-        return _ratio(subject, f"{name} / {_BARE}", ratios, aim)
+        return ratio_figure(subject, f"{name} / {_BARE}", ratios, aim)
 
     pairs = zip(laps[_OURS], laps[_STAGED], strict=True)
     for_the_same_work = [ours.given_per_cpu_second / staged.given_per_cpu_second for ours, staged in pairs]
@@ -113,9 +113,9 @@ def _figures(subject: str, laps: Mapping[str, Sequence[Lap]]) -> list[Figure]:
         Figure(subject, "ours, accounted for", median(lap.accounted_per_second for lap in laps[_OURS]), "events/s"),
         to_bare(_OURS, ONE_BY_ONE),
         to_bare(_BATCHED, IN_BATCHES),
-        _ratio(subject, f"ours / {_STAGED}, given for the same CPU time", for_the_same_work, None),
+        ratio_figure(subject, f"ours / {_STAGED}, given for the same CPU time", for_the_same_work, None),
     ]
 
 
-def _ratio(subject: str, name: str, ratios: Sequence[float], aim: Aim | None) -> Figure:
+def ratio_figure(subject: str, name: str, ratios: Sequence[float], aim: Aim | None) -> Figure:
     return Figure(subject, name, median(ratios), "x", aim, {"min": min(ratios), "max": max(ratios)})

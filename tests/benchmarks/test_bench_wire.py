@@ -10,6 +10,7 @@ import pytest
 
 from footlights_bench.scripts import EVENTS_PER_TURN, whole_turn_yielding
 from footlights_bench.wire_sides import Layout, open_bare, open_ours, open_sink, open_staged
+from footlights_bench.wire_sse import race_sse
 from footlights_bench.wire_throughput import race
 from footlights_transports.main import main
 
@@ -31,7 +32,10 @@ def test_a_quick_run_prints_and_writes_every_figure(
         "events, 1 client",
         "events, 3 clients",
         "events, 1 client of 3 sessions",
+        "events over SSE, 1 client",
+        "events over SSE, 3 clients",
         "seen by a client, 1 session",
+        "seen by 3 clients, each with a streaming turn",
     }
     assert all(figure["value"] > 0 for figure in written["figures"])
     assert "turn_accepted after begin_turn" in capsys.readouterr().out
@@ -57,3 +61,11 @@ async def test_each_lap_is_counted_by_itself() -> None:
         for crowd, side in (("bare", bare), ("ours", ours), ("staged", staged), ("bare", bare)):
             await side.play(1)
             assert (await sink.ask(do="take", crowd=crowd, commits=1))["events"] <= EVENTS_PER_TURN
+
+
+async def test_over_sse_everybody_sends_what_the_other_sends() -> None:
+    laps = await race_sse(clients=2, turns=2, laps=1)
+    assert {lap.turns for (lap,) in laps.values()} == {4}
+    for (lap,) in laps.values():
+        assert 6 * 4 <= lap.given <= EVENTS_PER_TURN * 4
+    assert laps["bare Hypercorn"][0].given % 4 == 0
