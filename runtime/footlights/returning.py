@@ -16,7 +16,7 @@ from footlights.ids import in_order, is_before_all
 from footlights.recall import ALL_SEEN, recalled
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.events import StreamEvent
@@ -69,30 +69,37 @@ class _Asking:
         while True:
             # Again and again, because a turn may be forgotten while the ledger is asked for others.
             forgotten_before = self._session.turns_forgotten
-            is_all = await self._ask_for_the_named() and await self._ask_for_later_ones()
+            is_all = await self._ask_for_all()
             if not is_all or self._session.turns_forgotten == forgotten_before:
                 return Recollection([event for events in self._told.values() for event in events], is_all)
 
-    async def _ask_for_the_named(self) -> bool:
-        for named, seq in self._after.items():
-            if seq < ALL_SEEN and self._is_missing(named):
+    async def _ask_for_all(self) -> bool:
+        """What began last is told last, so that a cursor names no turn before all that began earlier are told."""
+        newest = newest_seen(self._after)
+        if newest is None:
+            return await self._ask_for(self._after)
+        earlier = [named for named in self._after if in_order(named) <= in_order(newest)]
+        return await self._ask_for(earlier) and await self._ask_for_later(newest) and await self._ask_for(self._after)
+
+    async def _ask_for(self, named: Iterable[str]) -> bool:
+        for each in named:
+            if self._is_missing(each):
                 if self._is_full:
                     return False
-                record = await self._session.find_record(named)
-                if record is None and in_order(named)[0] == self._session.epoch:
-                    raise UnknownTurn(f"Neither the session nor the ledger remembers {named}.")
-                self._tell(named, record, seq)
+                record = await self._session.find_record(each)
+                if record is None and in_order(each)[0] == self._session.epoch:
+                    raise UnknownTurn(f"Neither the session nor the ledger remembers {each}.")
+                self._tell(each, record)
         return True
 
-    async def _ask_for_later_ones(self) -> bool:
-        newest = max(self._after, key=in_order, default=None)
+    async def _ask_for_later(self, newest: str | None) -> bool:
         while newest is not None:
             page = await self._session.commits_after(newest, self._portion)
             for record in page:
-                if record.turn_id not in self._after and self._is_missing(record.turn_id):
+                if self._is_missing(record.turn_id):
                     if self._is_full:
                         return False
-                    self._tell(record.turn_id, record, -1)
+                    self._tell(record.turn_id, record)
             newest = page[-1].turn_id if len(page) == self._portion else None
         return True
 
@@ -105,22 +112,28 @@ class _Asking:
             return
         self._session.check_known(named)
 
-    def _is_missing(self, named: str) -> bool:
-        return named not in self._told and not self._session.remembers(named)
+    def _is_missing(self, turn_id: str) -> bool:
+        told = turn_id in self._told or self._after.get(turn_id, -1) >= ALL_SEEN
+        return not told and not self._session.remembers(turn_id)
 
     @property
     def _is_full(self) -> bool:
         return len(self._told) >= self._portion
 
-    def _tell(self, named: str, record: CommitRecord | None, seq: int) -> None:
-        self._told[named] = recalled(
+    def _tell(self, turn_id: str, record: CommitRecord | None) -> None:
+        self._told[turn_id] = recalled(
             self._session.session_id,
-            named,
+            turn_id,
             record,
-            after=seq,
-            terminal_seen=named in self._terminal_seen,
+            after=self._after.get(turn_id, -1),
+            terminal_seen=turn_id in self._terminal_seen,
             now_ms=int(trio.current_time() * 1000),
         )
+
+
+def newest_seen(cursor: Mapping[str, int]) -> str | None:
+    """Of the turns that it names, the last of which something was seen: all that began before it were told."""
+    return max((turn_id for turn_id, seq in cursor.items() if seq >= 0), key=in_order, default=None)
 
 
 def is_seq(value: object) -> bool:

@@ -19,9 +19,9 @@ from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_res
 
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
-from footlights.ids import in_order
 from footlights.outbox import DetachReason, Outbox, OutboxStatistics
 from footlights.recall import ALL_SEEN
+from footlights.returning import newest_seen
 from footlights.until_commit import UntilCommit
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Subscription:
 
     def _forget_old_turns(self) -> None:
         # The newest stays, whatever is known of it: all before it is told, and all after it is not.
-        newest = max(self._cursor, key=in_order)
+        newest = newest_seen(self._cursor)
 
         def matters(turn_id: str, seq: int) -> bool:
             return turn_id == newest or seq < ALL_SEEN or self.host.remembers(turn_id)

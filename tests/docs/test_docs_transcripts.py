@@ -42,10 +42,10 @@ def fits(said: Any, told: Any) -> bool:
 
 
 def test_there_is_a_transcript_for_each_feature() -> None:
-    assert len(TRANSCRIPTS) == 4
+    assert len(TRANSCRIPTS) == 5
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=["a turn", "interrupting", "errors", "coming back"])
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=["a turn", "interrupting", "errors", "coming back", "ping"])
 async def test_the_server_says_what_the_page_tells(transcript: str) -> None:
     async with open_stage(standard_cast(ScriptedModel(innkeeper))) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, Gate())

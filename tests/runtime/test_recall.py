@@ -158,6 +158,19 @@ async def test_turns_that_others_began_while_it_was_away_are_told(
     assert [event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL] == others, "each once"
 
 
+async def test_a_turn_that_it_began_and_saw_nothing_of_hides_none_before_it(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(replay_turns=1)) as stage:
+        session = stage.start()
+        first, *others = [(await take_turn(session, "Meanwhile."))[0].turn_id for _ in range(6)]
+        events, _ = await all_told(session, {first: ALL_SEEN, others[-1]: -1})
+        assert sorted({event.turn_id for event in events}) == others
+        for taken in range(4):
+            async with session.subscribe({first: ALL_SEEN, others[-2]: -1}) as stream:
+                told_first = [(await anext(stream)).turn_id for _ in range(taken)]
+            rest, _ = await all_told(session, stream.cursor)
+            assert [*told_first, *(each.turn_id for each in rest)][: len(others) - 1] == others[:-1]
+
+
 async def test_also_to_one_that_had_seen_nothing_yet_and_after_a_restart(quiet_clock: MockClock) -> None:
     ledger, turns = MemoryLedger(), list[str]()
     async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=0)) as stage:

@@ -181,21 +181,39 @@ class Cutter:
     cuts: Iterator[int | None]
     broken: int = 0
     """Connections that were broken on purpose."""
+    connections: int = 0
+    """All that there ever were."""
+    silent: int = 0
+    """So many of them, from the first, stay open, and nothing goes through them any more."""
+    _open: list[trio.CancelScope] = Factory(list[trio.CancelScope])
 
     @property
     def url(self) -> str:
         return f"ws://127.0.0.1:{self.port}"
 
     async def carry(self, client: trio.SocketStream) -> None:
+        self.connections += 1
+        is_silent = partial(self._is_silent, self.connections)
         server = await trio.open_tcp_stream("127.0.0.1", self.server)
         async with client, server, trio.open_nursery() as nursery:
-            nursery.start_soon(_pump, client, server, nursery.cancel_scope)
-            await self._bring_back(server, client, next(self.cuts, None))
+            self._open.append(nursery.cancel_scope)
+            nursery.start_soon(_pump, client, server, is_silent, nursery.cancel_scope)
+            await self._bring_back(server, client, next(self.cuts, None), is_silent)
             nursery.cancel_scope.cancel()
 
-    async def _bring_back(self, server: trio.SocketStream, client: trio.SocketStream, frames: int | None) -> None:
+    def hang_up(self) -> None:
+        """End the silent ones: a process waits for those that it has left."""
+        for scope in self._open[: self.silent]:
+            scope.cancel()
+
+    def _is_silent(self, connection: int) -> bool:
+        return connection <= self.silent
+
+    async def _bring_back(
+        self, server: trio.SocketStream, client: trio.SocketStream, frames: int | None, is_silent: Callable[[], bool]
+    ) -> None:
         if frames is None:
-            await _pump(server, client)
+            await _pump(server, client, is_silent)
         elif await _pump_frames(server, client, frames):
             self.broken += 1
 
@@ -210,10 +228,16 @@ async def open_cutter(server: int, cuts: Iterable[int | None]) -> AsyncGenerator
         nursery.cancel_scope.cancel()
 
 
-async def _pump(source: trio.SocketStream, target: trio.SocketStream, scope: trio.CancelScope | None = None) -> None:
+async def _pump(
+    source: trio.SocketStream,
+    target: trio.SocketStream,
+    is_silent: Callable[[], bool],
+    scope: trio.CancelScope | None = None,
+) -> None:
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         async for data in source:
-            await target.send_all(data)
+            if not is_silent():
+                await target.send_all(data)
     if scope is not None:
         scope.cancel()
 

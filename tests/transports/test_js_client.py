@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NODES: Sequence[str | None] = nodes() or [None]
 TOKEN = "a-token-of-the-tests"
+BEFORE_ALL = {"t1-000000": ALL_SEEN}
+"""Where a cursor begins."""
 
 _INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^    (?:readonly )?(\w+)\??:", re.MULTILINE)
@@ -117,7 +119,7 @@ async def test_a_turn_is_played_from_start_to_commit(every_node: str, batch: boo
         assert script.text(told["turnId"]) == "Good evening, my friend."
         assert told["commit"]["commit_outcome"] == "ok"
         assert told["commit"]["commit_digest"] == script.events[-1]["payload"]["commit_digest"]
-        assert told["cursor"] == {told["turnId"]: ALL_SEEN}
+        assert told["cursor"] == {**BEFORE_ALL, told["turnId"]: ALL_SEEN}
 
 
 async def test_the_path_need_not_be_named(node: str) -> None:
@@ -210,7 +212,8 @@ async def test_a_connection_that_breaks_after_any_frame_costs_nothing(every_node
             one, other = session.begin_turn("One."), session.begin_turn("Two.")
             model.may_go_on.set()
             told = await script.told()
-            assert told == {"cursor": {one: ALL_SEEN, other: ALL_SEEN}, "terminalSeen": []}
+            _, *taken = told["cursor"]  # the first is where it began
+            assert (taken, {*told["cursor"].values()}, told["terminalSeen"]) == ([one, other], {ALL_SEEN}, [])
             for turn_id in (one, other):
                 assert script.text(turn_id, session.session_id) == "Well, good evening."
             if cutter.broken <= frames:
@@ -231,7 +234,7 @@ async def test_a_connection_that_breaks_all_the_time_costs_nothing(node: str) ->
         await script.say({"url": cutter.url, "sessionId": session.session_id, "commits": 3})
         assert await script.told() == "ready"
         turns = [session.begin_turn("Go on.") for _ in range(3)]
-        assert (await script.told())["cursor"] == dict.fromkeys(turns, ALL_SEEN)
+        assert (await script.told())["cursor"] == BEFORE_ALL | dict.fromkeys(turns, ALL_SEEN)
         assert [script.text(turn_id) for turn_id in turns] == ["".join(words)] * 3
         assert cutter.broken >= 3
         await script.say(None)
@@ -267,6 +270,48 @@ async def test_a_server_that_was_killed_and_comes_back_tells_how_the_turn_ended(
             assert script.types(one).count("commit_final") == script.types(other).count("commit_final") == 1
 
 
+async def test_a_session_without_a_stream_goes_on_after_a_restart(node: str, tmp_path: Path) -> None:
+    ledger = tmp_path / "inn.ledger"
+    async with (
+        held_server(ledger) as (port, kill),
+        run_js(node, "without_stream.mjs", url=f"ws://127.0.0.1:{port}") as script,
+    ):
+        before = (await script.told())["before"]
+        kill()
+        async with held_server(ledger, port):
+            await script.say("go on")
+            told = await script.told()
+            assert told["after"].startswith("t2-")
+            assert told["canceled"] == [told["after"]]
+            assert told["commit"]["commit_outcome"] == "fail_closed"
+            assert await script.told() is None
+            assert [each["seq"] for each in script.events if each["turn_id"] == before] == [RESTART_SEQ, ALL_SEEN]
+
+
+async def test_a_connection_over_which_nothing_comes_any_more_is_replaced(every_node: str) -> None:
+    async with open_house() as house, open_cutter(house.port, []) as cutter:
+        session = house.stage.start()
+        async with run_js(every_node, "half_open.mjs", url=cutter.url, sessionId=session.session_id) as script:
+
+            async def pass_time(*shown: str) -> None:
+                await script.say("pass")
+                assert [await script.told() for _ in shown] == [*shown]
+
+            assert [await script.told(), await script.told()] == ["open", "ready"]
+            for _ in range(3):
+                await pass_time("passed")
+                await pass_time("ping", "passed", "answer")
+            cutter.silent = cutter.connections
+            await pass_time("passed")
+            await pass_time("ping", "passed")
+            await pass_time("passed")
+            await pass_time("passed", "open")  # the pause before the next connection
+            session.begin_turn("Hello?")
+            assert await script.told() == "committed"
+            cutter.hang_up()
+            await script.say("end")
+
+
 # -- consumers that are slow
 
 
@@ -299,6 +344,6 @@ async def test_a_consumer_that_is_too_slow_comes_back_for_the_rest(node: str) ->
         for turn_id in turns:
             await session.finalize(turn_id).wait()
         await script.say("begin")
-        assert (await script.told())["cursor"] == dict.fromkeys(turns, ALL_SEEN)
+        assert (await script.told())["cursor"] == BEFORE_ALL | dict.fromkeys(turns, ALL_SEEN)
         assert [script.text(turn_id) for turn_id in turns] == ["".join(words)] * 2
         await script.say(None)

@@ -26,6 +26,7 @@ from footlights_transports.dialects.native import (
     Close,
     Finalize,
     HeardUpTo,
+    Ping,
     Start,
     Subscribe,
     read_command,
@@ -60,6 +61,7 @@ COMMANDS: list[tuple[dict[str, Any], native.Command]] = [
     ({"op": "finalize", "session_id": "s", "turn_id": "t"}, Finalize("s", "t")),
     ({"op": "heard", "session_id": "s", "turn_id": "t", "seq": 0}, HeardUpTo("s", "t", 0)),
     ({"op": "close", "session_id": "s"}, Close("s")),
+    ({"op": "ping"}, Ping()),
 ]
 
 
@@ -88,6 +90,7 @@ BAD: dict[str, tuple[object, str]] = {
     "field too many": ({"op": "close", "id": 1, "session_id": "s", "more": 1}, "more: is not a field"),
     "field that is no name": ({"op": "close", "id": 1, "session_id": "s", "a b": 1}, "?: is not a field"),
     "field with a long name": ({"op": "close", "id": 1, "session_id": "s", "a" * 40: 1}, "?: is not a field"),
+    "ping of a session": ({"op": "ping", "id": 1, "session_id": "s"}, "session_id: is not a field"),
     "after no object": ({"op": "subscribe", "id": 1, "session_id": "s", "after": 3}, "after: must be an object"),
     "seq no number": ({"op": "subscribe", "id": 1, "session_id": "s", "after": {"t": "3"}}, "after: must be"),
     "seq is true": ({"op": "subscribe", "id": 1, "session_id": "s", "after": {"t": True}}, "after: must be"),
@@ -163,7 +166,7 @@ anything = st.recursive(
 names = st.sampled_from(
     ["op", "id", "session_id", "turn_id", "input", "params", "after", "terminal_seen", "seq", *EVERY_TURN_PARAM]
 )
-ops = st.sampled_from(["start", "subscribe", "begin_turn", "cancel", "finalize", "heard", "close"])
+ops = st.sampled_from(["start", "subscribe", "begin_turn", "cancel", "finalize", "heard", "close", "ping"])
 
 
 def is_command_or_bad_frame(frame: bytes | str) -> None:

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import * as footlights from "../../../transports/footlights_transports/static/footlights.js";
-import { FakeServer, event, turn } from "./fake_server.mjs";
+import { FakeClock, FakeServer, event, turn } from "./fake_server.mjs";
 
 const { ALL_SEEN, ConnectionLost, FootlightsError, LawBroken, connect } = footlights;
 
@@ -12,18 +12,19 @@ const coded = (code) => (error) => error instanceof FootlightsError && error.cod
 /** A client, and the server's end of its first connection. */
 async function met(options = {}) {
     const server = new FakeServer();
-    const opening = connect("ws://here", { WebSocket: server.WebSocket, backoff: () => 0, ...options });
+    const clock = new FakeClock();
+    const opening = connect("ws://here", { WebSocket: server.WebSocket, backoff: () => 0, timers: clock, ...options });
     const line = await server.line();
-    return { server, line, client: await opening };
+    return { server, clock, line, client: await opening };
 }
 
 /** The same, with a stream of the session "s". */
 async function followed(options = {}, how = {}) {
-    const { server, line, client } = await met(options);
+    const { server, clock, line, client } = await met(options);
     const session = client.session("s");
     const subscribing = session.subscribe(how);
     const asked = await line.done("subscribe");
-    return { server, line, client, session, asked, stream: await subscribing };
+    return { server, clock, line, client, session, asked, stream: await subscribing };
 }
 
 async function take(stream, count) {
@@ -204,8 +205,61 @@ test("until a commit, and no further", async () => {
     assert.deepEqual(seqs(events), ["t:0", "t:1", "t:2", "t:3"]);
     assert.deepEqual(stream.cursor, { t: ALL_SEEN });
     line.send({ notice: "ended", session_id: "s" });
-    for await (const each of stream.untilCommit("never")) events.push(each);
+    for await (const each of stream) events.push(each);
     assert.equal(events.length, 8);
+});
+
+test("until the commit of a turn that nobody knows is refused", async () => {
+    const { line, stream } = await followed();
+    for (const each of [...turn("t"), turn("u")[0]]) line.send(each);
+    await assert.rejects(stream.untilCommit("never").next(), coded("unknown_turn"));
+    assert.equal((await stream.untilCommit("u").next()).value.turn_id, "t");
+});
+
+test("until the commit of a turn of a cursor, or of one that was begun here before the stream", async () => {
+    const { line, client } = await met();
+    const session = client.session("s");
+    const beginning = session.beginTurn("Hello?");
+    await line.done("begin_turn", { turn_id: "t" });
+    await beginning;
+    const subscribing = session.subscribe({ after: { u: 3 } });
+    await line.done("subscribe");
+    const stream = await subscribing;
+    line.send(event("commit_final", ALL_SEEN, { turn_id: "u", gap: [4, 1_000_000_000] }));
+    for (const each of turn("t")) line.send(each);
+    const events = [];
+    for await (const each of stream.untilCommit("u")) events.push(each);
+    for await (const each of stream.untilCommit("t")) events.push(each);
+    assert.deepEqual(seqs(events), [`u:${ALL_SEEN}`, "t:0", "t:1", "t:2", "t:3"]);
+});
+
+test("a turn that was begun here and committed long ago is not waited for", async () => {
+    const { line, session, stream } = await followed({ maxWaiting: 10_000 });
+    const beginning = session.beginTurn("Hello?");
+    for (const each of turn("first")) line.send(each);
+    await line.done("begin_turn", { turn_id: "first" });
+    await beginning;
+    for await (const each of stream.untilCommit("first")) assert.equal(each.turn_id, "first");
+    for await (const each of stream.untilCommit("first")) assert.fail(each.event_type);
+    for (let number = 0; number < 1_024; number++) for (const each of turn(`u${number}`)) line.send(each);
+    await take(stream, 4_096);
+    await assert.rejects(stream.untilCommit("first").next(), coded("unknown_turn"));
+});
+
+test("of the turns that were begun here, the oldest are forgotten", async () => {
+    const { line, client } = await met();
+    const session = client.session("s");
+    for (let number = 0; number < 1_025; number++) {
+        const beginning = session.beginTurn("Hello?");
+        await line.done("begin_turn", { turn_id: `t${number}` });
+        await beginning;
+    }
+    const subscribing = session.subscribe();
+    await line.done("subscribe");
+    const stream = await subscribing;
+    await assert.rejects(stream.untilCommit("t0").next(), coded("unknown_turn"));
+    line.send({ notice: "ended", session_id: "s" });
+    assert.equal((await stream.untilCommit("t1").next()).done, true);
 });
 
 test("one client follows a session once", async () => {
@@ -284,10 +338,49 @@ test("what ended before a stream began is not asked for later", async () => {
     const stream = await subscribing;
     for await (const each of stream.untilCommit("old")) assert.fail(each.event_type);
     line.drop();
-    assert.deepEqual((await (await server.line()).done("subscribe", { cursor: { other: ALL_SEEN } })).after, {
-        old: ALL_SEEN,
-    });
+    const next = await server.line();
+    const { after } = await next.done("subscribe", { cursor: { old: ALL_SEEN, other: ALL_SEEN } });
+    assert.deepEqual(after, { old: ALL_SEEN, open: -1 });
+    next.drop();
+    assert.deepEqual((await (await server.line()).done("subscribe")).after, { ...after, other: ALL_SEEN });
 });
+
+test("a cursor that names a turn which never was is a cursor", async () => {
+    const { server, line, client } = await met();
+    const subscribing = client.session("s").subscribe();
+    await line.done("subscribe", { cursor: { "t1-000000": ALL_SEEN } });
+    const stream = await subscribing;
+    line.drop();
+    const next = await server.line();
+    assert.deepEqual((await next.done("subscribe")).after, { "t1-000000": ALL_SEEN });
+    const [one, other] = [{ turn_id: "t1-000001" }, { turn_id: "t1-000002" }];
+    next.send(event("commit_final", ALL_SEEN, { ...one, gap: [0, 1_000_000_000] }));
+    next.send(event("turn_interrupted", 1_000_000_000, { ...other, gap: [0, 999_999_999] }));
+    next.send(event("commit_final", ALL_SEEN, other));
+    await take(stream, 3);
+    const cursor = { "t1-000000": ALL_SEEN, "t1-000001": ALL_SEEN, "t1-000002": ALL_SEEN };
+    assert.deepEqual(stream.cursor, cursor);
+});
+
+test("the end of a turn that was never seen declares all that came before it", async () => {
+    const { line, stream } = await followed();
+    line.send(event("commit_final", ALL_SEEN, { gap: [1, 1_000_000_000] }));
+    await assert.rejects(stream.next(), (error) => error.law === "seq_gap");
+});
+
+for (const [latest, others] of [
+    ["t2-000001", (number) => `t1-${String(number).padStart(6, "0")}`],
+    ["t1-1000000", (number) => `t1-${String(990_000 + number)}`],
+    ["t10-000001", (number) => `t9-${String(number).padStart(6, "0")}`],
+]) {
+    test(`the latest turn is never forgotten: ${latest}`, async () => {
+        const { line, stream } = await followed({ maxWaiting: 10_000 });
+        const ids = Array.from({ length: 1_030 }, (_, number) => others(number + 1));
+        for (const id of [latest, ...ids]) for (const each of turn(id)) line.send(each);
+        await take(stream, 4_124);
+        assert.deepEqual(Object.keys(stream.cursor), [latest, ...ids.slice(-1_023)]);
+    });
+}
 
 // -- a slow consumer
 
@@ -424,6 +517,151 @@ test("commands wait until streams are back", async () => {
     await hearing;
 });
 
+// -- servers that were started again
+
+/** A session without a stream, and a connection that does not lead to whom it knew. */
+async function forgotten({ params = {}, ...options } = {}) {
+    const { server, clock, line, client } = await met(options);
+    const starting = client.start(params);
+    await line.done("start", { session_id: "s" });
+    const session = await starting;
+    line.drop();
+    return { server, clock, client, session, line: await server.line() };
+}
+
+test("a session without a stream is brought back", async () => {
+    const { server, session, line } = await forgotten();
+    const beginning = session.beginTurn("Hello?");
+    await line.refuse("begin_turn", "unknown_session");
+    const aside = await server.line();
+    const { op, id, ...wish } = await aside.done("subscribe", { cursor: {} });
+    assert.deepEqual(wish, { session_id: "s", after: {} });
+    assert.equal((await line.done("begin_turn", { turn_id: "t" })).input, "Hello?");
+    assert.equal(await beginning, "t");
+    assert.deepEqual([aside.wasLeft, line.wasLeft], [true, false]);
+});
+
+test("so is one that the server has forgotten for another reason, as often as it does", async () => {
+    const { server, line, client } = await met();
+    const session = client.session("s");
+    const hearing = session.heard("t", 1);
+    await line.done("heard");
+    await hearing;
+    for (let round = 0; round < 2; round++) {
+        const canceling = session.cancel();
+        await line.refuse("cancel", "unknown_session");
+        await (await server.line()).done("subscribe");
+        await line.done("cancel", { canceled: [] });
+        await canceling;
+    }
+});
+
+test("commands that wait for the same session are all given again", async () => {
+    const { server, session, line } = await forgotten();
+    const both = [session.cancel("t"), session.cancel("u")];
+    await line.refuse("cancel", "unknown_session");
+    await line.refuse("cancel", "unknown_session");
+    for (const aside of [await server.line(), await server.line()]) await aside.done("subscribe");
+    await line.done("cancel", { canceled: ["t"] });
+    await line.done("cancel", { canceled: ["u"] });
+    assert.deepEqual(await Promise.all(both), [["t"], ["u"]]);
+});
+
+test("one that the server never knew is not brought to life", async () => {
+    const { server, line, client } = await met();
+    const canceling = client.session("s").cancel();
+    await line.refuse("cancel", "unknown_session");
+    await assert.rejects(canceling, coded("unknown_session"));
+    assert.equal(server.attempts, 1);
+});
+
+test("so is one that is to be followed for the first time", async () => {
+    const { server, session, line } = await forgotten();
+    const subscribing = session.subscribe();
+    await line.refuse("subscribe", "unknown_session");
+    await (await server.line()).done("subscribe");
+    assert.equal("after" in (await line.done("subscribe")), false);
+    const stream = await subscribing;
+    line.send(event("turn_accepted", 0));
+    await take(stream, 1);
+});
+
+test("what a session agreed to is said when it is brought back", async () => {
+    const { server, session, line } = await forgotten({ params: { remote_models: true } });
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    assert.equal((await (await server.line()).done("subscribe")).remote_models, true);
+    await line.done("cancel", { canceled: [] });
+    await canceling;
+});
+
+test("a session that cannot be brought back is unknown", async () => {
+    const { server, session, line } = await forgotten();
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    const aside = await server.line();
+    await aside.refuse("subscribe", "unknown_session");
+    await assert.rejects(canceling, coded("unknown_session"));
+    assert.equal(aside.wasLeft, true);
+    const again = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    await assert.rejects(again, coded("unknown_session"));
+});
+
+test("a session that was closed meanwhile stays so", async () => {
+    const { server, session, line } = await forgotten();
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    const aside = await server.line();
+    await aside.done("subscribe");
+    aside.send({ notice: "ended", session_id: "s" });
+    await line.refuse("cancel", "unknown_session");
+    await assert.rejects(canceling, coded("unknown_session"));
+});
+
+test("who cannot connect to bring a session back tries again", async () => {
+    const pauses = [];
+    const { server, session, line } = await forgotten({ attempts: 3, backoff: remembered(pauses) });
+    server.plan = ["refused", "open", "open"];
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    (await server.line()).drop();
+    await (await server.line()).done("subscribe");
+    await line.done("cancel", { canceled: [] });
+    await canceling;
+    assert.deepEqual(pauses, [0, 0, 1]);
+});
+
+test("and gives up in the end", async () => {
+    const { server, session, line } = await forgotten({ attempts: 2 });
+    server.plan = ["refused", "refused"];
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    await assert.rejects(canceling, ConnectionLost);
+    assert.equal(server.attempts, 4);
+});
+
+test("a client that is closed meanwhile brings nothing back", async () => {
+    let paused;
+    const pausing = new Promise((resolve) => (paused = resolve));
+    const { server, client, session, line } = await forgotten({ backoff: (attempt) => (attempt && paused(), 0) });
+    server.plan = ["refused", "refused"];
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    await pausing;
+    await client.close();
+    await assert.rejects(canceling, ConnectionLost);
+    assert.equal(server.attempts, 4);
+});
+
+test("a session that a restarted server does not know need not be closed", async () => {
+    const { session, line } = await forgotten();
+    const closing = session.close();
+    await line.refuse("close", "unknown_session");
+    await closing;
+    assert.equal(line.waiting, 0);
+});
+
 test("a session that is gone when it is closed again was closed", async () => {
     const { server, line, client } = await met();
     const closing = client.session("s").close();
@@ -449,6 +687,34 @@ test("a frame that is too long is told to whom it was", async () => {
     assert.deepEqual(await short, []);
 });
 
+test("how long a frame is, is counted in bytes", async () => {
+    const { server, line, client } = await met();
+    const session = client.session("s");
+    const short = session.cancel("x".repeat(500));
+    const long = session.beginTurn("\u20ac".repeat(400));
+    await line.command("cancel");
+    line.drop(1009);
+    await assert.rejects(long, coded("too_large"));
+    await (await server.line()).done("cancel", { canceled: [] });
+    assert.deepEqual(await short, []);
+});
+
+test("a stream that cannot say where it was is the only one to fail", async () => {
+    const { server, line, client, stream } = await followed({}, { after: { ["t".repeat(500)]: 3 } });
+    const subscribing = client.session("other").subscribe();
+    await line.done("subscribe");
+    const other = await subscribing;
+    line.drop();
+    const next = await server.line();
+    await next.command("subscribe");
+    next.drop(1009);
+    await assert.rejects(stream.next(), coded("too_large"));
+    const third = await server.line();
+    assert.equal((await third.done("subscribe")).session_id, "other");
+    third.send(event("turn_accepted", 0, { session_id: "other" }));
+    await take(other, 1);
+});
+
 test("a connection that is closed for its length without a command just comes back", async () => {
     const { server, line } = await followed();
     line.drop(1009);
@@ -467,6 +733,27 @@ test("what is no text is not sent", async () => {
     }
 });
 
+test("a number that would arrive as another is not sent", async () => {
+    const { line, session } = await followed();
+    for (const number of [2 ** 53, -(2 ** 53), NaN, Infinity, 1n]) {
+        const refused = (error) => error.code === "invalid_command" && error.message.includes("2 ** 53");
+        await assert.rejects(session.heard("t", number), refused);
+        await assert.rejects(session.beginTurn("Hello?", { temperature: number }), refused);
+    }
+    assert.equal(line.waiting, 0);
+    for (const number of [2 ** 53 - 1, -1, 0.5, "9".repeat(20)]) {
+        const hearing = session.heard("t", number);
+        assert.equal((await line.done("heard")).seq, number);
+        await hearing;
+    }
+});
+
+test("a cursor that would arrive as another is not sent", async () => {
+    const { line, client } = await met();
+    await assert.rejects(client.session("s").subscribe({ after: { t: 2 ** 53 } }), coded("invalid_command"));
+    assert.equal(line.waiting, 0);
+});
+
 test("a refusal without an id is for the command that waits longest in line", async () => {
     const { line, session } = await followed();
     const finalizing = session.finalize("t");
@@ -477,13 +764,66 @@ test("a refusal without an id is for the command that waits longest in line", as
     line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "No." } });
     await assert.rejects(unreadable, coded("invalid_command"));
     await line.done("cancel", { canceled: [] });
-    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "To nobody." } });
     line.send({ reply: id, ok: true, result: { commit_outcome: "ok" } });
     assert.deepEqual([await canceling, await finalizing], [[], { commit_outcome: "ok" }]);
 });
 
-test("a stream whose session is gone fails, and the others do not", async () => {
+test("a refusal without an id is for one that waits, if no other is left", async () => {
+    const { line, session } = await followed();
+    const finalizing = session.finalize("t");
+    await line.command("finalize");
+    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "No." } });
+    await assert.rejects(finalizing, coded("invalid_command"));
+});
+
+test("a refusal without an id that can be for nobody ends the connection", async () => {
+    const { server, line } = await followed();
+    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "To nobody." } });
+    assert.equal(line.wasLeft, true);
+    await (await server.line()).done("subscribe");
+});
+
+for (const code of ["unknown_session", "session_closed"]) {
+    test(`a stream whose session is gone and left nothing open ends: ${code}`, async () => {
+        const { server, line, session, stream } = await followed({ attempts: 1 });
+        for (const each of turn("t")) line.send(each);
+        line.drop();
+        const next = await server.line();
+        await next.refuse("subscribe", code);
+        if (code === "session_closed") await next.refuse("subscribe", code);
+        assert.equal((await take(stream, 4)).length, 4);
+        assert.equal((await stream.next()).done, true);
+        const canceling = session.cancel();
+        await next.done("cancel", { canceled: [] });
+        await canceling;
+    });
+}
+
+test("a server that goes says that of every session, and the next one is asked", async () => {
+    const { server, line, stream } = await followed();
+    line.send({ notice: "detached", session_id: "s", reason: "overflow" });
+    await line.refuse("subscribe", "session_closed");
+    line.drop(1001);
+    const next = await server.line();
+    await next.done("subscribe");
+    next.send(event("turn_accepted", 0));
+    await take(stream, 1);
+});
+
+test("a stream whose session is gone with a turn that began here fails", async () => {
+    const { server, line, session, stream } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.done("begin_turn", { turn_id: "t" });
+    await beginning;
+    line.drop();
+    await (await server.line()).refuse("subscribe", "unknown_session");
+    await assert.rejects(stream.next(), coded("unknown_session"));
+});
+
+test("a stream whose session is gone in the middle of a turn fails, and the others do not", async () => {
     const { server, line, client, stream } = await followed();
+    for (const each of turn("t").slice(0, 3)) line.send(each);
+    await take(stream, 3);
     const subscribing = client.session("other").subscribe();
     await line.done("subscribe");
     const other = await subscribing;
@@ -602,11 +942,15 @@ test("events show that a connection was a good one", async () => {
     assert.deepEqual(pauses, [0, 1, 0]);
 });
 
-test("without a wish, pauses are short at first, grow, and are never long", async (context) => {
+test("without a wish, pauses are short at first, grow, and are never long", async () => {
     const pauses = [];
-    const later = globalThis.setTimeout;
-    context.mock.method(globalThis, "setTimeout", (wake, pause) => (pauses.push(pause), later(wake, 0)));
-    const { server, line, stream } = await followed({ backoff: undefined });
+    class Hasty extends FakeClock {
+        setTimeout(wake, pause) {
+            if (pause !== 30_000) pauses.push(pause);
+            return super.setTimeout(wake, pause === 30_000 ? pause : 0);
+        }
+    }
+    const { server, line, stream } = await followed({ backoff: undefined, timers: new Hasty() });
     server.plan = Array(20).fill("refused");
     line.drop();
     await assert.rejects(stream.next(), ConnectionLost);
@@ -620,6 +964,92 @@ test("a server that comes back as something else is given up", async () => {
     server.plan = ["chat"];
     line.drop();
     await assert.rejects(stream.next(), coded("unsupported_version"));
+});
+
+// -- silence
+
+test("a server that is silent is asked for a sign of life, and any will do", async () => {
+    const { clock, line, stream } = await followed({ silence: 1_000 });
+    clock.pass(1_000);
+    assert.equal(line.waiting, 0, "it has just spoken");
+    clock.pass(1_000);
+    await line.done("ping");
+    clock.pass(2_000);
+    await line.refuse("ping", "rate_limited");
+    clock.pass(2_000);
+    await line.command("ping");
+    line.send(event("turn_accepted", 0));
+    clock.pass(1_999);
+    assert.deepEqual([line.waiting, line.wasLeft], [0, false]);
+    await take(stream, 1);
+});
+
+test("a server that gives no sign of life is left, and streams go on elsewhere", async () => {
+    const { server, clock, line, session, stream } = await followed({ silence: 1_000 });
+    line.send(event("turn_accepted", 0));
+    const canceling = session.cancel();
+    await line.command("cancel");
+    clock.pass(2_000);
+    const ping = await line.command("ping");
+    assert.deepEqual(Object.keys(ping), ["op", "id"]);
+    clock.pass(999);
+    assert.equal(line.wasLeft, false);
+    clock.pass(1);
+    assert.equal(line.wasLeft, true);
+    const next = await server.line();
+    assert.deepEqual((await next.done("subscribe")).after, { t: 0 });
+    await next.done("cancel", { canceled: [] });
+    await canceling;
+    next.send(event("token_delta", 1));
+    assert.deepEqual(seqs(await take(stream, 2)), ["t:0", "t:1"]);
+});
+
+test("a server that speaks is not asked", async () => {
+    const { clock, line } = await followed({ silence: 1_000 });
+    for (let seq = 0; seq < 5; seq++) {
+        line.send(event(seq === 0 ? "turn_accepted" : "token_delta", seq));
+        clock.pass(1_000);
+    }
+    assert.deepEqual([line.waiting, line.wasLeft], [0, false]);
+});
+
+test("a server that says nothing at all from the beginning is asked soon", async () => {
+    const { clock, line } = await met({ silence: 1_000 });
+    clock.pass(1_000);
+    await line.command("ping");
+    clock.pass(1_000);
+    assert.equal(line.wasLeft, true);
+});
+
+test("a connection that does not come about is given up", async () => {
+    const server = new FakeServer();
+    const clock = new FakeClock();
+    server.plan = ["held"];
+    const opening = connect("ws://here", { WebSocket: server.WebSocket, silence: 1_000, timers: clock });
+    const line = await server.line();
+    clock.pass(1_000);
+    await assert.rejects(opening, ConnectionLost);
+    assert.equal(line.wasLeft, true);
+});
+
+test("no timer outlives the client", async () => {
+    const { clock, client } = await followed();
+    assert.equal(clock.waiting, 1);
+    await client.close();
+    assert.equal(clock.waiting, 0);
+    const server = new FakeServer();
+    for (const fate of ["refused", "chat"]) {
+        server.plan = [fate];
+        await assert.rejects(connect("ws://here", { WebSocket: server.WebSocket, timers: clock }), FootlightsError);
+        assert.equal(clock.waiting, 0);
+    }
+});
+
+test("a silence that no timer can wait for is refused", async () => {
+    for (const silence of [0, -1, NaN, Infinity, 2 ** 31, null]) {
+        await assert.rejects(connect("ws://here", { WebSocket: FakeServer, silence }), coded("invalid_command"));
+    }
+    await met({ silence: 2 ** 31 - 1 });
 });
 
 // -- the end

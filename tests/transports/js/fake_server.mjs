@@ -20,6 +20,41 @@ class Arrivals {
     }
 }
 
+/** Timers that fire when a test says so. Those that are due at once fire as they always do. */
+export class FakeClock {
+    #now = 0;
+    #waiting = new Map();
+    #lastId = 0;
+
+    setTimeout(wake, pause) {
+        const id = ++this.#lastId;
+        if (pause === 0) setTimeout(wake, 0);
+        else this.#waiting.set(id, { wake, at: this.#now + pause });
+        return id;
+    }
+
+    clearTimeout(id) {
+        this.#waiting.delete(id);
+    }
+
+    /** How many timers have not fired. */
+    get waiting() {
+        return this.#waiting.size;
+    }
+
+    pass(milliseconds) {
+        const end = this.#now + milliseconds;
+        for (;;) {
+            const [[id, next] = []] = [...this.#waiting].sort(([, one], [, other]) => one.at - other.at);
+            if (id === undefined || next.at > end) break;
+            this.#now = next.at;
+            this.#waiting.delete(id);
+            next.wake();
+        }
+        this.#now = end;
+    }
+}
+
 /** The server's end of one connection. */
 class Line {
     #socket;

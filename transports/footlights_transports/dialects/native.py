@@ -123,7 +123,12 @@ class Close:
     session_id: str
 
 
-Command: TypeAlias = Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | Close
+@frozen
+class Ping:
+    """Nothing is to be done. The reply shows that somebody is there, to those who cannot send a WebSocket ping."""
+
+
+Command: TypeAlias = Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | Close | Ping
 
 
 def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
@@ -330,6 +335,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take("session_id", values.text), it.take("turn_id", values.text), it.take("seq", values.natural)
     ),
     "close": lambda it: Close(it.take("session_id", values.text)),
+    "ping": lambda _: Ping(),
 }
 
 

@@ -178,6 +178,19 @@ export interface ConnectOptions {
     attempts?: number;
     /** How many milliseconds to wait before the attempt, counted from 0. */
     backoff?: (attempt: number) => number;
+    /**
+     * After so many milliseconds in which nothing came, 30,000 unless told, the server is asked for a sign of life,
+     * and left if none comes in as many again. A connection may take as long to open.
+     */
+    silence?: number;
+    /** Whose timers to use; the global ones unless told. */
+    timers?: TimersLike;
+}
+
+/** What is used of timers. */
+export interface TimersLike {
+    setTimeout(wake: () => void, milliseconds: number): any;
+    clearTimeout(timer: any): void;
 }
 
 /** What is used of a WebSocket. */
@@ -252,6 +265,9 @@ export interface Stream extends AsyncIterableIterator<StreamEvent> {
     readonly cursor: Cursor;
     /** The turns whose end was taken and whose commit was not, for `subscribe({ terminalSeen })`. */
     readonly terminalSeen: readonly string[];
-    /** Every event of the session up to the commit_final of this turn. The stream goes on after it. */
+    /**
+     * Every event of the session up to the commit_final of this turn. The stream goes on after it. Ends at once if
+     * that was taken; rejects with `unknown_turn` if the turn was not begun here and nothing of it has come yet.
+     */
     untilCommit(turnId: string): AsyncGenerator<StreamEvent, void, undefined>;
 }

@@ -8,9 +8,10 @@
  *     for await (const event of stream.untilCommit(turnId)) console.log(event.event_type);
  *     await client.close();
  *
- * A client keeps one connection. If it breaks, the client connects again and every stream goes on where it was: what
- * comes out has no repeat, and no gap that `payload.dropped_seq_ranges` does not declare. Each stream is held to the
- * core laws as it comes. Events are handed on as the server sent them. Nothing is logged.
+ * A client keeps one connection. If it breaks, or nothing comes over it any more, the client connects again and every
+ * stream goes on where it was: what comes out has no repeat, and no gap that `payload.dropped_seq_ranges` does not
+ * declare. Each stream is held to the core laws as it comes. Events are handed on as the server sent them. Nothing is
+ * logged.
  */
 
 const SUBPROTOCOL = "footlights.v1";
@@ -19,6 +20,8 @@ const OPEN = 1; // WebSocket.OPEN, also of a class that was injected
 const TOO_BIG = 1009; // the close code for a frame over the server's limit
 const HALF_A_PAIR = /[^\\](?:\\\\)*\\ud[89a-f]/; // what JSON.stringify makes of a string that is not Unicode
 const WHOLE_TURNS_KEPT = 1_024; // many more than a server retains
+const TURNS_BEGUN_KEPT = 1_024;
+const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds; a browser takes a longer one for none
 
 /** In a cursor: everything of this turn was taken, its commit_final too. */
 export const ALL_SEEN = RESTART_SEQ + 1;
@@ -56,13 +59,16 @@ export class LawBroken extends FootlightsError {
 export async function connect(url, options = {}) {
     const { token = null, batch = false, WebSocket = globalThis.WebSocket } = options;
     const { maxWaiting = 1024, attempts = 20, backoff = pauseBefore } = options;
+    const { silence = 30_000, timers = globalThis } = options;
     if (typeof WebSocket !== "function") {
         throw new FootlightsError("invalid_command", "There is no WebSocket here: give a class as options.WebSocket.");
     }
-    const address = addressOf(url, batch);
-    const protocols = protocolsFor(token);
-    const open = (listener) => Connection.open(WebSocket, address, protocols, listener);
-    return Client.connected(open, { maxWaiting, attempts, backoff });
+    if (!(silence > 0 && silence <= LONGEST_TIMER)) {
+        throw new FootlightsError("invalid_command", `The silence must be from 1 to ${LONGEST_TIMER} milliseconds.`);
+    }
+    const where = { WebSocket, address: addressOf(url, batch), protocols: protocolsFor(token) };
+    const open = (listener) => Connection.open(where, listener, { silence, timers });
+    return Client.connected(open, { maxWaiting, attempts, backoff, timers });
 }
 
 /** In milliseconds. Not the same for everybody, so that a server that comes back is not met by all at once. */
@@ -112,22 +118,31 @@ const BROKEN = {
     committed: () => "commit_silence",
 };
 
+/** Which of two turns was begun later: their ids are an epoch and a number, as in t1-000005. */
+const inOrder = new Intl.Collator("en", { numeric: true }).compare;
+
 /** What was seen of each turn of a session: the cursor to come back with, and the judge of what may come next. */
 class Turns {
     #turns = new Map();
     #whole = [];
+    #latest = "";
 
     constructor(after, terminalSeen) {
         for (const [turnId, seq] of Object.entries(after)) {
-            if (seq >= ALL_SEEN) this.skip(turnId);
-            else if (seq < 0) this.expect(turnId);
-            else this.#turns.set(turnId, { seq, state: terminalSeen.includes(turnId) ? "ended" : "resumed" });
+            this.place(turnId, seq, terminalSeen.includes(turnId) ? "ended" : "resumed");
         }
+    }
+
+    /** A turn was taken up to there, elsewhere or before. One that is known already stays where it is. */
+    place(turnId, seq, state = "resumed") {
+        if (this.knows(turnId)) return;
+        if (seq < 0) this.#turns.set(turnId, { seq: -1, state: "unbegun" });
+        else this.#set(turnId, seq >= ALL_SEEN ? { seq: ALL_SEEN, state: "committed" } : { seq, state });
     }
 
     /** The turn was begun: also if nothing of it ever comes, its end is to be asked for. */
     expect(turnId) {
-        if (!this.#turns.has(turnId)) this.#turns.set(turnId, { seq: -1, state: "unbegun" });
+        this.place(turnId, -1);
     }
 
     /** Count the event as seen. Throws `LawBroken`, and has then not counted it. */
@@ -137,20 +152,20 @@ class Turns {
         const turn = this.#turns.get(event.turn_id) ?? { seq: -1, state: "unbegun" };
         if (turn.state !== "committed") checkSeq(turn, event);
         const state = stateAfter(turn, event);
-        if (state === "committed") this.skip(event.turn_id);
-        else this.#turns.set(event.turn_id, { seq: event.seq, state });
+        this.#set(event.turn_id, { seq: state === "committed" ? ALL_SEEN : event.seq, state });
     }
 
-    /** Count a turn as seen whole. The oldest of these are forgotten, as the server forgets them. */
-    skip(turnId) {
-        if (this.isWhole(turnId)) return;
-        this.#turns.set(turnId, { seq: ALL_SEEN, state: "committed" });
-        this.#whole.push(turnId);
-        if (this.#whole.length > WHOLE_TURNS_KEPT) this.#turns.delete(this.#whole.shift());
+    knows(turnId) {
+        return this.#turns.has(turnId);
     }
 
     isWhole(turnId) {
         return this.#turns.get(turnId)?.state === "committed";
+    }
+
+    /** Whether a turn was begun, and its commit has not been seen. */
+    get isAnyOpen() {
+        return [...this.#turns.values()].some(({ state }) => state !== "committed");
     }
 
     get cursor() {
@@ -159,6 +174,19 @@ class Turns {
 
     get terminalSeen() {
         return [...this.#turns].filter(([, { state }]) => state === "ended").map(([turnId]) => turnId);
+    }
+
+    #set(turnId, turn) {
+        this.#turns.set(turnId, turn);
+        if (turn.seq >= 0 && inOrder(turnId, this.#latest) > 0) this.#latest = turnId;
+        if (turn.state === "committed") this.#whole.push(turnId);
+        if (this.#whole.length > WHOLE_TURNS_KEPT) this.#forgetOne();
+    }
+
+    /** The oldest that was taken whole. Not the latest turn of all: the server tells of what was begun after that. */
+    #forgetOne() {
+        const oldest = this.#whole[0] === this.#latest ? 1 : 0;
+        this.#turns.delete(...this.#whole.splice(oldest, 1));
     }
 }
 
@@ -195,6 +223,70 @@ function deferred() {
     return it;
 }
 
+/** Throws for a number that would not arrive as it is meant. */
+function exactly(_, value) {
+    const isExact = typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+    if (isExact || !["number", "bigint"].includes(typeof value)) return value;
+    throw new FootlightsError("invalid_command", "A number must be less than 2 ** 53, and no BigInt, NaN or Infinity.");
+}
+
+function frameOf(command) {
+    const frame = JSON.stringify(command, exactly);
+    if (HALF_A_PAIR.test(frame)) {
+        throw new FootlightsError("invalid_command", "Half of a surrogate pair is not valid Unicode.");
+    }
+    return frame;
+}
+
+const sizeOf = (frame) => new TextEncoder().encode(frame).length;
+
+/** What another period without anything makes of a connection. */
+const AFTER_SILENCE = { heard: "silent", silent: "asked", asked: "gone" };
+
+/** Looks whether anything comes, and asks if nothing does: a browser shows nobody the pings of a WebSocket. */
+class Pulse {
+    #patience;
+    #ask;
+    #giveUp;
+    #state = "silent";
+    #timer;
+
+    constructor(patience, ask, giveUp) {
+        this.#patience = patience;
+        this.#ask = ask;
+        this.#giveUp = giveUp;
+        this.#wait();
+    }
+
+    /** Something came. */
+    beat() {
+        this.#state = "heard";
+    }
+
+    stop() {
+        this.#patience.timers.clearTimeout(this.#timer);
+    }
+
+    #wait() {
+        const { silence, timers } = this.#patience;
+        this.#timer = timers.setTimeout(() => this.#look(), silence);
+    }
+
+    #look() {
+        this.#state = AFTER_SILENCE[this.#state];
+        if (this.#state === "gone") return this.#giveUp();
+        if (this.#state === "asked") this.#ask();
+        this.#wait();
+    }
+}
+
+/** Close it, whatever it says to that. */
+function leave(socket) {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.onerror = () => {};
+    socket.close();
+}
+
 /** One WebSocket, until it breaks: commands and their replies. Events and notices go to the listener. */
 class Connection {
     /** For whom the server sends a session's events here; null if for nobody any more: no command makes it stop. */
@@ -205,27 +297,37 @@ class Connection {
     #lastId = 0;
     #closed = deferred();
     #quiet = null;
+    #pulse;
 
-    static open(WebSocket, address, protocols, listener) {
+    static open({ WebSocket, address, protocols }, listener, patience) {
         return new Promise((resolve, reject) => {
             const socket = new WebSocket(address, protocols);
             socket.binaryType = "arraybuffer";
-            const fail = () => reject(new ConnectionLost("The connection could not be opened."));
-            socket.onerror = fail;
-            socket.onclose = fail;
+            const fail = (error) => {
+                patience.timers.clearTimeout(timer);
+                leave(socket);
+                reject(error);
+            };
+            const lose = () => fail(new ConnectionLost("The connection could not be opened."));
+            const timer = patience.timers.setTimeout(lose, patience.silence);
+            socket.onerror = lose;
+            socket.onclose = lose;
             socket.onopen = () => {
-                if (socket.protocol === SUBPROTOCOL) resolve(new Connection(socket, listener));
-                else {
-                    socket.close();
-                    reject(new FootlightsError("unsupported_version", `The server does not speak ${SUBPROTOCOL}.`));
-                }
+                patience.timers.clearTimeout(timer);
+                if (socket.protocol === SUBPROTOCOL) resolve(new Connection(socket, listener, patience));
+                else fail(new FootlightsError("unsupported_version", `The server does not speak ${SUBPROTOCOL}.`));
             };
         });
     }
 
-    constructor(socket, listener) {
+    constructor(socket, listener, patience) {
         this.#socket = socket;
         this.#listener = listener;
+        this.#pulse = new Pulse(
+            patience,
+            () => this.ask("ping", {}, true),
+            () => this.close(),
+        );
         socket.onmessage = ({ data }) => this.#receive(data);
         socket.onerror = () => {};
         socket.onclose = ({ code }) => this.#end(code);
@@ -243,13 +345,12 @@ class Connection {
     /** Give a command, and wait for its reply. `again` tells that it does no harm to give it twice. */
     ask(op, fields, again) {
         const id = ++this.#lastId;
-        const frame = JSON.stringify({ op, id, ...fields });
-        if (HALF_A_PAIR.test(frame)) {
-            throw new FootlightsError("invalid_command", "Half of a surrogate pair is not valid Unicode.");
-        }
+        const frame = frameOf({ op, id, ...fields });
         const answer = deferred();
-        this.#asked.set(id, { op, answer, again, size: frame.length });
-        this.#socket.send(frame);
+        if (this.isOpen) {
+            this.#asked.set(id, { op, frame, answer, again });
+            this.#socket.send(frame);
+        } else answer.reject(new ConnectionLost("The connection is gone."));
         return answer.promise;
     }
 
@@ -261,13 +362,12 @@ class Connection {
     }
 
     close() {
-        this.#socket.onmessage = null;
-        this.#socket.onclose = null;
-        this.#socket.close();
+        leave(this.#socket);
         this.#end(null);
     }
 
     #receive(data) {
+        this.#pulse.beat();
         let frame;
         try {
             frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
@@ -282,18 +382,23 @@ class Connection {
     }
 
     #reply({ reply, ok, result, error }) {
-        const id = reply ?? this.#oldestInOrder();
+        const id = reply ?? this.#unreadable();
         const asked = this.#asked.get(id);
-        if (asked === undefined) return;
+        if (asked === undefined) {
+            if (reply === null) this.close(); // it understands nothing, or takes us for somebody else
+            return;
+        }
         this.#asked.delete(id);
         if (ok) asked.answer.resolve(result);
         else asked.answer.reject(new FootlightsError(error.code, error.message));
         this.#checkQuiet();
     }
 
-    /** The command of which the server could not even read the id. It takes them in order, two kinds wait. */
-    #oldestInOrder() {
-        return [...this.#asked].find(([, { op }]) => op !== "finalize" && op !== "close")?.[0];
+    /** The command of which the server could not even read the id. It takes them in order, and two kinds wait then. */
+    #unreadable() {
+        const asked = [...this.#asked];
+        const [id] = asked.find(([, { op }]) => op !== "finalize" && op !== "close") ?? asked.at(-1) ?? [];
+        return id;
     }
 
     #checkQuiet() {
@@ -303,9 +408,10 @@ class Connection {
     #end(code) {
         const asked = [...this.#asked.values()];
         this.#asked.clear();
+        this.#pulse.stop();
         this.#closed.resolve();
         if (code === TOO_BIG && asked.length > 0) {
-            const longest = asked.reduce((one, other) => (other.size > one.size ? other : one));
+            const longest = asked.reduce((one, other) => (sizeOf(other.frame) > sizeOf(one.frame) ? other : one));
             longest.answer.reject(new FootlightsError("too_large", "The command is longer than the server takes."));
         }
         for (const { answer } of asked) {
@@ -342,14 +448,16 @@ class Inbox {
     /** What to subscribe with. */
     get request() {
         const after = this.isNew ? this.after : this.received.cursor;
-        const where = { session_id: this.sessionId, terminal_seen: this.received.terminalSeen };
-        return after === null ? where : { ...where, after };
+        const terminals = { terminal_seen: this.received.terminalSeen };
+        return after === null ? terminals : { ...terminals, after };
     }
 
     /** The server answered: events follow. Turns that ended before it came are not this stream's business. */
     attach(cursor) {
-        for (const [turnId, seq] of this.isNew ? Object.entries(cursor) : []) {
-            if (seq >= ALL_SEEN) this.#skip(turnId);
+        for (const [turnId, seq] of Object.entries(cursor)) {
+            if (this.received.knows(turnId)) continue; // and what was received need not have been taken
+            this.received.place(turnId, seq);
+            this.taken.place(turnId, seq);
         }
         this.isNew = false;
         this.attached.resolve();
@@ -390,11 +498,6 @@ class Inbox {
         this.end();
     }
 
-    #skip(turnId) {
-        this.received.skip(turnId);
-        this.taken.skip(turnId);
-    }
-
     #finish(tell) {
         this.#over ??= tell;
         this.#serve();
@@ -417,12 +520,41 @@ class Inbox {
 
 // -- what a host holds
 
+/** What a client knows of a session, also while it has no stream of it. */
+class Notes {
+    /** Whether its text may go to models elsewhere. */
+    remoteModels = false;
+    /** Whether the server has ever known it, as far as we can tell. */
+    isKnown = false;
+    #begun = new Set();
+
+    /** `connection` is the one that there was when it was last looked at. The next may lead to another server. */
+    constructor(connection) {
+        this.connection = connection;
+    }
+
+    begin(turnId) {
+        this.#begun.add(turnId);
+        if (this.#begun.size > TURNS_BEGUN_KEPT) this.settle(this.#begun.values().next().value);
+    }
+
+    settle(turnId) {
+        this.#begun.delete(turnId);
+    }
+
+    hasBegun(turnId) {
+        return this.#begun.has(turnId);
+    }
+}
+
+const NOBODY = { event() {}, notice() {} };
+
 /** Who keeps a connection, and brings every event to its stream. Made by `connect`. */
 class Client {
     #open;
     #settings;
     #inboxes = new Map();
-    #agreed = new Set(); // sessions that let their text go to models elsewhere
+    #notes = new Map();
     #ready = deferred();
     #connection = null;
     /** "lost" until there is a connection with all streams, then "connected"; "renewing" it on purpose; "closed". */
@@ -442,18 +574,22 @@ class Client {
     /** Open a session. `params`: `session_id`, `remote_models`. */
     async start(params = {}) {
         const { session_id: sessionId } = await this.#ask("start", { params });
-        return this.session(sessionId, params);
+        const session = this.session(sessionId, params);
+        this.#notesOf(sessionId).isKnown = true;
+        return session;
     }
 
     /** A session that is there already. What it agreed to is said again when a restarted server opens it again. */
     session(sessionId, { remote_models: remoteModels = false } = {}) {
-        if (remoteModels) this.#agreed.add(sessionId);
-        return new Session(
-            sessionId,
-            (op, fields, how) => this.#ask(op, { session_id: sessionId, ...fields }, how),
-            (after, terminalSeen) => this.#subscribe(sessionId, after, terminalSeen),
-            (turnId) => this.#inboxes.get(sessionId)?.received.expect(turnId),
-        );
+        this.#notesOf(sessionId).remoteModels ||= remoteModels;
+        return new Session(sessionId, {
+            ask: (op, fields, how) =>
+                this.#known(sessionId, () => this.#ask(op, { session_id: sessionId, ...fields }, how)),
+            subscribe: (after, terminalSeen) =>
+                this.#known(sessionId, () => this.#subscribe(sessionId, after, terminalSeen)),
+            begun: (turnId) => this.#begun(sessionId, turnId),
+            close: () => this.#close(sessionId),
+        });
     }
 
     /** Let go of everything: streams end, sessions and their turns go on without us. */
@@ -463,8 +599,8 @@ class Client {
 
     // -- commands
 
-    async #ask(op, fields, { again = false, doneIf = null } = {}) {
-        for (let lost = false; ; ) {
+    async #ask(op, fields, { again = false } = {}) {
+        for (;;) {
             const connection = await this.#ready.promise;
             if (!connection.isOpen) {
                 await connection.closed; // never sent, so it does no harm to wait for the next one
@@ -473,11 +609,73 @@ class Client {
             try {
                 return await connection.ask(op, fields, again);
             } catch (error) {
-                if (lost && error.code === doneIf) return {};
                 if (!again || !(error instanceof ConnectionLost)) throw error;
-                lost = true;
             }
         }
+    }
+
+    #begun(sessionId, turnId) {
+        const received = this.#inboxes.get(sessionId)?.received;
+        received?.expect(turnId);
+        if (!received?.isWhole(turnId)) this.#notesOf(sessionId).begin(turnId);
+    }
+
+    async #close(sessionId) {
+        const before = { ...this.#notesOf(sessionId) };
+        try {
+            await this.#ask("close", { session_id: sessionId }, { again: true });
+        } catch (error) {
+            if (!this.#wasKnown(before, error)) throw error; // else there is nothing left to close
+        }
+        this.#notes.delete(sessionId);
+    }
+
+    // -- sessions that the server does not know any more: it was started again, or nobody had used them for long
+
+    #notesOf(sessionId) {
+        if (!this.#notes.has(sessionId)) this.#notes.set(sessionId, new Notes(this.#connection));
+        return this.#notes.get(sessionId);
+    }
+
+    /** Whether that error only tells that the session is not known any more. */
+    #wasKnown(before, error) {
+        return error.code === "unknown_session" && (before.isKnown || before.connection !== this.#connection);
+    }
+
+    /** Do something with a session; if the server does not know it any more, once more, after it was opened again. */
+    async #known(sessionId, action) {
+        const notes = this.#notesOf(sessionId);
+        const before = { ...notes };
+        let result;
+        try {
+            result = await action();
+        } catch (error) {
+            if (!this.#wasKnown(before, error)) throw error;
+            Object.assign(notes, { isKnown: false, connection: this.#connection });
+            await this.#bringBack(sessionId);
+            result = await action();
+        }
+        Object.assign(notes, { isKnown: true, connection: this.#connection });
+        return result;
+    }
+
+    /** One who comes back to a session opens it again; on a connection of its own, which takes the events with it. */
+    async #bringBack(sessionId) {
+        for (let failed = 0; this.#phase !== "closed"; ) {
+            try {
+                const connection = await this.#open(NOBODY);
+                const subscribing = connection.ask("subscribe", { after: {}, ...this.#wishFor(sessionId) }, true);
+                return await subscribing.finally(() => connection.close());
+            } catch (error) {
+                if (++failed >= this.#settings.attempts || !(error instanceof ConnectionLost)) throw error;
+                await this.#pause(failed - 1);
+            }
+        }
+    }
+
+    #wishFor(sessionId) {
+        const consent = this.#notesOf(sessionId).remoteModels ? { remote_models: true } : {};
+        return { session_id: sessionId, ...consent };
     }
 
     // -- streams
@@ -490,7 +688,12 @@ class Client {
         this.#inboxes.set(sessionId, inbox);
         this.#attach(inbox);
         await inbox.attached.promise;
-        return new Stream(inbox, () => this.#drop(inbox));
+        const notes = this.#notesOf(sessionId);
+        return new Stream(
+            inbox,
+            () => this.#drop(inbox),
+            (turnId) => notes.hasBegun(turnId),
+        );
     }
 
     /** Have the server send. If the connection breaks meanwhile, the next one does it. */
@@ -512,15 +715,24 @@ class Client {
         if (!this.#wants(inbox) || inbox.isFull || !connection.isOpen) return;
         connection.following.set(inbox.sessionId, inbox); // now: the first event may come along with the reply
         try {
-            const consent = this.#agreed.has(inbox.sessionId) ? { remote_models: true } : {};
-            const { cursor = {} } = await connection.ask("subscribe", { ...inbox.request, ...consent }, true);
+            const wish = { ...this.#wishFor(inbox.sessionId), ...inbox.request };
+            const { cursor = {} } = await connection.ask("subscribe", wish, true);
             inbox.attach(cursor);
         } catch (error) {
             connection.following.delete(inbox.sessionId);
-            if (error instanceof ConnectionLost) return;
-            if (!inbox.isNew && (error.code === "busy" || error.code === "rate_limited")) this.#attachLater(inbox);
-            else this.#fail(inbox, error);
+            if (!(error instanceof ConnectionLost)) this.#refuse(inbox, error);
         }
+    }
+
+    #refuse(inbox, error) {
+        const mayPass = ["busy", "rate_limited"].includes(error.code);
+        // A server says so also while it goes itself. The next one may know better.
+        const mayBeTheServer = error.code === "session_closed" && inbox.refusals < this.#settings.attempts;
+        const isGone = ["session_closed", "unknown_session"].includes(error.code);
+        if (inbox.isNew) this.#fail(inbox, error);
+        else if (mayPass || mayBeTheServer) this.#attachLater(inbox);
+        else if (isGone && !inbox.received.isAnyOpen) this.#end(inbox);
+        else this.#fail(inbox, error);
     }
 
     async #attachLater(inbox) {
@@ -542,10 +754,18 @@ class Client {
         inbox.fail(error);
     }
 
+    /** The session is closed, and everything came. */
+    #end(inbox) {
+        this.#inboxes.delete(inbox.sessionId);
+        this.#notes.delete(inbox.sessionId);
+        inbox.end();
+    }
+
     #receive(connection, event) {
         const inbox = connection.following.get(event.session_id);
         if (!inbox || !this.#wants(inbox)) return;
         this.#losses = 0;
+        if (event.event_type === "commit_final") this.#notes.get(event.session_id)?.settle(event.turn_id);
         try {
             inbox.put(event);
         } catch (error) {
@@ -562,10 +782,8 @@ class Client {
         const inbox = connection.following.get(sessionId);
         connection.following.delete(sessionId);
         if (!inbox || !this.#wants(inbox)) return;
-        if (notice === "ended") {
-            this.#inboxes.delete(sessionId);
-            inbox.end();
-        } else if (reason !== "commit_unknown") this.#attachLater(inbox); // that, only a restarted server can answer
+        if (notice === "ended") this.#end(inbox);
+        else if (reason !== "commit_unknown") this.#attachLater(inbox); // that, only a restarted server can answer
     }
 
     // -- connections
@@ -625,7 +843,8 @@ class Client {
     }
 
     #pause(attempt) {
-        return new Promise((resolve) => setTimeout(resolve, this.#settings.backoff(attempt)));
+        const { backoff, timers } = this.#settings;
+        return new Promise((resolve) => timers.setTimeout(resolve, backoff(attempt)));
     }
 
     #finish(tell, error) {
@@ -641,15 +860,11 @@ class Client {
 
 /** One session, as its host sees it. Every call rejects with a `FootlightsError` if the server says no. */
 class Session {
-    #ask;
-    #subscribe;
-    #expect;
+    #client;
 
-    constructor(sessionId, ask, subscribe, expect) {
+    constructor(sessionId, client) {
         this.sessionId = sessionId;
-        this.#ask = ask;
-        this.#subscribe = subscribe;
-        this.#expect = expect;
+        this.#client = client;
     }
 
     /**
@@ -657,7 +872,7 @@ class Session {
      * came since. One stream of a session at a time for each client.
      */
     async subscribe({ after = null, terminalSeen = [] } = {}) {
-        return this.#subscribe(after, terminalSeen);
+        return this.#client.subscribe(after, terminalSeen);
     }
 
     /**
@@ -665,29 +880,30 @@ class Session {
      * answer: the turn may have begun, and a stream tells.
      */
     async beginTurn(input, params = {}) {
-        const { turn_id: turnId } = await this.#ask("begin_turn", { input, params });
-        this.#expect(turnId);
+        const { turn_id: turnId } = await this.#client.ask("begin_turn", { input, params });
+        this.#client.begun(turnId);
         return turnId;
     }
 
     /** Stop a turn, or every open one; resolves to the ids of those that it stopped. */
     async cancel(turnId = null) {
-        return (await this.#ask("cancel", turnId === null ? {} : { turn_id: turnId }, { again: true })).canceled;
+        const which = turnId === null ? {} : { turn_id: turnId };
+        return (await this.#client.ask("cancel", which, { again: true })).canceled;
     }
 
     /** How the turn was committed. Waits until that is known. */
     async finalize(turnId) {
-        return this.#ask("finalize", { turn_id: turnId }, { again: true });
+        return this.#client.ask("finalize", { turn_id: turnId }, { again: true });
     }
 
     /** Tell how far the player really got. */
     async heard(turnId, seq) {
-        await this.#ask("heard", { turn_id: turnId, seq }, { again: true });
+        await this.#client.ask("heard", { turn_id: turnId, seq }, { again: true });
     }
 
     /** Stop what runs, and end the session. Its streams end by themselves, after the last commit. */
     async close() {
-        await this.#ask("close", {}, { again: true, doneIf: "unknown_session" });
+        await this.#client.close();
     }
 }
 
@@ -695,10 +911,12 @@ class Session {
 class Stream {
     #inbox;
     #drop;
+    #hasBegun;
 
-    constructor(inbox, drop) {
+    constructor(inbox, drop, hasBegun) {
         this.#inbox = inbox;
         this.#drop = drop;
+        this.#hasBegun = hasBegun;
     }
 
     /** What was taken so far, for `subscribe({ after })`. */
@@ -713,9 +931,12 @@ class Stream {
 
     /**
      * Every event of the session up to the commit_final of this turn. Ends at once if that was taken; the stream
-     * goes on.
+     * goes on. Rejects with `unknown_turn` for a turn that was not begun here and of which nothing has come yet.
      */
     async *untilCommit(turnId) {
+        if (!this.#inbox.received.knows(turnId) && !this.#hasBegun(turnId)) {
+            throw new FootlightsError("unknown_turn", "That turn was not begun here, and nothing of it has come yet.");
+        }
         while (!this.#inbox.taken.isWhole(turnId)) {
             const { done, value } = await this.next();
             if (done) return;
