@@ -1,7 +1,8 @@
 """The Mended Lantern: a whole cast to talk to, to learn from and to test with.
 
-An innkeeper with a scripted model, four tools, a small world and the rules that guard it; and an analyst, who only
-reports. Everything is deterministic. The models are cold at first, as real ones are, and hot after the first turn.
+An innkeeper with a scripted model, five tools, a small world and the rules that guard it; and an analyst, who reports,
+searches documents and simulates cohorts. Everything is deterministic. The models are cold at first, as real ones are,
+and hot after the first turn.
 """
 
 from __future__ import annotations
@@ -10,18 +11,24 @@ from typing import TYPE_CHECKING, cast
 
 from footlights.events import JsonValue, WarmState
 from footlights.prompts import Fact, Persona
+from footlights_actors.analyst_script import analyst
+from footlights_actors.analyst_tools import DOCUMENTS, analyst_tools
 from footlights_actors.casting import standard_cast
 from footlights_actors.scripted import ScriptedModel
-from footlights_actors.tavern_analyst import ANALYST, accounts, analyst
+from footlights_actors.tavern_analyst import ANALYST, accounts
+from footlights_actors.tavern_approvals import HOUSE_RULES, waiting
 from footlights_actors.tavern_innkeeper import innkeeper
-from footlights_actors.tavern_rules import TAVERN_RULES
 from footlights_actors.tavern_tools import tavern_tools
 from footlights_actors.tavern_world import Tavern, coins, opening_hour
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
     from footlights.budget import BudgetConfig
     from footlights.cast import Cast
     from footlights.models import Model
+    from footlights.tools import Tool
     from footlights_actors.scripted import Script
 
 _INNKEEPER = (
@@ -39,24 +46,31 @@ def tavern_cast(
     with_tools: bool = True,
     budget: BudgetConfig | None = None,
     remote_models: bool = False,
+    documents: str | os.PathLike[str] = DOCUMENTS,
 ) -> Cast:
     """The tavern at its opening hour. With the first three at 0 it answers as fast as it can.
 
-    `model` takes the place of the innkeeper's; `with_tools` says whether it may use the tavern's tools.
+    `model` takes the place of the innkeeper's; `with_tools` says whether it may use the tavern's tools. `documents` is
+    the folder that the analyst searches; raises `RegistrationError` if it is none.
     """
+    house, study = tavern_tools(tool_seconds), analyst_tools(documents)
     return standard_cast(
         model or _scripted("innkeeper", innkeeper, pace, load_seconds),
         _scripted("analyst", analyst, pace, load_seconds),
-        tools=tavern_tools(tool_seconds),
+        tools=(*house, *study),
         personas={
-            "innkeeper": Persona(text=_INNKEEPER, facts=known, tools=None if with_tools else frozenset()),
-            "analyst": Persona(text=ANALYST, model="analyst", facts=accounts, tools=frozenset()),
+            "innkeeper": Persona(text=_INNKEEPER, facts=known, tools=_names(house if with_tools else ())),
+            "analyst": Persona(text=ANALYST, model="analyst", facts=accounts, tools=_names(study)),
         },
         budget=budget,
         remote_models=remote_models,
         world=cast(JsonValue, opening_hour()),
-        rules=TAVERN_RULES,
+        rules=HOUSE_RULES,
     )
+
+
+def _names(tools: Iterable[Tool]) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools)
 
 
 def _scripted(name: str, script: Script, pace: float, load_seconds: float) -> ScriptedModel:
@@ -71,4 +85,5 @@ def known(tavern: Tavern) -> list[Fact]:
         Fact("Free rooms", ", ".join(free) or "none"),
         Fact("On the menu", ", ".join(f"{dish} for {coins(price)}" for dish, price in tavern["menu"].items())),
         Fact("The traveller's purse", coins(tavern["purse"])),
+        *waiting(tavern),
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import frozen
 
 from footlights.authority import Intent, IntentType, Rule, Ruling, accept, patch, refuse
+from footlights_actors.analyst_rules import ANALYST_RULES, asks_to_keep
 from footlights_actors.tavern_world import GUEST, Tavern, coins
 
 if TYPE_CHECKING:
@@ -35,7 +36,14 @@ class TellRumour:
     pass
 
 
-Act: TypeAlias = Rent | Serve | TellRumour
+@frozen
+class SellLantern:
+    """It waits for the traveller's own word: see `tavern_approvals`."""
+
+    price: int
+
+
+Act: TypeAlias = Rent | Serve | TellRumour | SellLantern
 
 
 def intent_to(act: Act, tool_call_id: str) -> Intent:
@@ -46,9 +54,11 @@ def intent_to(act: Act, tool_call_id: str) -> Intent:
             return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "serve", "dish": dish, "price": price})
         case TellRumour():
             return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "tell_rumour"})
+        case SellLantern(price):
+            return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "sell_lantern", "price": price})
 
 
-def _act_of(intent: Intent) -> Act | None:
+def act_of(intent: Intent) -> Act | None:
     match intent.payload:
         case {"act": "rent", "room": str(room), "price": int(price)}:
             return Rent(room, price)
@@ -56,13 +66,15 @@ def _act_of(intent: Intent) -> Act | None:
             return Serve(dish, price)
         case {"act": "tell_rumour"}:
             return TellRumour()
+        case {"act": "sell_lantern", "price": int(price)}:
+            return SellLantern(price)
         case _:
             return None
 
 
 def known_acts(_: Tavern, intents: tuple[Intent, ...]) -> Ruling:
     for intent in intents:
-        if _act_of(intent) is None:
+        if act_of(intent) is None and not asks_to_keep(intent):
             return refuse("unknown_act", "The tavern knows no such act.", intent.ref)
     return accept()
 
@@ -71,7 +83,7 @@ def lodging(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
     taken = {key for key, room in tavern["rooms"].items() if room["guest"] is not None}
     moving_in: list[str] = []
     for intent in intents:
-        act = _act_of(intent)
+        act = act_of(intent)
         if not isinstance(act, Rent):
             continue
         room = tavern["rooms"].get(act.room)
@@ -88,14 +100,14 @@ def lodging(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
 
 def kitchen(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
     for intent in intents:
-        act = _act_of(intent)
+        act = act_of(intent)
         if isinstance(act, Serve) and act.price != tavern["menu"].get(act.dish):
             return refuse("not_on_menu", "That is not on the menu, or not at that price.", intent.ref)
     return accept()
 
 
 def purse(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
-    due = sum(act.price for act in map(_act_of, intents) if isinstance(act, Rent | Serve))
+    due = sum(act.price for act in map(act_of, intents) if isinstance(act, Rent | Serve | SellLantern))
     if due == 0:
         return accept()
     left = tavern["purse"] - due
@@ -105,7 +117,7 @@ def purse(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
 
 
 def rumours(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
-    told = sum(isinstance(_act_of(intent), TellRumour) for intent in intents)
+    told = sum(isinstance(act_of(intent), TellRumour) for intent in intents)
     return accept(patch.replace("/rumours_told", tavern["rumours_told"] + told)) if told else accept()
 
 
@@ -115,4 +127,5 @@ TAVERN_RULES: Mapping[str, Rule] = {
     "kitchen": kitchen,
     "purse": purse,
     "rumours": rumours,
+    **ANALYST_RULES,
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 import trio
 
+from footlights.artifact_notes import artifacts_ext
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import describe, leaves
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from footlights.authority import Intent
     from footlights.cast import Services
-    from footlights.events import JsonValue
+    from footlights.events import Ext, JsonValue
     from footlights.models import ToolRequest
     from footlights.tools import Tool
     from footlights.turn import Turn
@@ -77,6 +78,7 @@ class ToolCall:
         self._claimed: str | None = None
         self._outcome: Literal["ok", "error"] = "error"
         self._answer = ToolReturn(None)
+        self._artifacts: Ext | None = None
         self._error: ErrorInfo | None = None
 
     # -- for the turn
@@ -113,7 +115,12 @@ class ToolCall:
 
     def result(self) -> ToolCallResult:
         return ToolCallResult(
-            self.tool_call_id, self.tool_name, canceled=False, summary=self._answer.summary, error=self._error
+            self.tool_call_id,
+            self.tool_name,
+            canceled=False,
+            summary=self._answer.summary,
+            error=self._error,
+            ext=self._artifacts,
         )
 
     def canceled_result(self) -> ToolCallResult:
@@ -165,10 +172,11 @@ class ToolCall:
             log.error("%s in %s: %s", tool.name, self._context.turn_id, describe(errors))
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
-        checked = self._checked(answer if isinstance(answer, ToolReturn) else ToolReturn(answer))
+        given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
+        checked, artifacts = self._checked(given), self._checked_artifacts(given)
         self._outcome = "ok"
         if self._error is None:
-            self._answer = checked
+            self._answer, self._artifacts = checked, artifacts
 
     def _checked(self, answer: ToolReturn) -> ToolReturn:
         try:
@@ -178,6 +186,15 @@ class ToolCall:
         if len(orjson.dumps(value)) > self._max_bytes:
             raise ToolError("The tool's result is too large.")
         return ToolReturn(value, None if answer.summary is None else _printable(answer.summary))
+
+    def _checked_artifacts(self, answer: ToolReturn) -> Ext | None:
+        try:
+            artifacts = artifacts_ext(answer.reads, answer.generates)
+        except Unfit as error:
+            raise ToolError(f"The tool's notes of artifacts {error}.") from None
+        if artifacts is not None and len(orjson.dumps(artifacts.data)) > self._max_bytes:
+            raise ToolError("The tool's notes of artifacts are too large.")
+        return artifacts
 
     def _fail(self, code: str, message: str) -> None:
         """The first failure is the answer: a tool that was timed out has had its own."""

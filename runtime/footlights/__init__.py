@@ -8,6 +8,7 @@ async with open_stage(cast) as stage:
 """
 
 from footlights import authority, laws, wire
+from footlights.artifact_notes import ArtifactNote
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.ledger import Ledger, MemoryLedger
 from footlights.budget import BudgetConfig, BudgetTier
@@ -79,6 +80,7 @@ from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
 from footlights.trace_files import TraceFiles
 
 __all__ = [
+    "ArtifactNote",
     "BudgetConfig",
     "BudgetTier",
     "Busy",

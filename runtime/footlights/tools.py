@@ -23,8 +23,9 @@ from footlights.errors import RegistrationError
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from footlights.artifact_notes import ArtifactNote
     from footlights.authority.world import World
     from footlights.events import JsonValue
 
@@ -44,6 +45,10 @@ class SideEffects(StrEnum):
     """They may have happened as soon as it started."""
 
 
+def _notes(given: Iterable[ArtifactNote]) -> tuple[ArtifactNote, ...]:
+    return tuple(given)
+
+
 @frozen
 class ToolReturn:
     """A tool's answer."""
@@ -52,6 +57,10 @@ class ToolReturn:
     """For the model."""
     summary: str | None = None
     """One sentence that may be shown to people."""
+    reads: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
+    """What it consulted, to be shown too."""
+    generates: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
+    """What it made, to be shown too. What it asks the rules to keep is named by the `ref` of its `Artifact`."""
 
 
 class ToolContext:

@@ -1,0 +1,55 @@
+"""Chat or execution? Three stages, each a pure function with a record of its own.
+
+    decision = decide("Simulate 200 people", ExecutionPolicy.AUTO)
+    decision.mode          # Mode.EXECUTION
+    decision.document      # rule ids and values of closed sets, never a word of the message
+
+`detect` finds what a message asks for, `determine` what that calls for, `authorize` what is allowed. None of them
+reads a clock, throws dice or talks to anybody.
+"""
+
+from __future__ import annotations
+
+from footlights.modes.classifier import Classification, Classifier, heed
+from footlights.modes.detection import detect
+from footlights.modes.record import (
+    Activity,
+    Assistance,
+    Candidate,
+    Condition,
+    Confirmation,
+    Determination,
+    ExecutionPolicy,
+    Intent,
+    IntentKind,
+    ModeDecision,
+)
+from footlights.modes.rules import IntentRule, IntentRules, VetoRule, tool_hint
+from footlights.modes.stages import authorize, conclude, decide, determine
+from footlights.modes.standard import STANDARD_RULES
+
+__all__ = [
+    "STANDARD_RULES",
+    "Activity",
+    "Assistance",
+    "Candidate",
+    "Classification",
+    "Classifier",
+    "Condition",
+    "Confirmation",
+    "Determination",
+    "ExecutionPolicy",
+    "Intent",
+    "IntentKind",
+    "IntentRule",
+    "IntentRules",
+    "ModeDecision",
+    "VetoRule",
+    "authorize",
+    "conclude",
+    "decide",
+    "detect",
+    "determine",
+    "heed",
+    "tool_hint",
+]

@@ -1,0 +1,143 @@
+"""The first stage: what a message asks for, by rules alone.
+
+The same message always gives the same record. It takes time linear in the length of the message, and never raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+
+from footlights.modes.clauses import clauses
+from footlights.modes.reading import Speech, mentions, read
+from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
+from footlights.modes.speech import FILLERS
+from footlights.modes.standard import STANDARD_RULES
+from footlights.modes.words import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from footlights.modes.clauses import Clause
+    from footlights.modes.reading import Reading
+    from footlights.modes.rules import IntentRule, IntentRules
+
+_REFERENT_WORDS = 4
+""" "Simulate them" is clear if so many words around it say who they are."""
+
+_LAST_WORDS = 8
+""" "Never mind, thanks all the same" ends a sentence; "never mind the costs" does not."""
+
+_INHERITS: dict[Speech, frozenset[str]] = {
+    Speech.QUESTION: frozenset({",", "and", "or"}),
+    Speech.STATEMENT: frozenset({"and", "or"}),
+    Speech.BAN: frozenset({"and", "or"}),
+}
+"""Over which links a clause without a beginning of its own is said as the one before."""
+
+
+def detect(message: str, rules: IntentRules = STANDARD_RULES) -> Intent:
+    """What this message asks for."""
+    found = _Found()
+    said = sentences(message)
+    for sentence in said:
+        _read_sentence(sentence, rules, found)
+    content = sum(word not in FILLERS for sentence in said for word in sentence)
+    return found.intent(content)
+
+
+@define
+class _Found:
+    """What was found so far, in the order of the message."""
+
+    requests: dict[str, IntentRule] = field(factory=dict[str, "IntentRule"])
+    negated: dict[str, None] = field(factory=dict[str, None])
+    mentioned: dict[str, None] = field(factory=dict[str, None])
+    vetoes: dict[str, None] = field(factory=dict[str, None])
+    clear: bool = False
+    vague_words: int = 0
+    paths: bool = False
+
+    def take_back(self) -> None:
+        self.negated.update(dict.fromkeys(self.requests))
+        self.requests.clear()
+        self.clear = self.paths = False
+        self.vague_words = 0
+
+    def intent(self, content: int) -> Intent:
+        if self.vetoes:
+            self.take_back()
+        requests = self.requests.values()
+        return Intent(
+            kind=IntentKind.EXECUTION if requests else IntentKind.CONVERSATIONAL,
+            activities=tuple(dict.fromkeys(rule.activity for rule in requests)),
+            rule_ids=tuple(self.requests),
+            negated=tuple(self.negated),
+            mentioned=tuple(each for each in self.mentioned if each not in self.requests),
+            vetoes=tuple(self.vetoes),
+            conditions=_conditions(requests),
+            confirmation=self._confirmation(content),
+        )
+
+    def _confirmation(self, content: int) -> Confirmation | None:
+        if any(rule.destructive for rule in self.requests.values()):
+            return Confirmation.DESTRUCTIVE
+        if self.paths:
+            return Confirmation.DIFFERENT_PATHS
+        if self.requests and not self.clear and content - self.vague_words < _REFERENT_WORDS:
+            return Confirmation.AMBIGUOUS
+        return None
+
+
+def _conditions(requests: Iterable[IntentRule]) -> tuple[Condition, ...]:
+    met = {condition for rule in requests for condition in rule.conditions}
+    if len({rule.activity for rule in requests}) > 1:
+        met.add(Condition.SEVERAL_PASSES)
+    return tuple(each for each in Condition if each in met)
+
+
+def _read_sentence(sentence: Sequence[str], rules: IntentRules, found: _Found) -> None:
+    before: Reading | None = None
+    for clause in clauses(sentence, rules):
+        reading = read(clause.words, rules)
+        speech = _speech(clause, reading, before)
+        _keep(clause, reading, speech, rules, found)
+        if speech is Speech.REQUEST and before is not None and before.speech is Speech.REQUEST and clause.link == "or":
+            found.paths |= before.choice or _activities(before) != _activities(reading)
+        before = reading if speech is reading.speech else type(reading)(speech)
+    _obey_vetoes(sentence, rules, found)
+
+
+def _speech(clause: Clause, reading: Reading, before: Reading | None) -> Speech:
+    if before is None or reading.explicit or clause.link not in _INHERITS.get(before.speech, ()):
+        return reading.speech
+    return before.speech
+
+
+def _activities(reading: Reading) -> set[str]:
+    return {rule.activity for rule in reading.rules}
+
+
+def _keep(clause: Clause, reading: Reading, speech: Speech, rules: IntentRules, found: _Found) -> None:
+    ids = {rule.id: rule for rule in reading.rules}
+    if speech is Speech.REQUEST:
+        found.requests.update(ids)
+        if reading.vague:
+            found.vague_words += sum(word not in FILLERS for word in clause.words)
+        else:
+            found.clear = True
+    elif speech is Speech.BAN:
+        found.negated.update(dict.fromkeys(ids))
+    else:
+        found.mentioned.update((rule.id, None) for rule in mentions(clause.words, rules))
+
+
+def _obey_vetoes(sentence: Sequence[str], rules: IntentRules, found: _Found) -> None:
+    for place in range(len(sentence)):
+        for end, veto in rules.vetoing.matches(sentence, place):
+            if not veto.takes_back:
+                found.vetoes[veto.id] = None
+            elif len(sentence) - end < _LAST_WORDS and all(word in FILLERS for word in sentence[end:]):
+                found.take_back()
+                found.negated[veto.id] = None

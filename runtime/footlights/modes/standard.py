@@ -1,0 +1,242 @@
+"""The standard rules, for English: one table, readable from top to bottom.
+
+A rule with an id of its own is a promise: ids are kept in ledgers, so one is never given another meaning.
+"""
+
+from __future__ import annotations
+
+from footlights.modes.phrases import word_set
+from footlights.modes.record import Activity, Condition
+from footlights.modes.rules import USING, IntentRule, IntentRules, VetoRule
+
+_SOURCES = word_set("""
+    document documents doc docs paper papers report reports interview interviews archive archives repository
+    repositories repo file files folder folders article articles transcript transcripts corpus database databases
+    records literature studies index
+""")
+_ARTIFACTS = word_set("""
+    report reports cohort cohorts table tables chart charts graph graphs artifact artifacts dataset datasets
+    spreadsheet csv dashboard file files population evidence
+""")
+_MEASURES = word_set("""
+    adherence engagement cohort cohorts scenario scenarios arm arms drop-out dropout churn retention hypothesis
+    hypotheses intervention interventions simulation simulations runs rate rates
+""")
+_WORK = (Condition.WORK_REQUESTED,)
+_WORK_WITH_TOOLS = (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED)
+_SIMULATION = (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED, Condition.ARTIFACTS)
+_KEPT = (Condition.TOOLS_NEEDED, Condition.ARTIFACTS)
+_DOING = (
+    *("run", "do", "perform", "conduct", "carry out", "start", "launch", "execute", "kick off", "begin", "repeat"),
+    *("rerun", "re-run", "redo", "schedule", "set up", "try"),
+)
+
+STANDARD_RULES = IntentRules(
+    rules=(
+        # -- search
+        IntentRule(
+            id="search.verb",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            verbs=("search", "look up", "query"),
+            never_before=word_set("engine engines results bar party history terms"),
+        ),
+        IntentRule(
+            id="search.research",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            verbs=("research", "investigate"),
+            never_before=word_set("on in into from by at and"),
+        ),
+        IntentRule(
+            id="search.find",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            verbs=(
+                *("find", "locate", "dig up", "look for", "list", "fetch", "retrieve", "show me", "get me", "pull up"),
+                *("look through", "go through", "scan", "browse", "check", "look in", "look into", "comb through"),
+            ),
+            about=_SOURCES,
+        ),
+        IntentRule(
+            id="search.read",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            verbs=("summarise", "summarize", "review", "read", "skim", "quote", "cite"),
+            about=_SOURCES,
+        ),
+        IntentRule(
+            id="search.ask",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            about=_SOURCES,
+            asked=word_set("say says mention mentions contain contains talk discuss cover"),
+        ),
+        IntentRule(
+            id="search.thing",
+            activity=Activity.SEARCH,
+            conditions=_WORK_WITH_TOOLS,
+            doing=_DOING,
+            things=word_set("search searches query lookup"),
+            wanted=True,
+        ),
+        # -- simulate
+        IntentRule(
+            id="simulate.verb",
+            activity=Activity.SIMULATE,
+            conditions=_SIMULATION,
+            verbs=("simulate", "re-simulate", "resimulate"),
+        ),
+        IntentRule(
+            id="simulate.model",
+            activity=Activity.SIMULATE,
+            conditions=_SIMULATION,
+            verbs=("model",),
+            about=_MEASURES,
+        ),
+        IntentRule(
+            id="simulate.thing",
+            activity=Activity.SIMULATE,
+            conditions=_SIMULATION,
+            doing=_DOING,
+            things=word_set("simulation simulations sim sims scenario scenarios experiment experiments"),
+            wanted=True,
+        ),
+        # -- evaluate
+        IntentRule(
+            id="evaluate.verb",
+            activity=Activity.EVALUATE,
+            conditions=_WORK,
+            verbs=("analyse", "analyze", "evaluate", "assess", "run the numbers", "crunch the numbers", "extract"),
+        ),
+        IntentRule(
+            id="evaluate.measure",
+            activity=Activity.EVALUATE,
+            conditions=_WORK,
+            verbs=(
+                *("compare", "compute", "calculate", "measure", "estimate", "forecast", "predict", "project", "test"),
+                *("check", "score", "rank", "count", "quantify", "validate", "verify"),
+            ),
+            about=_MEASURES,
+        ),
+        IntentRule(
+            id="evaluate.thing",
+            activity=Activity.EVALUATE,
+            conditions=_WORK,
+            doing=(*_DOING, "make"),
+            things=word_set("analysis analyses evaluation assessment comparison forecast"),
+            wanted=True,
+        ),
+        # -- generate
+        IntentRule(
+            id="generate.thing",
+            activity=Activity.GENERATE,
+            conditions=(Condition.ARTIFACTS,),
+            doing=(
+                *("generate", "create", "produce", "write", "build", "make", "draft", "compile", "prepare", "export"),
+                *("save", "draw", "assemble", "put together", "synthesise", "synthesize"),
+            ),
+            things=_ARTIFACTS,
+            wanted=True,
+        ),
+        # -- change and delete
+        IntentRule(
+            id="change.thing",
+            activity=Activity.CHANGE,
+            conditions=_KEPT,
+            doing=("update", "edit", "modify", "rename", "extend", "append to", "add to", "correct", "amend"),
+            things=_ARTIFACTS,
+        ),
+        IntentRule(
+            id="delete.verb",
+            activity=Activity.DELETE,
+            conditions=_KEPT,
+            verbs=("delete", "erase", "wipe", "purge", "overwrite", "destroy", "truncate"),
+            destructive=True,
+        ),
+        IntentRule(
+            id="delete.thing",
+            activity=Activity.DELETE,
+            conditions=_KEPT,
+            doing=(
+                "drop",
+                "clear",
+                "remove",
+                "reset",
+                "empty",
+                "discard",
+                "throw away",
+                "replace",
+                "get rid of",
+                "trash",
+            ),
+            things=_SOURCES | _ARTIFACTS | word_set("run runs data everything results history simulations"),
+            destructive=True,
+        ),
+        # -- tools and things without a name
+        IntentRule(
+            id="tool.named",
+            activity=Activity.TOOL,
+            conditions=(Condition.TOOLS_NEEDED,),
+            doing=USING,
+            things=word_set("tool tools engine pipeline workflow script command job"),
+        ),
+        IntentRule(
+            id="unnamed.run",
+            activity=Activity.UNNAMED,
+            conditions=(Condition.TOOLS_NEEDED,),
+            verbs=("run it", "run that", "run this", "run them", "run these", "rerun it", "execute it", "execute that"),
+            never_before=word_set("by past"),
+        ),
+        IntentRule(
+            id="unnamed.go",
+            activity=Activity.UNNAMED,
+            conditions=(Condition.TOOLS_NEEDED,),
+            verbs=(
+                "do it",
+                "do that",
+                "do this",
+                "go ahead",
+                "run",
+                "execute",
+                "start it",
+                "start",
+                "proceed",
+                "go for it",
+            ),
+            alone=True,
+        ),
+    ),
+    vetoes=(
+        VetoRule(
+            id="veto.no_tools",
+            phrases=(
+                *("no tools", "no tool calls", "without tools", "without any tools", "without using tools"),
+                *("without using any tools", "don't use tools", "don't use any tools", "do not use tools"),
+                *("do not use any tools", "don't call any tools", "do not call any tools"),
+            ),
+        ),
+        VetoRule(
+            id="veto.run_nothing",
+            phrases=(
+                *("don't run anything", "do not run anything", "don't execute anything", "do not execute anything"),
+                *("without running anything", "without executing anything", "no execution", "run nothing"),
+                *("don't start anything", "do not start anything", "execute nothing", "don't do anything yet"),
+            ),
+        ),
+        VetoRule(id="veto.only_talk", phrases=("just chat", "only chat", "just talk", "only talk", "words only")),
+        VetoRule(
+            id="veto.taken_back",
+            phrases=(
+                "never mind",
+                "nevermind",
+                "forget it",
+                "forget that",
+                "scratch that",
+                "cancel that",
+                "on second thought no",
+            ),
+            takes_back=True,
+        ),
+    ),
+)

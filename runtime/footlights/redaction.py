@@ -1,0 +1,206 @@
+"""Secrets and personal data taken out of what is shown.
+
+A redactor knows shapes (keys, tokens, e-mail addresses, phone and card numbers) and names of fields whose values are
+nobody's business. It takes time linear in what it is given. It is a net, not a proof: what looks like nothing special
+passes, so a host that knows its own secrets adds their patterns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import field, frozen
+
+from footlights.errors import RegistrationError
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
+
+REDACTED = "[redacted]"
+"""What stands in place of what was taken out."""
+MAX_DEPTH = 64
+"""What is nested deeper is taken out as a whole."""
+
+Check: TypeAlias = Callable[[str], bool]
+
+
+def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
+    try:
+        expression = re.compile(given)
+    except re.error:
+        raise RegistrationError("A pattern to redact is not a regular expression.") from None
+    if expression.fullmatch(""):
+        raise RegistrationError("A pattern to redact matches the empty text.")
+    return expression
+
+
+@frozen
+class SecretPattern:
+    """A shape to take out. Raises `RegistrationError` for a pattern that is no regular expression or matches nothing.
+
+    A host's own expression decides how long it takes: one that backtracks without bound stalls whoever redacts.
+    """
+
+    name: str
+    """For people."""
+    expression: re.Pattern[str] = field(converter=_compiled)
+    """What it looks like; if it has a group, only the group is taken out."""
+    check: Check | None = None
+    """Looks closer at what was found."""
+
+    def removed_from(self, text: str) -> str:
+        """The text without what has this shape."""
+        return self.expression.sub(self._replaced, text)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        group = 1 if self.expression.groups else 0
+        found = match[group]
+        if not found or (self.check is not None and not self.check(found)):
+            return match[0]
+        before = match.start(group) - match.start()
+        return match[0][:before] + REDACTED + match[0][before + len(found) :]
+
+
+def _has_digit(found: str) -> bool:
+    return any(character.isdigit() for character in found)
+
+
+def _is_card(found: str) -> bool:
+    digits = [int(character) for character in found if character.isdigit()]
+    doubled = (each if place % 2 == 0 else each * 2 - 9 * (each > 4) for place, each in enumerate(reversed(digits)))
+    return sum(doubled) % 10 == 0
+
+
+def _digits(low: int, high: int) -> Check:
+    return lambda found: low <= sum(character.isdigit() for character in found) <= high
+
+
+_WORD = r"(?<![A-Za-z0-9_-])"
+_NUMBER = r"(?<![\w.+/:-])"
+
+STANDARD_PATTERNS = (
+    SecretPattern("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"),
+    SecretPattern("JSON web token", _WORD + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
+    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/@]{1,256})@"),
+    SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _has_digit),
+    SecretPattern("API key", _WORD + r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}+", _has_digit),
+    SecretPattern("AWS key", _WORD + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    SecretPattern("Google key", _WORD + r"AIza[A-Za-z0-9_-]{35}"),
+    SecretPattern("GitHub token", _WORD + r"(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{20,}+"),
+    SecretPattern("other token", _WORD + r"(?:xox[abeprs]-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}+"),
+    SecretPattern("e-mail address", r"(?<![\w.%+-])[\w.%+-]++@(?:[\w-]++\.)+[^\W_]{2,63}"),
+    SecretPattern("card number", _NUMBER + r"(?=[45]|2[2-7]|3[0-8]|6[0245])\d(?:[ -]?\d){12,18}(?![\w-])", _is_card),
+    SecretPattern("phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])"),
+    SecretPattern("phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)"),
+    SecretPattern(
+        "phone number", _NUMBER + r"\(?0\d{1,4}\)?[ /-]{1,2}\d{3,8}(?:[ -]\d{2,8}){0,3}(?![\w-])", _digits(9, 15)
+    ),
+    SecretPattern("phone number", r"(?i)\b(?:tel|phone|mobile|fax)\.?:? {0,2}(\d[\d ().-]{5,18}\d)", _digits(7, 15)),
+)
+"""What is recognised without being told."""
+
+STANDARD_FIELDS = (
+    *("password", "passwd", "pwd", "passphrase", "secret", "token", "api key", "access key", "secret key"),
+    *("private key", "authorization", "credential", "credentials", "cookie", "cvv"),
+)
+"""Names, or ends of names, of fields whose values are taken out, whatever their case and punctuation."""
+
+_NAME = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{0,127})[\"']?[ \t]{0,4}[:=][ \t]{0,4}")
+_VALUE = re.compile(
+    r"\"(?:[^\"\\]|\\.){0,65536}\"|'(?:[^'\\]|\\.){0,65536}'|(?:(?:bearer|basic|digest)[ \t]+)?[^\s,;&\"'<>]+",
+    re.IGNORECASE,
+)
+_QUOTES = frozenset("\"'")
+_NOT_LETTERS = re.compile(r"[\W_]+")
+
+
+def _plain(name: str) -> str:
+    return _NOT_LETTERS.sub("", name).casefold()
+
+
+def _plain_all(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({_plain(name) for name in names} - {""}))
+
+
+@frozen
+class Redacted:
+    """A text without its secrets."""
+
+    text: str
+    applied: bool
+    """Whether anything was taken out."""
+
+
+@frozen
+class RedactedValue:
+    """A JSON value without its secrets."""
+
+    value: JsonValue
+    applied: bool
+    """Whether anything was taken out."""
+
+
+@frozen
+class Redactor:
+    """Takes secrets out of texts and JSON values. Doing it twice changes nothing more."""
+
+    patterns: tuple[SecretPattern, ...] = field(default=STANDARD_PATTERNS, converter=tuple[SecretPattern, ...])
+    fields: tuple[str, ...] = field(default=STANDARD_FIELDS, converter=_plain_all)
+
+    def text(self, text: str) -> Redacted:
+        """This text, without values of secret fields (`name=value`, `name: value`) and without secret shapes."""
+        left = self._without_assignments(text)
+        for pattern in self.patterns:
+            left = pattern.removed_from(left)
+        return Redacted(left, left != text)
+
+    def value(self, value: JsonValue) -> RedactedValue:
+        """This value, without secrets in its texts, its names and its secret fields, however deep."""
+        left = self._value(value, 0)
+        return RedactedValue(left, not (left is value or left == value))
+
+    def _value(self, value: JsonValue, depth: int) -> JsonValue:
+        if isinstance(value, str):
+            return self.text(value).text
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            return REDACTED if self.text(str(value)).applied else value
+        if depth == MAX_DEPTH:
+            return REDACTED
+        if isinstance(value, list):
+            return [self._value(each, depth + 1) for each in value]
+        return self._object(value, depth)
+
+    def _object(self, members: dict[str, JsonValue], depth: int) -> dict[str, JsonValue]:
+        left: dict[str, JsonValue] = {}
+        for name, value in members.items():
+            shown = self.text(name).text
+            while shown in left:
+                shown += "+"
+            hidden = self._is_secret(name) and not (value is None or isinstance(value, bool))
+            left[shown] = REDACTED if hidden else self._value(value, depth + 1)
+        return left
+
+    def _is_secret(self, name: str) -> bool:
+        return _plain(name).endswith(self.fields)
+
+    def _without_assignments(self, text: str) -> str:
+        parts: list[str] = []
+        done = place = 0
+        while name := _NAME.search(text, place):
+            place = name.end()
+            if not self._is_secret(name[1]) or self._names_another(text, place):
+                continue
+            if value := _VALUE.match(text, place):
+                quote = value[0][0] if value[0][0] in _QUOTES else ""
+                parts += text[done:place], quote + REDACTED + quote
+                done = place = value.end()
+        return "".join((*parts, text[done:]))
+
+    def _names_another(self, text: str, place: int) -> bool:
+        """ "token: password: x": the value is that of the second name."""
+        inner = _NAME.match(text, place)
+        return inner is not None and self._is_secret(inner[1])
