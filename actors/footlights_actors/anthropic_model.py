@@ -1,14 +1,22 @@
-"""Models behind Anthropic's Messages.
+"""Models behind Anthropic's Messages, asked with Anthropic's own SDK.
 
     AnthropicModel("claude-haiku-5-5")
 
-Only text blocks are ever shown; thinking blocks are not.
+Only text blocks are ever shown; thinking blocks are not. The SDK asks once, keeps no trace, and logs nothing of what
+was said. It reads no events, because its reader leaves generators to the garbage collector when an answer breaks off or
+reports an error.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+import anthropic
+from anthropic.resources.messages import AsyncMessages
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
 
 from footlights.errors import StreamError
 from footlights.models import Usage
@@ -28,15 +36,35 @@ from footlights_actors.remote_model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
+
+    import httpx2
+    from anthropic.types import MessageParam, TextBlockParam, ToolParam, ToolResultBlockParam, ToolUseBlockParam
 
     from footlights.models import Output, Prompt, ToolExchange, ToolRound
+    from footlights_actors.http_stream import Request, Send, Sender, Server
 
 API_VERSION = "2026-10-21"
 API_VERSION_WITH_TEMPERATURE = "2023-06-01"
 
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 _REFUSAL = "refusal"
+_SAYS_WHERE = "Sending HTTP Request: %s %s"
+"""The rest of what the SDK logs of a request quotes it, or the answer, or an error that quotes the answer."""
+
+
+def _quotes_nothing(record: logging.LogRecord) -> bool:
+    return record.msg == _SAYS_WHERE
+
+
+def _hush() -> None:
+    """Filters are not inherited: every logger of the SDK needs one."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "anthropic":
+            logging.getLogger(name).addFilter(_quotes_nothing)
+
+
+_hush()
 
 
 class AnthropicModel(RemoteModel):
@@ -67,39 +95,73 @@ class AnthropicModel(RemoteModel):
         slots: int | None = None,
         silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
     ) -> None:
-        def body(prompt: Prompt) -> JsonObject:
-            has_temperature = api_version == API_VERSION_WITH_TEMPERATURE
-            return {
+        def request(prompt: Prompt) -> _Request:
+            asked: _Request = {
                 "model": name,
                 "messages": messages(prompt),
                 "max_tokens": prompt.max_tokens,
                 "stream": True,
-                **({"system": prompt.system} if prompt.system else {}),
-                **({"temperature": prompt.temperature} if has_temperature else {}),
-                **({"tools": tools(prompt)} if prompt.tools else {}),
             }
-
-        def headers(key: str | None) -> dict[str, str]:
-            return {"anthropic-version": api_version, **({"x-api-key": key} if key else {})}
+            if prompt.system:
+                asked["system"] = prompt.system
+            if prompt.tools:
+                asked["tools"] = tools(prompt)
+            if api_version == API_VERSION_WITH_TEMPERATURE:
+                asked["extra_body"] = {"temperature": prompt.temperature}
+            return asked
 
         at = server(base_url, key_env)
         super().__init__(
-            Interface(body, _Answer),
-            HttpStream(at, path="/v1/messages", headers=headers, silence_timeout=silence_timeout),
+            Interface(request, _Answer),
+            HttpStream(at, _sender(at, api_version), silence_timeout=silence_timeout),
             model_id=model_id or name,
             traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
         )
 
 
-def messages(prompt: Prompt) -> list[JsonObject]:
+class _Request(MessageCreateParamsStreaming, total=False):
+    extra_body: dict[str, object]
+    """What the SDK has no name for."""
+
+
+def _sender(at: Server, api_version: str) -> Sender:
+    def sender(client: httpx2.AsyncClient) -> Send:
+        sdk = anthropic.AsyncAnthropic(
+            api_key="",  # each request brings its own; without any here, the SDK would look for others
+            base_url=at.base_url,
+            max_retries=0,
+            open_telemetry={"traces": False, "propagation": False},
+            http_client=client,
+        )
+        # `sdk.messages` is the same, but imported when it is first asked for, which takes half a second.
+        answering = AsyncMessages(sdk).with_streaming_response
+
+        @asynccontextmanager
+        async def send(key: str | None, request: Request) -> AsyncGenerator[httpx2.Response, None]:
+            asked = cast("_Request", request)
+            headers = {"anthropic-version": api_version, "Authorization": f"Bearer {key}" if key else anthropic.omit}
+            try:
+                async with answering.create(**asked, extra_headers=headers) as answer:
+                    yield answer.http_response
+                    return
+            except anthropic.APIConnectionError as error:  # it holds the request
+                failure = error.__cause__ or error
+            raise failure
+
+        return send
+
+    return sender
+
+
+def messages(prompt: Prompt) -> list[MessageParam]:
     """All that a prompt says but its system text: the same prompt always gives the same messages."""
-    told: list[JsonObject] = [{"role": "user", "content": prompt.user}]
+    told: list[MessageParam] = [{"role": "user", "content": prompt.user}]
     for number, tool_round in enumerate(prompt.rounds, 1):
         told += _round(tool_round, number)
     return told
 
 
-def tools(prompt: Prompt) -> list[JsonObject]:
+def tools(prompt: Prompt) -> list[ToolParam]:
     """The tools it may ask for."""
     return [
         {"name": offer.name, "description": offer.description, "input_schema": dict(offer.parameters)}
@@ -107,23 +169,23 @@ def tools(prompt: Prompt) -> list[JsonObject]:
     ]
 
 
-def _round(tool_round: ToolRound, number: int) -> Iterator[JsonObject]:
+def _round(tool_round: ToolRound, number: int) -> Iterator[MessageParam]:
     """What it said and asked for, then the answers to all of it. The ids only tie the two together."""
-    said: list[JsonObject] = [{"type": "text", "text": tool_round.said}] if tool_round.said.strip() else []
+    said: list[TextBlockParam] = [{"type": "text", "text": tool_round.said}] if tool_round.said.strip() else []
     called = [(f"call_{number}_{place}", each) for place, each in enumerate(tool_round.exchanges, 1)]
-    asked: list[JsonObject] = [
+    asked: list[ToolUseBlockParam] = [
         {"type": "tool_use", "id": call_id, "name": each.request.tool_name, "input": dict(each.request.arguments)}
         for call_id, each in called
     ]
-    yield {"role": "assistant", "content": said + asked}
+    yield {"role": "assistant", "content": [*said, *asked]}
     yield {"role": "user", "content": [_result(call_id, exchange) for call_id, exchange in called]}
 
 
-def _result(call_id: str, exchange: ToolExchange) -> JsonObject:
-    result: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
+def _result(call_id: str, exchange: ToolExchange) -> ToolResultBlockParam:
     if exchange.error is not None:
-        return {**result, "content": exchange.error, "is_error": True}
-    return {**result, "content": json.dumps(exchange.value, ensure_ascii=False)}
+        return {"type": "tool_result", "tool_use_id": call_id, "content": exchange.error, "is_error": True}
+    told = json.dumps(exchange.value, ensure_ascii=False)
+    return {"type": "tool_result", "tool_use_id": call_id, "content": told}
 
 
 class _Answer:

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx2
@@ -29,6 +29,13 @@ from footlights_actors.sse import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+Request: TypeAlias = "Mapping[str, object]"
+Send: TypeAlias = "Callable[[str | None, Request], AbstractAsyncContextManager[httpx2.Response]]"
+"""Sends a request with the key, if there is one; leaving it closes the request. It raises what the client raises."""
+Sender: TypeAlias = "Callable[[httpx2.AsyncClient], Send]"
+"""Says how requests are sent with a client."""
 
 CONNECT_TIMEOUT = 10.0
 MAX_STREAM_BYTES = 64_000_000
@@ -104,38 +111,38 @@ def server(base_url: str, key_env: str | None) -> Server:
 class HttpStream:
     """The connections to one server. They are opened when they are needed, and kept until `close`."""
 
-    def __init__(
-        self, server: Server, *, path: str, headers: Callable[[str | None], Mapping[str, str]], silence_timeout: float
-    ) -> None:
+    def __init__(self, server: Server, sender: Sender, *, silence_timeout: float) -> None:
         if not silence_timeout > 0:
             raise RegistrationError("silence_timeout must be more than 0.")
         self._server = server
-        self._url = server.base_url + path
-        self._headers = headers
+        self._sender = sender
         self._silence_timeout = silence_timeout
-        self._client: httpx2.AsyncClient | None = None
+        self._ready: tuple[httpx2.AsyncClient, Send] | None = None
         self._opening = trio.Lock()
 
     @property
     def is_open(self) -> bool:
         """Whether a request could be sent at once."""
-        return self._client is not None
+        return self._ready is not None
 
-    async def open(self) -> httpx2.AsyncClient:
+    async def open(self) -> Send:
         """Get ready to send. Nothing is sent yet."""
         async with self._opening:
-            if self._client is None:
-                self._client = httpx2.AsyncClient(
+            if self._ready is None:
+                client = httpx2.AsyncClient(
                     verify=await self._certificates(),
+                    headers={"Accept-Encoding": "identity"},
                     timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
                     limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
+                    event_hooks={"response": [self._check]},
                     follow_redirects=False,
                     # A cookie would tie the sessions of different players together.
                     cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                     # A proxy would be another machine.
                     trust_env=not self._server.loopback,
                 )
-            return self._client
+                self._ready = client, self._sender(client)
+            return self._ready[1]
 
     async def _certificates(self) -> ssl.SSLContext:
         """Reading those of the system takes a tenth of a second: it is done in a thread, and only if it is needed."""
@@ -145,27 +152,22 @@ class HttpStream:
 
     async def close(self) -> None:
         """Close what is open."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            await ready[0].aclose()
         await trio.lowlevel.checkpoint()
 
-    async def post(self, body: Mapping[str, object]) -> AsyncGenerator[str, None]:
+    async def post(self, request: Request) -> AsyncGenerator[str, None]:
         """Send a request; give the data of each event of the answer. Closing it closes the request.
 
         Raises `ModelError` if there is no answer, `RateLimitError` if it should be asked later, `StreamError` if the
         answer breaks off, and `TimeoutError` if nothing comes for `silence_timeout` seconds.
         """
-        headers = {
-            **self._headers(self._server.key()),
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-        }
+        key = self._server.key()
         answered = False
-        client = await self.open()
+        send = await self.open()
         try:
-            async with client.stream("POST", self._url, content=orjson.dumps(body), headers=headers) as response:
-                self._check(response)
+            async with send(key, request) as response:
                 answered = True
                 size = 0
                 reader = EventReader()
@@ -184,7 +186,8 @@ class HttpStream:
             failure = self._failure(error, answered=answered)
         raise failure
 
-    def _check(self, response: httpx2.Response) -> None:
+    async def _check(self, response: httpx2.Response) -> None:
+        """The client asks this of every answer when its head has come: no more of a refusal is read."""
         where, status = self._server.where, response.status_code
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             self._raise_unauthorized(status)
@@ -220,6 +223,19 @@ class HttpStream:
                 return StreamError(f"The answer of {where} broke off ({type(error).__name__}).")
             case _:
                 return ModelError(f"{where} did not answer ({type(error).__name__}).")
+
+
+def sends_json(url: str, headers: Callable[[str | None], Mapping[str, str]]) -> Sender:
+    """For servers that need no library of their own. The headers may depend on the key."""
+
+    def sender(client: httpx2.AsyncClient) -> Send:
+        def send(key: str | None, request: Request) -> AbstractAsyncContextManager[httpx2.Response]:
+            head = {**headers(key), "Content-Type": "application/json"}
+            return client.stream("POST", url, content=orjson.dumps(request), headers=head)
+
+        return send
+
+    return sender
 
 
 async def _stop_reading(pieces: AsyncIterator[object]) -> None:

@@ -15,7 +15,7 @@ from footlights.errors import StreamError
 from footlights.models import Usage
 from footlights_actors import chat_format
 from footlights_actors.chat_chunks import ChatReader
-from footlights_actors.http_stream import HttpStream, server
+from footlights_actors.http_stream import HttpStream, sends_json, server
 from footlights_actors.remote_model import (
     DEFAULT_SILENCE_TIMEOUT,
     Interface,
@@ -81,7 +81,7 @@ class OpenAIModel(RemoteModel):
         at = server(base_url, key_env)
         super().__init__(
             Interface(body, lambda: _Answer(begins_in_thought=begins_in_thought)),
-            HttpStream(at, path="/chat/completions", headers=_headers, silence_timeout=silence_timeout),
+            HttpStream(at, sends_json(f"{at.base_url}/chat/completions", _headers), silence_timeout=silence_timeout),
             model_id=model_id or name,
             traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +19,13 @@ from footlights_actors.anthropic_model import AnthropicModel
 from .anthropic_wire import PING, START, WHOLE, block, call, end, event, text
 from .wire_server import (
     ANSWERED,
+    EVENT_STREAM,
     KEY,
     SAID,
     SECRETS,
     Answer,
     Cut,
+    Raw,
     Stall,
     Step,
     ask,
@@ -31,9 +36,16 @@ from .wire_server import (
 from .wire_server import event as wire_event
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from footlights.models import Output
 
     from .wire_server import WireServer
+
+
+BEFORE_THE_HEAD = Answer((Stall(),), silent=True)
+IN_THE_TEXT = Answer((START, *text(ANSWERED), Stall()))
+IN_A_TOOL_CALL = Answer((START, *call(0, "rent", '{"room": ')[:-1], Stall()))
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +81,10 @@ async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> No
         await ask(model_at(server), prompt)
         [request] = server.requests
     assert request.target == "/v1/messages"
-    assert request.headers["x-api-key"] == KEY
+    assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["anthropic-version"] == "2026-10-21"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["x-stainless-read-timeout"] == "60.0"
     rented = {"type": "tool_use", "name": "rent", "input": {"room": 2}}
     paid = {"type": "tool_result", "content": '{"paid": true}'}
     taken = {"type": "tool_result", "tool_use_id": "call_1_2", "content": "taken", "is_error": True}
@@ -97,6 +111,12 @@ async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> No
     }
 
 
+async def test_a_gateway_may_serve_it_under_a_path() -> None:
+    async with open_wire_server(Answer(WHOLE)) as server:
+        assert (await ask(AnthropicModel("bard", base_url=f"{server.url}/gate/")))[1] is None
+        assert server.requests[0].target == "/gate/v1/messages"
+
+
 async def test_the_version_before_had_a_temperature() -> None:
     async with open_wire_server(Answer(WHOLE)) as server:
         await ask(model_at(server, api_version="2023-06-01", key_env=None), Prompt("A room?", temperature=0.2))
@@ -104,7 +124,32 @@ async def test_the_version_before_had_a_temperature() -> None:
     assert request.headers["anthropic-version"] == "2023-06-01"
     assert request.body["temperature"] == 0.2
     assert not {"system", "tools"} & set(request.body)
-    assert "x-api-key" not in request.headers
+    assert not {"authorization", "x-api-key"} & set(request.headers)
+
+
+@pytest.mark.parametrize("key_env", [None, "INN_KEY"])
+async def test_no_key_but_the_one_that_is_named_is_sent_and_to_nobody_else(
+    key_env: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Gate: north")
+    async with open_wire_server(Answer(WHOLE), Answer(WHOLE)) as server:
+        model = model_at(server, key_env=key_env)
+        assert (await ask(model))[1] is None
+        monkeypatch.setenv("INN_KEY", "sk-inn")
+        assert (await ask(model))[1] is None
+        sent = [request.headers.get("authorization") for request in server.requests]
+        assert [request.headers["x-gate"] for request in server.requests] == ["north", "north"]
+    assert sent == [None, "Bearer sk-inn" if key_env else None]
+
+
+async def test_no_profile_of_the_sdk_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("ANTHROPIC_PROFILE", "nobody")
+    async with open_wire_server(Answer(WHOLE)) as server:
+        assert (await ask(model_at(server)))[1] is None
+        assert "authorization" not in server.requests[0].headers
 
 
 async def test_tool_calls_are_put_together_from_their_pieces() -> None:
@@ -204,11 +249,14 @@ async def test_an_answer_without_counts_has_no_usage() -> None:
 )
 async def test_an_answer_that_is_none_is_an_error_of_its_kind(status: int, kind: type[ModelError], words: str) -> None:
     body = wire_event({"type": "error", "error": {"type": "api_error", "message": f"{KEY} said {SAID}"}})
-    headers = {"Content-Type": "application/json", "Retry-After": "3"}
+    headers = {"Content-Type": "application/json", "Retry-After": "3", "x-should-retry": "true"}
     async with open_wire_server(Answer((body,), status, headers)) as server:
         outputs, error = await ask(model_at(server))
+        assert len(server.requests) == 1
     assert (outputs, type(error)) == ([], kind)
     assert words in str(error)
+    assert error is not None
+    assert (error.__cause__, error.__context__) == (None, None)
     assert getattr(error, "retry_after", 3.0) == 3.0
     assert not [secret for secret in SECRETS if secret in quoted(error)]
 
@@ -252,6 +300,26 @@ async def test_a_server_that_falls_silent_times_out_and_is_left(mock_clock: trio
     assert (outputs, type(error)) == ([ANSWERED], TimeoutError)
 
 
+async def test_a_server_that_never_answers_times_out(mock_clock: trio.testing.MockClock) -> None:
+    async with open_wire_server(BEFORE_THE_HEAD) as server, trio.open_nursery() as nursery:
+        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
+        outputs, error = await ask(model_at(server))
+        await server.left.wait()
+        nursery.cancel_scope.cancel()
+    assert (outputs, type(error)) == ([], TimeoutError)
+    assert quoted(error) == repr(error) + "{}"
+
+
+async def test_a_server_that_is_not_there_cannot_be_reached() -> None:
+    async with open_wire_server() as server:
+        pass
+    outputs, error = await ask(model_at(server))
+    assert (outputs, type(error)) == ([], ModelError)
+    assert str(error) == f"127.0.0.1:{server.port} cannot be reached (ConnectError)."
+    assert error is not None
+    assert error.__context__ is None
+
+
 @pytest.mark.parametrize("delta", [{"type": "text_delta", "text": "a"}, {"type": "thinking_delta", "thinking": "a"}])
 async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, str]) -> None:
     async with open_wire_server(Answer((START, *block(0, "text", *[delta] * 50), Stall()))) as server:
@@ -259,11 +327,6 @@ async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, s
         await server.left.wait()
     assert error is None
     assert outputs == [*["a"] * (13 if "text" in delta else 0), Usage(14, 7)]
-
-
-BEFORE_THE_HEAD = Answer((Stall(),), silent=True)
-IN_THE_TEXT = Answer((START, *text(ANSWERED), Stall()))
-IN_A_TOOL_CALL = Answer((START, *call(0, "rent", '{"room": ')[:-1], Stall()))
 
 
 @pytest.mark.parametrize("answer", [BEFORE_THE_HEAD, IN_THE_TEXT, IN_A_TOOL_CALL])
@@ -301,3 +364,128 @@ def test_what_is_told_leaves_the_machine_unless_the_server_is_here() -> None:
     assert AnthropicModel("bard", remote=False).traits.remote is False
     assert AnthropicModel("bard", base_url="http://127.0.0.1:8080").traits.remote is False
     assert AnthropicModel("bard", model_id="innkeeper").model_id == "innkeeper"
+
+
+# -- what is logged
+
+
+class Heard(logging.Handler):
+    """Keeps every record of every logger, whatever its level."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def text(self) -> str:
+        return "\n".join(f"{self.format(each)} {each.args}" for each in self.records)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    handler = Heard()
+    loggers = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
+    levels = [(each, each.level) for each in (logging.root, *loggers)]
+    for each, _ in levels:
+        each.setLevel(logging.DEBUG)
+        each.addHandler(handler)
+    yield handler
+    for each, level in levels:
+        each.setLevel(level)
+        each.removeHandler(handler)
+
+
+ECHO = f"{KEY} {SAID} {ANSWERED}"
+ECHOES = {"X-Echo": ECHO, "request-id": ECHO, "anthropic-workspace-id": ECHO}
+TALES: dict[str, Answer] = {
+    "refused": Answer((ECHO,), 401, {"Content-Type": "application/json", **ECHOES}),
+    "later": Answer((ECHO,), 429, {"Retry-After": ECHO, **ECHOES}),
+    "failed": Answer((ECHO,), 500, ECHOES),
+    "moved": Answer((ECHO,), 302, {"Location": f"/{SAID}", **ECHOES}),
+    "said": Answer((START, *text(ANSWERED), *call(1, "rent", f'{{"room": "{SAID}"}}'), *end()), headers=EVENT_STREAM),
+    "thought": Answer((START, *block(0, "thinking", {"type": "thinking_delta", "thinking": ANSWERED}), *end())),
+    "error": Answer((START, *text(ANSWERED), event("error", error={"type": "api_error", "message": ECHO}))),
+    "no JSON": Answer((START, wire_event(ECHO, "message_delta"))),
+    "no event": Answer((ECHO,)),
+    "no chunk": Answer((START, Raw(f"{ECHO}\r\n".encode()))),
+    "no HTTP": Answer((Raw(f"{ECHO}\r\n\r\n".encode()), Cut()), silent=True),
+    "a head of words": Answer((Raw(f"HTTP/1.1 200 {ECHO}\r\nX: {ECHO}\r\n\r\n".encode()), Cut()), silent=True),
+    "cut": Answer((START, *text(ANSWERED), Cut())),
+    "gone": Answer((Cut(),), silent=True),
+}
+
+
+@pytest.mark.parametrize("tale", TALES)
+async def test_no_logger_at_any_level_says_the_key_or_what_was_said(tale: str, heard: Heard) -> None:
+    room = ToolExchange(ToolRequest("rent", {"room": SAID}), {"paid": SAID})
+    prompt = Prompt(SAID, SAID, (ToolRound(ANSWERED, (room,)),), (ToolOffer("rent", SAID),))
+    async with open_wire_server(TALES[tale]) as server:
+        await ask(model_at(server), prompt)
+        assert len(server.requests) == 1
+    said = {record.name.partition(".")[0] for record in heard.records}
+    assert said >= {"anthropic", "httpcore2"}
+    assert not [secret for secret in SECRETS if secret in heard.text()]
+
+
+async def test_a_request_leaves_no_logger_of_the_sdk_that_is_not_filtered() -> None:
+    assert await ask_once(*WHOLE) == (["A", " room?", Usage(3, 7)], None)
+    loggers = [name for name in logging.root.manager.loggerDict if name.startswith("anthropic")]
+    assert {"anthropic", "anthropic._base_client", "anthropic._response"} <= set(loggers)
+    assert [name for name in loggers if not logging.getLogger(name).filters] == []
+
+
+ASKED_TO_TELL_ALL = {
+    "ANTHROPIC_LOG": "debug",
+    "ANTHROPIC_OPEN_TELEMETRY": "true",
+    "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE": "content",
+}
+IN_A_PROCESS_THAT_TELLS_ALL = """
+import sys
+
+import trio
+from opentelemetry import trace
+
+from footlights.models import Prompt
+from footlights_actors.anthropic_model import AnthropicModel
+
+
+class Spy(trace.NoOpTracerProvider):
+    def get_tracer(self, *args, **options):
+        print("traced", file=sys.stderr)
+        return super().get_tracer(*args, **options)
+
+
+async def main():
+    model = AnthropicModel("bard", base_url=sys.argv[1])
+    async for said in model.generate(Prompt(sys.argv[2])):
+        print(said)
+    await model.unload()
+
+
+trace.set_tracer_provider(Spy())
+trio.run(main)
+"""
+
+
+async def test_a_process_that_asks_the_sdk_to_tell_all_is_told_nothing() -> None:
+    async with open_wire_server(Answer((START, *text(ANSWERED), *end()))) as server:
+        done = await trio.run_process(
+            [sys.executable, "-c", IN_A_PROCESS_THAT_TELLS_ALL, server.url, SAID],
+            env={**os.environ, **ASKED_TO_TELL_ALL},
+            capture_stdout=True,
+            capture_stderr=True,
+        )
+        [request] = server.requests
+    assert done.stdout.decode().split() == [ANSWERED, *str(Usage(3, 7)).split()]
+    told = done.stderr.decode()
+    assert f"DEBUG] Sending HTTP Request: POST {server.url}/v1/messages" in told
+    assert not [secret for secret in (*SECRETS, "traced") if secret in told]
+    assert "traceparent" not in request.headers
+
+
+async def test_the_sdk_is_not_imported_before_a_model_needs_it() -> None:
+    asked = "import sys, footlights_actors, footlights_transports.cli; print('anthropic' in sys.modules)"
+    done = await trio.run_process([sys.executable, "-c", asked], capture_stdout=True)
+    assert done.stdout.split() == [b"False"]
