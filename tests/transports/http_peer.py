@@ -20,7 +20,7 @@ from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_server import serve_http
 from footlights_transports.metrics import Metrics
-from footlights_transports.sse_stream import read_cursor, write_cursor
+from footlights_transports.sse_cursor import read_cursor, write_cursor
 
 if TYPE_CHECKING:
     import ssl
@@ -205,10 +205,13 @@ class Answer:
         self.headers: dict[str, str] = {}
         self._http = h11.Connection(h11.CLIENT)
 
-    async def ask(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Send a request without a body, and read the head of the answer."""
+    async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Send a request, and read the head of the answer."""
         pairs = [(name, value) for name, value in headers.items()]
+        pairs += [("content-length", str(len(body)))] if body else []
         await self.stream.send_all(self._sent(h11.Request(method=method, target=path, headers=pairs)))
+        if body:
+            await self.stream.send_all(self._sent(h11.Data(body)))
         await self.stream.send_all(self._sent(h11.EndOfMessage()))
         head = await self._next()
         assert isinstance(head, h11.Response)

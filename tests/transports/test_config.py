@@ -564,7 +564,7 @@ def test_two_worlds_are_one_too_many(folder: Path) -> None:
     assert problems(written(folder, text)) == ["2: cast.world_file stands beside [world]: one of them is enough."]
 
 
-@pytest.mark.parametrize(("kind", "extra"), [("openai", "remote"), ("anthropic", "remote"), ("local", "local")])
+@pytest.mark.parametrize(("kind", "extra"), [("openai", "remote"), ("anthropic", "anthropic"), ("local", "local")])
 def test_a_model_whose_extra_is_missing_names_it(
     folder: Path, kind: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -688,7 +688,29 @@ def test_bad_tokens_in_the_environment_are_explained_without_a_word_of_them() ->
         "FOOTLIGHTS_TOKENS__ALICE: tokens.alice cannot be used: a token is at least 16 visible ASCII characters."
     ]
     (told,) = problems(None, {"FOOTLIGHTS_TOKENS__ALICE": TOKEN, "FOOTLIGHTS_TOKENS__BOB": TOKEN})
-    assert told == "FOOTLIGHTS_TOKENS__ALICE: tokens has one token for two users."
+    assert told == "environment: tokens has one token for two users."
+
+
+@pytest.mark.parametrize("lines", ["", f"[tokens]\n{TOKEN} = 'alice'"])
+@pytest.mark.parametrize("variable", [TOKEN, TOKEN.upper(), f"{TOKEN}__MORE", f"MORE__{TOKEN}"])
+def test_a_token_that_stands_where_the_user_should_is_not_repeated(folder: Path, lines: str, variable: str) -> None:
+    told = problems(written(folder, lines), {f"FOOTLIGHTS_TOKENS__{variable}": "alice"})
+    assert told
+    assert not [each for each in told if TOKEN in each.lower()]
+
+
+def test_one_token_for_two_names_repeats_neither_name() -> None:
+    name = "0123456789abcdef"  # which may well be a token
+    (told,) = problems(None, {f"FOOTLIGHTS_TOKENS__{name}": TOKEN, "FOOTLIGHTS_TOKENS__BOB": TOKEN})
+    assert name not in told.lower()
+
+
+def test_no_more_turns_are_kept_than_a_client_may_name(folder: Path) -> None:
+    fits = "[limits]\nreplay_turns = 4000\nmax_queued_turns = 80\nmax_concurrent_turns = 16"
+    assert load_config(written(folder, fits)).limits.replay_turns == 4000
+    (told,) = problems(written(folder, fits.replace("80", "81")))
+    assert told.startswith("2: limits.replay_turns is too much: ")
+    assert "4,097 turns" in told
 
 
 # -- lines

@@ -37,7 +37,9 @@ def test_without_tokens_there_is_one_anonymous_user(shown: str | None) -> None:
 @pytest.mark.parametrize(
     ("tokens", "why"),
     [
-        ({"ann": "short"}, "The token of ann"),
+        ({"ann": "short"}, "A token must have at least 16"),
+        ({ANN: "ann"}, "A token must have at least 16"),
+        ({ANN.upper(): "ann"}, "lower-case"),
         ({"Ann": ANN}, "lower-case"),
         ({"": ANN}, "lower-case"),
         ({"a:b": ANN}, "lower-case"),
@@ -48,7 +50,10 @@ def test_without_tokens_there_is_one_anonymous_user(shown: str | None) -> None:
 def test_tokens_that_cannot_work_are_refused_and_not_repeated(tokens: dict[str, str], why: str) -> None:
     with pytest.raises(RegistrationError, match=why) as refused:
         Gate(tokens)
-    assert not any(token in str(refused.value) for token in tokens.values())
+    said = str(refused.value)
+    # Neither may be repeated: a user and a token may stand in each other's place.
+    assert not any(each and each in said.split() for pair in tokens.items() for each in pair)
+    assert ANN[:8] not in said.lower()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"])
@@ -115,3 +120,10 @@ def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
 def test_a_limit_must_allow_something(name: str, value: float) -> None:
     with pytest.raises(RegistrationError, match=name):
         WireLimits(**{name: value})  # type: ignore[arg-type]
+
+
+def test_sessions_may_be_kept_for_ever_and_not_for_less_than_no_time() -> None:
+    assert WireLimits(session_idle_seconds=0).session_idle_seconds == 0
+    for value in (-1.0, float("nan")):
+        with pytest.raises(RegistrationError, match="session_idle_seconds must be 0 or more"):
+            WireLimits(session_idle_seconds=value)

@@ -33,7 +33,7 @@ from footlights.testing import cancel_everywhere, only, payloads
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.gate import WireLimits
 from footlights_transports.http_events import EventStream, OpenStreams
-from footlights_transports.sse_stream import read_cursor, write_cursor
+from footlights_transports.sse_cursor import read_cursor, write_cursor
 
 from .http_peer import Answer, CuedModel, House, HttpGuest, open_house, refused
 
@@ -430,3 +430,18 @@ async def respond(response: EventStream, sent: list[bytes]) -> None:
             gone.set()
 
     await response({"type": "http"}, receive, send)
+
+
+async def test_who_has_very_many_turns_can_still_come_back() -> None:
+    async with open_house(limits=Limits(replay_turns=1_000)) as house:
+        guest = await house.start()
+        session = house.stage.session(guest.session_id)
+        for _ in range(600):
+            last = session.begin_turn("A room?")
+            await session.finalize(last).wait()
+        async with guest.follow() as stream:  # which counts as taken what was over before
+            last_event_id = stream.last_event_id
+            assert len(stream.cursor) >= 600
+        turn_id = session.begin_turn("And now?")
+        async with guest.follow(last_event_id) as stream:
+            assert {event.turn_id async for event in stream.until_commit(turn_id)} == {turn_id}

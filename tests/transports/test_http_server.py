@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import ssl
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
@@ -15,6 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from footlights import RegistrationError, open_stage
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports import http_server
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_server import serve_http
@@ -135,23 +137,58 @@ async def test_a_body_that_goes_away_is_nobodys_business() -> None:
 # -- number
 
 
-async def test_only_so_many_may_connect_and_say_nothing() -> None:
-    async with open_house(wire_limits=WireLimits(max_handshakes=2)) as house:
-        async with await connect(house) as first, await connect(house), await connect(house) as third:
-            assert await read_all(third) == b""
-            assert b" 200 " in await ask(first)
-            async with await connect(house) as fourth:
-                assert b" 200 " in await ask(fourth)
+async def test_who_has_been_silent_longest_makes_room_for_who_comes() -> None:
+    async with (
+        open_house(wire_limits=WireLimits(max_handshakes=2)) as house,
+        await connect(house) as oldest,
+        await connect(house) as older,
+    ):
+        await oldest.send_all(GET[:10])
         await wait_all_tasks_blocked()
-        assert taken(await house.client.get("/healthz")) == {"status": "ok"}
+        async with await connect(house) as newest:
+            assert await read_all(oldest) == b""
+            assert b" 200 " in await ask(newest)
+        assert b" 200 " in await ask(older)
+
+
+async def test_any_number_who_say_nothing_lock_nobody_out(mock_clock: MockClock) -> None:
+    limits = WireLimits(max_connections=1, max_handshakes=4)
+    async with AsyncExitStack() as crowd, open_house(wire_limits=limits) as house:
+        before = trio.lowlevel.current_statistics().tasks_living
+        served = await crowd.enter_async_context(await connect(house))
+        assert b" 200 " in await ask(served)
+        for _ in range(40):
+            await crowd.enter_async_context(await connect(house))
+        await wait_all_tasks_blocked()
+        a_connection = trio.lowlevel.current_statistics().tasks_living - before
+        for _ in range(40):
+            await crowd.enter_async_context(await connect(house))
+        await wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living - before == a_connection
+        async with await connect(house) as newest:
+            assert b" 503 " in await ask(newest)  # it is heard, and there is a place for one
+        assert b" 200 " in await ask(served)
+
+
+async def test_who_is_sent_away_before_tls_was_agreed_on_leaves_nothing_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(ours)
+    async with open_house(tls=ours, wire_limits=WireLimits(max_handshakes=1)) as house:
+        before = trio.lowlevel.current_statistics().tasks_living
+        async with await connect(house) as silent, await connect(house):
+            assert await read_all(silent) == b""
+        await wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living == before
+    assert not [record for record in caplog.records if record.name == "footlights.http"]
 
 
 async def test_only_so_many_connections_are_served() -> None:
     async with open_house(wire_limits=WireLimits(max_connections=1, max_handshakes=2)) as house:
         async with await connect(house) as first:
             assert b" 200 " in await ask(first)
-            async with await connect(house) as second, await connect(house), await connect(house) as fourth:
-                assert await read_all(fourth) == b""
+            async with await connect(house) as second:
                 answer = await ask(second)
                 assert b" 503 " in answer
                 assert b'"code":"busy"' in answer
@@ -311,6 +348,24 @@ async def test_nobody_gets_in_once_the_server_stops() -> None:
         assert await read_all(idle) == b""
         model.cue("two")
         await house.stopped.wait()
+
+
+async def test_who_was_accepted_in_the_moment_of_the_end_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[http_server._Server] = []
+
+    class Kept(http_server._Server):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(http_server, "_Server", Kept)
+    async with open_house() as house:
+        house.stop()
+        await house.stopped.wait()
+        ours, theirs = trio.socket.socketpair()
+        with theirs:
+            await made[0].serve(trio.SocketStream(ours))
+            assert await theirs.recv(1) == b""
 
 
 async def test_a_server_refuses_to_listen_where_the_gate_forbids_it() -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import orjson
 import pytest
 import trio
+import trio.testing
 from trio_websocket import ConnectionClosed
 
 from footlights_transports.gate import WireLimits
 
-from .ws_peer import connect, error_code, open_house, open_stream, read_until_end, shake_hands
+from .ws_peer import connect, error_code, open_house, open_stream, read_until_end, shake_hands, text_frame
 
 if TYPE_CHECKING:
     from footlights_transports.desk import FrontDesk
@@ -107,13 +108,110 @@ async def test_a_frame_far_over_the_limit_still_gets_its_answer() -> None:
         assert await close_code(peer, "x" * 1_000_000) == 1009
 
 
-async def test_text_that_is_not_utf_8_closes_the_connection_and_no_other() -> None:
+def closing(code: int) -> bytes:
+    """How a close frame with this code goes on, after its length."""
+    return code.to_bytes(2, "big")
+
+
+def piece(first_byte: int, payload: bytes = b"") -> bytes:
+    """A frame as a client sends it, masked with nothing."""
+    assert len(payload) < 126
+    return bytes((first_byte, 0x80 | len(payload))) + bytes(4) + payload
+
+
+def close_sent(answer: bytes) -> int:
+    """The code of the close frame that is the whole answer."""
+    assert answer[:1] == b"\x88"
+    assert len(answer) == answer[1] + 2, "something came after the close frame"
+    return int.from_bytes(answer[2:4], "big")
+
+
+TEXT_BEGINS, MORE, LAST, TEXT, CLOSE = 0x01, 0x00, 0x80, 0x81, 0x88
+
+WRONG_BYTES: dict[str, tuple[bytes, int]] = {
+    "not UTF-8": (piece(TEXT, b"xyzzy\xff\xfe"), 1007),
+    "half a letter": (piece(TEXT, b"xyzzy\xc3"), 1007),
+    "not UTF-8, in the last piece": (piece(TEXT_BEGINS, b"xyzzy") + piece(LAST, b"\xff"), 1007),
+    "a goodbye that is not UTF-8": (piece(CLOSE, closing(1000) + b"xyzzy\xff"), 1007),
+    "no mask": (b"\x81\x05xyzzy", 1002),
+    "a piece of nothing": (piece(LAST, b"xyzzy"), 1002),
+    "an unknown kind of frame": (piece(0x83, b"xyzzy"), 1002),
+    "a ping in pieces": (piece(0x09, b"xyzzy"), 1002),
+    "a length that needs fewer bytes": (b"\x81\xfe\x00\x05" + bytes(4) + b"xyzzy", 1002),
+    "a frame that will be too long": (b"\x81\xff" + (1 << 40).to_bytes(8, "big") + bytes(4) + b"xyzzy", 1009),
+    "a ping that will be too long": (b"\x89\xff" + (1 << 40).to_bytes(8, "big") + bytes(4) + b"xyzzy", 1009),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_BYTES)
+async def test_who_breaks_the_rules_of_websocket_is_told_which_and_nothing_of_it_is_logged(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent, code = WRONG_BYTES[case]
+    caplog.set_level(logging.DEBUG)
     async with open_house() as house, connect(house) as bystander:
         async with await open_stream(house) as stream:
             await shake_hands(stream)
-            await stream.send_all(b"\x81\x82" + bytes(4) + b"\xff\xfe")
-            assert await read_until_end(stream) == b""
+            await stream.send_all(sent)
+            assert close_sent(await read_until_end(stream)) == code
         await bystander.take_turn(await bystander.start())
+    assert not [record for record in caplog.records if record.name == "footlights.ws"]
+    assert "xyzzy" not in caplog.text
+    assert "0xff" not in caplog.text
+
+
+async def test_what_was_asked_before_the_rules_were_broken_is_done() -> None:
+    async with open_house() as house, await open_stream(house) as stream:
+        await shake_hands(stream)
+        await stream.send_all(text_frame('{"op":"start","id":1}') + piece(TEXT, b"\xff"))
+        await read_until_end(stream)
+        assert house.stage.statistics().sessions == 1
+
+
+async def test_who_says_goodbye_with_the_code_of_a_fault_gets_one_goodbye() -> None:
+    async with open_house() as house, await open_stream(house) as stream:
+        await shake_hands(stream)
+        await stream.send_all(piece(CLOSE, closing(1007)))
+        assert close_sent(await read_until_end(stream)) == 1007
+
+
+# -- messages in pieces
+
+
+async def test_a_command_may_come_in_pieces_and_byte_by_byte() -> None:
+    async with open_house() as house, await open_stream(house) as stream:
+        await shake_hands(stream)
+        command = (
+            piece(TEXT_BEGINS, b'{"op":')
+            + piece(0x89, b"ping")
+            + piece(MORE)
+            + piece(LAST, b'"start","id":"\xc3\xa4"}')
+        )
+        for at in range(len(command)):
+            await stream.send_all(command[at : at + 1])
+            await trio.testing.wait_all_tasks_blocked()
+        got = bytearray()
+        while b"session_id" not in got:
+            got += await stream.receive_some()
+        assert got.startswith(b"\x8a\x04ping")
+        assert house.stage.statistics().sessions == 1
+
+
+@pytest.mark.parametrize("in_a_piece", [b"", b"x"])
+async def test_a_message_in_endless_pieces_ends_the_connection(in_a_piece: bytes) -> None:
+    async with open_house() as house, await open_stream(house) as stream:
+        await shake_hands(stream)
+        await stream.send_all(piece(TEXT_BEGINS) + piece(MORE, in_a_piece) * 2_000)
+        assert close_sent(await read_until_end(stream)) == 1009
+
+
+async def test_the_pieces_of_a_message_are_no_longer_than_a_frame_may_be() -> None:
+    async with open_house(wire_limits=WireLimits(max_frame_bytes=1_000)) as house, await open_stream(house) as stream:
+        await shake_hands(stream)
+        await stream.send_all(piece(TEXT_BEGINS) + piece(MORE, b"x" * 100) * 10 + piece(0x89))
+        assert await stream.receive_some() == b"\x8a\x00"
+        await stream.send_all(piece(MORE, b"x"))
+        assert close_sent(await read_until_end(stream)) == 1009
 
 
 async def test_a_burst_of_commands_is_slowed_down_and_each_is_answered() -> None:

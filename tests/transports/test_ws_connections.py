@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import tracemalloc
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -120,33 +122,38 @@ async def test_one_connection_too_many_is_told_so_and_the_next_after_one_has_lef
             await peer.start()
 
 
-async def test_whoever_comes_when_even_the_waiting_room_is_full_is_sent_away() -> None:
-    limits = WireLimits(max_connections=1, max_handshakes=1)
+async def test_who_has_taken_longest_to_shake_hands_makes_room_for_who_comes() -> None:
     async with (
-        open_house(wire_limits=limits) as house,
-        connect(house),
-        await open_stream(house),
-        await open_stream(house) as third,
+        open_house(wire_limits=WireLimits(max_handshakes=2)) as house,
+        await open_stream(house) as oldest,
+        await open_stream(house) as older,
     ):
-        assert await read_until_end(third) == b""
-
-
-async def test_handshakes_wait_for_those_before_them(mock_clock: MockClock) -> None:
-    limits = WireLimits(max_handshakes=1, handshake_timeout=10.0)
-    async with open_house(wire_limits=limits) as house, await open_stream(house) as slow:
-        await slow.send_all(HANDSHAKE[:40])
+        await oldest.send_all(HANDSHAKE[:40])
         await trio.testing.wait_all_tasks_blocked()
-        async with trio.open_nursery() as nursery:
+        async with connect(house) as peer:
+            assert await read_until_end(oldest) == b""
+            await peer.start()
+        assert (await shake_hands(older)).startswith(b"HTTP/1.1 101")
 
-            async def come_later() -> None:
-                async with connect(house) as peer:
-                    await peer.start()
 
-            mock_clock.jump(5.0)
-            nursery.start_soon(come_later)
-            await trio.testing.wait_all_tasks_blocked(0.01)
-            mock_clock.jump(5.0)
-            assert await read_until_end(slow) == b""
+async def test_any_number_of_strangers_who_say_nothing_lock_nobody_out() -> None:
+    async with AsyncExitStack() as crowd, open_house(wire_limits=WireLimits(max_handshakes=4)) as house:
+        before = trio.lowlevel.current_statistics().tasks_living
+        for _ in range(40):
+            await crowd.enter_async_context(await open_stream(house))
+        async with connect(house) as peer:
+            await peer.take_turn(await peer.start())
+        await trio.testing.wait_all_tasks_blocked()
+        # For each of those who may still shake hands: the connection and its reader.
+        assert trio.lowlevel.current_statistics().tasks_living <= before + 2 * 4
+
+
+async def test_a_handshake_with_a_body_is_refused() -> None:
+    async with open_house() as house:
+        for header in ("Content-Length: 7", "Transfer-Encoding: chunked"):
+            assert await refusal(house, with_header(header)) == (400, "invalid_command")
+        async with await open_stream(house) as stream:
+            assert (await shake_hands(stream, with_header("Content-Length: 0"))).startswith(b"HTTP/1.1 101")
 
 
 async def test_who_says_its_headers_too_slowly_is_sent_away(mock_clock: MockClock) -> None:
@@ -357,6 +364,76 @@ async def test_a_client_that_never_reads_again_is_let_go(mock_clock: MockClock) 
         mock_clock.jump(31.0)
         await until(lambda: house.stage.statistics().subscribers == 1)
         await quick.take_turn(session_id)
+
+
+ENDLESS = 40_000
+"""Commands. A client that can send so many without reading an answer is not stopped by anything."""
+
+
+def long_text_frame(text: str) -> bytes:
+    data = text.encode()
+    return bytes((0x81, 0x80 | 126)) + len(data).to_bytes(2, "big") + bytes(4) + data
+
+
+async def open_deaf_stream(house: House) -> trio.SocketStream:
+    """A connection that takes in and sends little before it is read from."""
+    deaf = trio.socket.socket()
+    for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        deaf.setsockopt(socket.SOL_SOCKET, buffer, 4_096)
+    await deaf.connect(("127.0.0.1", house.listening.port))
+    return trio.SocketStream(deaf)
+
+
+@pytest.mark.parametrize(
+    "op", ["finalize", "finalize the held one", "close", "cancel", "heard", "subscribe", "nothing"]
+)
+async def test_a_client_that_asks_and_never_reads_is_stopped_and_costs_little(op: str, mock_clock: MockClock) -> None:
+    limits = WireLimits(
+        keep_alive=15.0, max_commands_waiting=8, command_burst=ENDLESS * 2, user_command_burst=ENDLESS * 2
+    )
+    async with (
+        open_house(HeldModel(), wire_limits=limits) as house,
+        connect(house) as quick,
+        await open_deaf_stream(house) as deaf,
+    ):
+        session_id, turn_id = await begun(quick)
+        if op == "finalize the held one":
+            op = "finalize"
+        else:
+            await quick.ask("cancel", session_id=session_id)
+            await quick.take_until(EventType.COMMIT_FINAL, turn_id)
+        if op in {"close", "subscribe"}:
+            session_id = "none"
+        command = {"op": op, "id": "x" * 120, "session_id": session_id, "turn_id": turn_id, "seq": 0}
+        taken = {"close": 3, "subscribe": 3, "finalize": 4, "cancel": 4, "heard": 5, "nothing": 5}[op]
+        frame = long_text_frame(orjson.dumps(dict(list(command.items())[:taken])).decode())
+        await shake_hands(deaf)
+        await trio.testing.wait_all_tasks_blocked()
+        before, sent = trio.lowlevel.current_statistics().tasks_living, 0
+
+        async def flood() -> None:
+            nonlocal sent
+            with suppress(trio.BrokenResourceError):
+                while sent < ENDLESS:
+                    await deaf.send_all(frame * 50)
+                    sent += 50
+
+        async with trio.open_nursery() as nursery:
+            tracemalloc.start()
+            nursery.start_soon(flood)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert sent < ENDLESS
+            assert held < 1_000_000
+            assert trio.lowlevel.current_statistics().tasks_living <= before + 1 + limits.max_commands_waiting
+            while nursery.child_tasks:  # until it is given up, and its flood breaks
+                assert await quick.refusal("cancel", session_id="none") == "unknown_session"
+                await trio.testing.wait_all_tasks_blocked()
+                mock_clock.jump(16.0)
+                await trio.testing.wait_all_tasks_blocked()
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living < before
 
 
 # -- closed by the server

@@ -21,7 +21,7 @@ from footlights_transports.ws_server import WsServer
 from footlights_transports.ws_stream import WireStream, text_frames
 from footlights_transports.ws_writer import FrameWriter
 
-from .ws_peer import HANDSHAKE
+from .ws_peer import HANDSHAKE, read_until_end
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -56,7 +56,7 @@ def test_many_frames_are_many_messages() -> None:
 
 async def test_what_several_tasks_send_is_never_mixed() -> None:
     ours, theirs = lockstep_stream_pair()
-    stream = WireStream(ours, on_end=lambda: None)
+    stream = WireStream(ours, lambda: None, 1_000)
     async with trio.open_nursery() as nursery:
         for letter in b"abc":
             nursery.start_soon(stream.send_all, bytes([letter]) * 100)
@@ -68,20 +68,24 @@ async def test_what_several_tasks_send_is_never_mixed() -> None:
 
 async def test_after_a_frame_was_cut_off_nothing_is_sent() -> None:
     ours, theirs = lockstep_stream_pair()
-    stream = WireStream(ours, on_end=lambda: None)
+    stream = WireStream(ours, lambda: None, 1_000)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.send_all, b"abc")
         assert await theirs.receive_some(1) == b"a"
         nursery.cancel_scope.cancel()
     with pytest.raises(trio.BrokenResourceError):
         await stream.send_all(b"d")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stream.refuse, 1009, "")
+        assert b"\x88" not in await read_until_end(theirs)
+        await theirs.aclose()
 
 
 async def test_the_end_is_told_however_it_comes() -> None:
     ends: list[str] = []
     ours, theirs = memory_stream_pair()
     await theirs.send_all(b"a")
-    stream = WireStream(ours, on_end=lambda: ends.append("end"))
+    stream = WireStream(ours, lambda: ends.append("end"), 1_000)
     assert await stream.receive_some() == b"a"
     assert not ends
     await stream.wait_send_all_might_not_block()
@@ -92,7 +96,9 @@ async def test_the_end_is_told_however_it_comes() -> None:
     assert ends == ["end"] * 2
     with pytest.raises(trio.ClosedResourceError):
         await stream.receive_some()
-    await stream.drain()
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.send_all(b"a")
+    await stream.refuse(1009, "")
 
 
 # -- the writer
@@ -102,7 +108,7 @@ async def opened(
     nursery: trio.Nursery, ours: trio.abc.Stream, theirs: trio.abc.Stream
 ) -> tuple[WebSocketConnection, WireStream]:
     """A connection as its server has it; the client reads nothing."""
-    wire_stream = WireStream(ours, on_end=lambda: None)
+    wire_stream = WireStream(ours, lambda: None, 1_000)
     await theirs.send_all(HANDSHAKE)
     request = await wrap_server_stream(nursery, wire_stream)
     socket = await request.accept()
@@ -136,7 +142,7 @@ async def test_what_comes_while_the_wire_is_busy_goes_out_together(in_batches: b
     async with trio.open_nursery() as nursery, ours, theirs:
         socket, _ = await opened(nursery, ours, theirs)
         gated = Gated()
-        stream = WireStream(trio.StapledStream(gated, ours.receive_stream), on_end=lambda: None)
+        stream = WireStream(trio.StapledStream(gated, ours.receive_stream), lambda: None, 1_000)
         writer = FrameWriter(socket, stream, lambda: None, in_batches=in_batches)
         done: list[str] = []
 
@@ -187,7 +193,7 @@ async def test_who_cannot_be_sent_anything_is_lost() -> None:
     async with trio.open_nursery() as nursery, ours, theirs, broken:
         socket, stream = await opened(nursery, ours, theirs)
         lost: list[str] = []
-        broken_stream = WireStream(broken, on_end=lambda: None)
+        broken_stream = WireStream(broken, lambda: None, 1_000)
         await FrameWriter(socket, broken_stream, lambda: lost.append("broken"), in_batches=False).send(b"1")
         assert lost == ["broken"]
         await stream.aclose()

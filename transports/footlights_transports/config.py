@@ -20,8 +20,9 @@ from footlights.limits import Limits
 from footlights_actors.weights import CACHE_VARIABLE
 from footlights_transports.config_cast import read_cast
 from footlights_transports.config_read import checked, complain_unknown, section
-from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, TEXT, WIRE
-from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Source
+from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, WIRE
+from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Problem, Source
+from footlights_transports.dialects.native import MAX_CURSORS
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.logs import VARIABLE
 
@@ -69,6 +70,7 @@ def load_config(
     server = {each.name: each.default for each in SERVER} | section(source, ("server",), SERVER)
     tls = _tls(source, server)
     limits = checked(source, ("limits",), LIMITS, Limits)
+    _check_cursors(source, limits)
     gate = _gate(source, server)
     cast = read_cast(source)
     _check_ports(source, server)
@@ -95,6 +97,17 @@ def _warn_of_strangers(environ: Mapping[str, str]) -> None:
     strangers = [name for name in ours if name not in (VARIABLE, CACHE_VARIABLE)]
     if strangers:
         log.warning("no settings: %s; a setting is written FOOTLIGHTS_SECTION__NAME", ", ".join(strangers))
+
+
+def _check_cursors(source: Source, limits: Limits) -> None:
+    """One who comes back names every turn that it has, and no server takes more names than so many."""
+    named = limits.replay_turns + limits.max_queued_turns + limits.max_concurrent_turns
+    if named > MAX_CURSORS:
+        source.complain(
+            ("limits", "replay_turns"),
+            f"is too much: with max_queued_turns and max_concurrent_turns a client that comes back could have to name "
+            f"{named:,} turns, and may name {MAX_CURSORS:,}.",
+        )
 
 
 def _check_ports(source: Source, server: Mapping[str, Any]) -> None:
@@ -160,9 +173,11 @@ def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
     limits = checked(source, ("wire",), WIRE, WireLimits)
     tokens = {**_tokens_in_file(source, server), **_tokens_in_environment(source)}
     if len(set(tokens.values())) < len(tokens):
-        source.complain(
-            ("server", "tokens_file") if server["tokens_file"] else ("tokens",), "has one token for two users."
-        )
+        sentence = "has one token for two users."
+        if server["tokens_file"]:
+            source.complain(("server", "tokens_file"), sentence)
+        else:
+            source.problems.append(Problem("environment", 0, f"tokens {sentence}"))
         tokens = {}
     gate = Gate(tokens, origins=server["origins"], limits=limits)
     try:
@@ -176,16 +191,23 @@ def _tokens_in_environment(source: Source) -> dict[str, str]:
     tokens: dict[str, str] = {}
     for user in source.table(("tokens",)):
         path = ("tokens", user)
-        if source.is_in_file(path):
-            source.complain(path, "is a secret: it belongs into server.tokens_file or the environment, not here.")
-            continue
-        token = source.read(path, TEXT) or ""
+        token = source.text(path)
         flaw = _flaw(user, token)
-        if flaw is None:
-            tokens[user] = token
+        if source.is_in_file(path):
+            _complain_of_token(source, path, "is a secret: it belongs into server.tokens_file or the environment.")
+        elif flaw is not None:
+            _complain_of_token(source, path, f"cannot be used: {flaw}.")
         else:
-            source.complain(path, f"cannot be used: {flaw}.")
+            tokens[user] = token
     return tokens
+
+
+def _complain_of_token(source: Source, path: KeyPath, sentence: str) -> None:
+    """The user is named only if that can be no token: they may stand in each other's place."""
+    if len(path[-1]) < _MIN_TOKEN_CHARS:
+        source.complain(path, sentence)
+    else:
+        source.problems.append(Problem("settings", 0, f"One of the tokens {sentence}"))
 
 
 def _tokens_in_file(source: Source, server: Mapping[str, Any]) -> dict[str, str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KeyPath: TypeAlias = tuple[str, ...]
 PREFIX = "FOOTLIGHTS_"
 SEPARATOR = "__"
+_SECRET = "tokens"
 
 # What tomllib really raises: also for a number of thousands of digits, and for thousands of brackets.
 _NOT_TOML = (ValueError, RecursionError)
@@ -103,6 +104,12 @@ class Source:
         self.complain(path, f"must be {kind.allowed}.")
         return None
 
+    def text(self, path: KeyPath) -> str:
+        """What stands there, if it is text; else nothing, and nothing is said of it."""
+        value = self._at(path)
+        value = value.text if isinstance(value, FromText) else value
+        return value if isinstance(value, str) else ""
+
     def plain(self, path: KeyPath) -> Any:
         """What stands there, whatever it is; None if it is too deep, which is complained of."""
         try:
@@ -156,7 +163,9 @@ class Source:
         for name in path[:-1]:
             below = table.setdefault(name, {})
             if not isinstance(below, dict):
-                self.problems.append(Problem(origin, 0, f"{'.'.join(path)} stands inside of what is no table."))
+                # The names of tokens may be tokens.
+                where, what = ("environment", path[0]) if path[0] == _SECRET else (origin, ".".join(path))
+                self.problems.append(Problem(where, 0, f"{what} stands inside of what is no table."))
                 return
             table = cast("dict[str, Any]", below)
         table[path[-1]] = value

@@ -12,14 +12,16 @@ import trio
 from attrs import evolve
 
 from footlights.errors import Busy, SessionClosed, UnknownSession
+from footlights.ids import epoch_of_session
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
     from footlights.events import CommitFinal
+    from footlights.modes import ModeDecision
     from footlights_transports.gate import Gate, User
 
 
@@ -52,6 +54,8 @@ class FrontDesk:
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
         self.idleness = Idleness(gate.limits.session_idle_seconds)
+        self.turn_listeners: list[Callable[[str, str], None]] = []
+        """Who is told with which words a turn of a session began. Each is a short, plain call."""
 
     def close_doors(self) -> None:
         """Begin nothing new: no session and no turn. What is open goes on."""
@@ -111,13 +115,17 @@ class FrontDesk:
             session = self._returned_to(user, session_id, remote_models)
         return session.subscribe(after=after, terminal_seen=terminal_seen)
 
-    def begin_turn(self, user: User, session_id: str, said: str, params: TurnParams) -> str:
+    def begin_turn(
+        self, user: User, session_id: str, said: str, params: TurnParams, decision: ModeDecision | None = None
+    ) -> str:
         began = trio.current_time()
         session = self.session(user, session_id)
         self._check_doors()
-        turn_id = session.begin_turn(said, params)
+        turn_id = session.begin_turn(said, params, decision=decision)
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
+        for listener in self.turn_listeners:
+            listener(session_id, said)
         return turn_id
 
     def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
@@ -139,9 +147,7 @@ class FrontDesk:
         """Close a session, and wait until it is. It closes, and stays closed, also if nobody waits to the end."""
         session = self.session(user, session_id)
         self._open.get(user, set()).discard(session_id)
-        self._closed[session_id] = None
-        while len(self._closed) > MAX_CLOSED:
-            self._closed.popitem(last=False)
+        self._note_closed(session_id)
         await session.close()
 
     def open_sessions(self) -> list[tuple[User, InteractionSession]]:
@@ -150,9 +156,17 @@ class FrontDesk:
         return [(user, self.stage.session(each)) for user, each in named]
 
     async def let_rest(self, user: User, session: InteractionSession) -> None:
-        """Close a session that nobody uses. Unlike one that its user closed, it may be gone back to."""
+        """Close a session that nobody uses. Unlike one that its user closed, one with a name may be gone back to."""
         self._open[user].discard(session.session_id)
+        if epoch_of_session(session.session_id) is not None:
+            # A stage opens no number of its own twice: who comes back is told what it has missed, and that is the end.
+            self._note_closed(session.session_id)
         await session.close()
+
+    def _note_closed(self, session_id: str) -> None:
+        self._closed[session_id] = None
+        while len(self._closed) > MAX_CLOSED:
+            self._closed.popitem(last=False)
 
     def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
         try:

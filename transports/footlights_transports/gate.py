@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
+_MAY_BE_ZERO = frozenset({"session_idle_seconds"})
 
 
 @frozen(kw_only=True)
@@ -48,6 +49,8 @@ class WireLimits:
     """What they may ask for at once, after they were silent."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
+    session_idle_seconds: float = 3_600.0
+    """A session that nobody follows, asks for anything or has an open turn in is closed after so long; 0 is never."""
     max_subscriptions_per_connection: int = 256
     """Sessions that one connection follows at once."""
     max_commands_waiting: int = 64
@@ -59,7 +62,10 @@ class WireLimits:
 
     def __attrs_post_init__(self) -> None:
         for limit in fields(type(self)):
-            if not getattr(self, limit.name) > 0:
+            value = getattr(self, limit.name)
+            if limit.name in _MAY_BE_ZERO and not value >= 0:
+                raise RegistrationError(f"{limit.name} must be 0 or more.")
+            if limit.name not in _MAY_BE_ZERO and not value > 0:
                 raise RegistrationError(f"{limit.name} must be more than 0.")
 
 
@@ -83,11 +89,12 @@ class Gate:
         self.limits = limits or WireLimits()
         self._origins = frozenset(origins)
         self._users = {_fingerprint(token): User(name) for name, token in (tokens or {}).items()}
+        # Neither is repeated in what is said of them: they may stand in each other's place.
         for name, token in (tokens or {}).items():
             if not _USER.fullmatch(name):
-                raise RegistrationError(f"The user {name[:32]!r} must be 1 to 32 lower-case letters, digits, _ or -.")
+                raise RegistrationError("The name of a user must be 1 to 32 lower-case letters, digits, _ or -.")
             if len(token) < _MIN_TOKEN_CHARS:
-                raise RegistrationError(f"The token of {name} must have at least {_MIN_TOKEN_CHARS} characters.")
+                raise RegistrationError(f"A token must have at least {_MIN_TOKEN_CHARS} characters.")
         if len(self._users) != len(tokens or {}):
             raise RegistrationError("Two users have the same token.")
 

@@ -20,10 +20,14 @@ from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.errors import Busy
 from footlights.failures import describe
+from footlights_transports.chat_feeds import ChatFeeds
+from footlights_transports.dexi_runs import DexiRuns
+from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_connection import HttpConnection, HttpStream
 from footlights_transports.http_events import OpenStreams
 from footlights_transports.http_guard import CONNECTION, HttpGuard
 from footlights_transports.http_routes import HttpRoutes
+from footlights_transports.idle import close_idle_sessions
 from footlights_transports.listening import Listening
 from footlights_transports.metrics import Metrics
 
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights_transports.desk import FrontDesk
+    from footlights_transports.dexi_runs import DexiSettings
     from footlights_transports.gate import WireLimits
 
 log = logging.getLogger("footlights.http")
@@ -47,12 +52,14 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
+    dexi: DexiSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them.
 
-    Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself. Raises
-    `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
+    Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself; `dexi` says how
+    runs are decided on and told. Raises `RegistrationError` for an address where the gate forbids to listen, and
+    `OSError` for one that cannot be had.
     """
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
@@ -61,10 +68,15 @@ async def serve_http(
         _close(listeners[1:])
         del listeners[1:]
     metrics = metrics or Metrics()
-    server = _Server(desk, metrics, tls, goodbye)
+    runs = DexiRuns(desk, dexi)
+    feeds = ChatFeeds(desk.stage.ledger)
+    server = _Server(desk, metrics, tls, goodbye, runs, feeds)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
+            nursery.start_soon(close_idle_sessions, desk, name="idle sessions")
+            nursery.start_soon(runs.keep, name="runs")
+            nursery.start_soon(_keep_feeds, feeds, desk, name="chat feeds")
             nursery.start_soon(server.keep_connections, name="http connections")
             try:
                 await server.opened.wait()
@@ -79,21 +91,39 @@ async def serve_http(
         _close(listeners)
 
 
+async def _keep_feeds(feeds: ChatFeeds, desk: FrontDesk) -> None:
+    desk.turn_listeners.append(feeds.player_said)
+    try:
+        await feeds.keep()
+    finally:
+        desk.turn_listeners.remove(feeds.player_said)
+
+
 class _Server:
     """Every connection of one server."""
 
     connections: trio.Nursery
 
-    def __init__(self, desk: FrontDesk, metrics: Metrics, tls: ssl.SSLContext | None, goodbye: float) -> None:
+    def __init__(
+        self,
+        desk: FrontDesk,
+        metrics: Metrics,
+        tls: ssl.SSLContext | None,
+        goodbye: float,
+        runs: DexiRuns,
+        feeds: ChatFeeds,
+    ) -> None:
         self._limits = desk.gate.limits
         self._tls = tls
         self._goodbye = goodbye
         self._event_streams = OpenStreams()
-        self._app = ASGIWrapper(cast("Any", HttpGuard(HttpRoutes(desk, metrics, self._event_streams).app(), desk.gate)))
+        routes = HttpRoutes(desk, metrics, self._event_streams, runs, ChatRoutes(desk, feeds).routes())
+        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk.gate)))
         self._config = _config(self._limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, HttpStream] = {}
-        self._silent: set[HttpConnection] = set()
+        self._silent: dict[HttpConnection, None] = {}
+        """Those that have made no request, the oldest first."""
         self._emptied = trio.Event()
         self.opened = trio.Event()
         self.closing = trio.Event()
@@ -117,12 +147,12 @@ class _Server:
     async def serve(self, stream: trio.SocketStream) -> None:
         """One connection, from its first byte to its last."""
         limits = self._limits
-        most = limits.max_connections + limits.max_handshakes
-        if self.closing.is_set() or len(self._silent) >= limits.max_handshakes or len(self._open) >= most:
+        if self.closing.is_set():
             await trio.aclose_forcefully(stream)
             return
+        self._make_room_for_a_silent_one()
         connection = HttpConnection(limits, self._check_places)
-        self._silent.add(connection)
+        self._silent[connection] = None
         self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
         try:
             with connection.scope:
@@ -130,10 +160,22 @@ class _Server:
         except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
             log.warning("a connection failed: %s", describe(errors))
         finally:
-            del self._open[connection]
-            self._silent.discard(connection)
+            self._open.pop(connection, None)
+            self._silent.pop(connection, None)
             self._look_whether_empty()
             await trio.aclose_forcefully(stream)
+
+    def _make_room_for_a_silent_one(self) -> None:
+        """The one that has been there longest goes.
+
+        If newcomers went, whoever connects and says nothing would lock everybody else out. An honest one has made its
+        request long before as many others have come.
+        """
+        if len(self._silent) >= self._limits.max_handshakes:
+            oldest = next(iter(self._silent))
+            del self._silent[oldest]
+            oldest.scope.cancel(reason="too many have made no request")
+            self._open.pop(oldest).abort()
 
     async def _serve(self, connection: HttpConnection, stream: trio.SocketStream) -> None:
         if self._tls is not None:
@@ -150,7 +192,7 @@ class _Server:
     def _check_places(self, connection: HttpConnection) -> None:
         """It has made its first request. Raises `Busy`."""
         limit = self._limits.max_connections
-        self._silent.discard(connection)
+        self._silent.pop(connection, None)
         if len(self._open) - len(self._silent) > limit:
             raise Busy(f"There are {limit} connections (max_connections).")
 

@@ -37,11 +37,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("footlights.ws")
 
-TOO_BIG = 1009
 GOING_AWAY = 1001
+PROTOCOL_ERROR = 1002
+NOT_UTF_8 = 1007
+TOO_BIG = 1009
 
 _SILENCES_OF_THE_DEAD = 2
 """A peer that gave no sign of life for so many times `keep_alive` after a ping is gone."""
+
+_FAULTS = {PROTOCOL_ERROR: "This is not WebSocket.", NOT_UTF_8: "Text must be UTF-8."}
+"""What trio-websocket ends a connection for without a word. Its own words would quote the client."""
+
+
+@frozen
+class Fault:
+    """Why a connection is closed, as the close frame says it."""
+
+    code: int
+    reason: str
 
 
 @frozen
@@ -88,9 +101,14 @@ class WsConnection:
         self._tasks.start_soon(self._leave, name="ws goodbye")
 
     @property
-    def sent_too_much(self) -> bool:
-        """Whether the connection was closed for a frame over the limit."""
-        return self._socket.closed is not None and self._socket.closed.code == TOO_BIG
+    def fault(self) -> Fault | None:
+        """What the client did wrong, if the connection ends for that and it was not told."""
+        if self._stream.has_said_goodbye:
+            return None
+        if self._stream.was_sent_too_much:
+            return Fault(TOO_BIG, str(native.too_large(self._limits.max_frame_bytes)))
+        closed = self._socket.closed
+        return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
 
     async def _leave(self) -> None:
         all_followed = list(self._followed.values())
@@ -104,18 +122,12 @@ class WsConnection:
     # -- commands
 
     async def _take(self, frame: str | bytes) -> None:
-        limit = self._limits.max_frame_bytes
         if isinstance(frame, bytes):
             await self._answer(None, native.BadFrame("A command is a text frame."))
             return
-        data = frame.encode()
-        if len(data) > limit:
-            with trio.move_on_after(self._limits.handshake_timeout):
-                await self._socket.aclose(TOO_BIG, str(native.too_large(limit)))
-            return
         command: native.Command | native.BadFrame
         try:
-            command_id, command = native.read_command(data)
+            command_id, command = native.read_command(frame)
         except native.BadFrame as error:
             command_id, command = error.command_id, error
         await self._answer(command_id, command)
@@ -145,6 +157,8 @@ class WsConnection:
                 return {"canceled": list(desk.cancel(user, session_id, turn_id))}
             case native.HeardUpTo(session_id, turn_id, seq):
                 desk.heard(user, session_id, turn_id, seq)
+                return {}
+            case native.Ping():
                 return {}
             case native.Subscribe():
                 self._check_may_follow(command.session_id)
@@ -200,17 +214,15 @@ class WsConnection:
     async def _follow(
         self, command_id: CommandId, wish: native.Subscribe, *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Send a session's events until it ends or lets us go. The reply is sent before the first of them."""
+        """Send a session's events until it ends or lets us go. The reply is sent before the first of them.
+
+        Raises what the desk refuses it for, before it has started.
+        """
         async with AsyncExitStack() as stack:
-            try:
-                wanted = self._desk.subscribe(
-                    self._user, wish.session_id, wish.after, wish.terminal_seen, remote_models=wish.remote_models
-                )
-                stream = await stack.enter_async_context(wanted)
-            except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-                await self._writer.send(_refusal(command_id, error))
-                task_status.started()
-                return
+            wanted = self._desk.subscribe(
+                self._user, wish.session_id, wish.after, wish.terminal_seen, remote_models=wish.remote_models
+            )
+            stream = await stack.enter_async_context(wanted)
             followed = self._followed[wish.session_id] = _Followed(stream, trio.Event())
             stack.callback(followed.done.set)
             stack.callback(self._followed.pop, wish.session_id)

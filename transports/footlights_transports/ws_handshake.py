@@ -59,6 +59,9 @@ def judge(request: WebSocketRequest, gate: Gate) -> Admitted | Refused:
         gate.check_origin(_header(request, b"origin"))
     except Unauthorized as error:
         return Refused(403, error)
+    if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
+        # What follows the head must be frames, and whoever counts those must not be led astray.
+        return Refused(400, InvalidCommand("A handshake has no body."))
     if SUBPROTOCOL not in request.proposed_subprotocols:
         return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
     try:

@@ -17,6 +17,7 @@ from trio_websocket import ConnectionClosed, wrap_server_stream
 from footlights.errors import Busy
 from footlights.failures import describe
 from footlights_transports.dialects.native import SUBPROTOCOL
+from footlights_transports.idle import close_idle_sessions
 from footlights_transports.listening import Listening
 from footlights_transports.ws_connection import WsConnection
 from footlights_transports.ws_handshake import Admitted, Refused, judge
@@ -84,7 +85,6 @@ class WsServer:
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients: dict[WsConnection, None] = {}
         self._being_accepted = 0
-        self._handshakes = trio.Semaphore(self._limits.max_handshakes)
         self._opened = trio.Event()
         self._closing = trio.Event()
 
@@ -92,6 +92,7 @@ class WsServer:
         """Accept, and go on when that ends, until cancelled; then let the clients go."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_connections, name="ws connections")
+            nursery.start_soon(close_idle_sessions, self._desk, name="idle sessions")
             try:
                 await self._opened.wait()
                 await accept()
@@ -113,9 +114,9 @@ class WsServer:
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, from its first byte to its last."""
-        most = self._limits.max_connections + self._limits.max_handshakes
-        if self._closing.is_set() or len(self._strangers) + len(self._clients) >= most:
+        if self._closing.is_set():
             return
+        self._make_room_for_a_stranger()
         try:
             await self._serve(stream)
         except* ConnectionClosed:
@@ -125,16 +126,28 @@ class WsServer:
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         patience = trio.CancelScope()
-        wire = WireStream(stream, on_end=patience.cancel)
+        wire = WireStream(stream, patience.cancel, self._limits.max_frame_bytes)
         async with trio.open_nursery() as nursery:
             client = await self._meet(wire, nursery, patience)
             if client is None:
                 nursery.cancel_scope.cancel(reason="nobody came in")
             else:
                 await self._host(client)
-        if client is not None and client.sent_too_much:
-            with trio.move_on_after(self._goodbye):
-                await wire.drain()
+        with trio.move_on_after(self._goodbye):
+            if client is not None and client.fault is not None:
+                await wire.refuse(client.fault.code, client.fault.reason)
+            await stream.aclose()
+
+    def _make_room_for_a_stranger(self) -> None:
+        """The one that has been there longest goes.
+
+        If newcomers went, whoever connects and says nothing would lock everybody else out. An honest one has shaken
+        hands long before as many others have come.
+        """
+        if len(self._strangers) >= self._limits.max_handshakes:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.cancel(reason="too many have not shaken hands")
 
     async def _host(self, client: WsConnection) -> None:
         self._clients[client] = None
@@ -149,13 +162,12 @@ class WsServer:
         patience.deadline = trio.current_time() + self._limits.handshake_timeout
         try:
             with patience:
-                async with self._handshakes:
-                    request = await wrap_server_stream(
-                        nursery, wire, max_message_size=self._limits.max_frame_bytes, receive_buffer_size=None
-                    )
-                    return await self._answer(request, wire, nursery)
+                request = await wrap_server_stream(
+                    nursery, wire, max_message_size=self._limits.max_frame_bytes, receive_buffer_size=None
+                )
+                return await self._answer(request, wire, nursery)
         finally:
-            del self._strangers[patience]
+            self._strangers.pop(patience, None)
         return None
 
     async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> WsConnection | None:

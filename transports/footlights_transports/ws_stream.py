@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights_transports.ws_frames import FrameGate
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PING = b"\x89\x00"
 
 _TEXT = 0x81
+_CLOSE = b"\x88"
 _TWO_BYTES_OF_LENGTH = 126
 _EIGHT_BYTES_OF_LENGTH = 127
 _NOTICEABLE = 0.1
@@ -37,18 +40,30 @@ def text_frames(payloads: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
+def close_frame(code: int, reason: str) -> bytes:
+    """The last frame that is sent. The reason is short."""
+    payload = code.to_bytes(2, "big") + reason.encode()
+    return _CLOSE + bytes((len(payload),)) + payload
+
+
 class WireStream(trio.abc.Stream):
     """A stream that several tasks may send on: what each sends arrives in one piece.
 
-    A send that was cut off leaves half a frame behind, so nothing is sent after it. `on_end` is called when
-    nothing more will come.
+    A send that was cut off leaves half a frame behind, so nothing is sent after it. What is received ends where a
+    message is too much. `on_end` is called when nothing more will come. Closing it leaves the stream below open, so
+    that a last word can be said by `refuse`.
     """
 
-    def __init__(self, stream: trio.abc.Stream, on_end: Callable[[], None]) -> None:
+    def __init__(self, stream: trio.abc.Stream, on_end: Callable[[], None], max_message_bytes: int) -> None:
         self._stream = stream
         self._on_end = on_end
+        self._frames = FrameGate(max_message_bytes)
         self._lock = trio.Lock()
         self._is_torn = False
+        self._is_closed = False
+        self._receiving = trio.CancelScope()
+        self.has_said_goodbye = False
+        """Whether a close frame was sent."""
         self.alive_at = trio.current_time()
         """When the peer last gave a sign of life."""
 
@@ -60,11 +75,14 @@ class WireStream(trio.abc.Stream):
         else:
             self._lock.acquire_nowait()
         try:
+            if self._is_closed:
+                raise trio.ClosedResourceError("The connection is closed.")
             if self._is_torn:
                 raise trio.BrokenResourceError("A frame was cut off.")
             self._is_torn = True
             await self._stream.send_all(data)
             self._is_torn = False
+            self.has_said_goodbye = bytes(data[:1]) == _CLOSE
         finally:
             self._lock.release()
         now = trio.current_time()
@@ -74,23 +92,42 @@ class WireStream(trio.abc.Stream):
     async def wait_send_all_might_not_block(self) -> None:
         await self._stream.wait_send_all_might_not_block()
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        data: bytes | bytearray = b""
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        passed = b""
         try:
-            data = await self._stream.receive_some(max_bytes)
+            while not passed and not self._frames.is_too_much:
+                data = await self._receive(max_bytes)
+                if not data:
+                    break
+                self.alive_at = trio.current_time()
+                passed = self._frames.pass_on(data)
         finally:
-            if not data:
+            if not passed:
                 self._on_end()
-        self.alive_at = trio.current_time()
-        return data
+        return passed
+
+    async def _receive(self, max_bytes: int | None) -> bytes | bytearray:
+        if not self._is_closed:
+            with trio.CancelScope() as self._receiving:
+                return await self._stream.receive_some(max_bytes)
+        raise trio.ClosedResourceError("The connection is closed.")
+
+    @property
+    def was_sent_too_much(self) -> bool:
+        """Whether the peer sent a message of more bytes or pieces than it may."""
+        return self._frames.is_too_much
 
     async def aclose(self) -> None:
+        self._is_closed = True
+        self._receiving.cancel(reason="the connection is closed")
         self._on_end()
-        await self._stream.aclose()
+        await trio.lowlevel.checkpoint()
 
-    async def drain(self) -> None:
-        """Read and forget what still comes: closing while bytes are unread could take back what was sent last."""
+    async def refuse(self, code: int, reason: str) -> None:
+        """Say why this ends. Then read and forget what still comes: closing before could take back what was said."""
         try:
+            if not self._is_torn:
+                await self._stream.send_all(close_frame(code, reason))
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             while await self._stream.receive_some():

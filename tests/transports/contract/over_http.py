@@ -18,7 +18,7 @@ from footlights_transports.client_session import write_params
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate
 from footlights_transports.http_server import serve_http
-from footlights_transports.sse_stream import read_cursor, write_cursor
+from footlights_transports.sse_cursor import read_cursor, write_cursor
 
 from .house import Followed
 
