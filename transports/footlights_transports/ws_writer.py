@@ -20,8 +20,15 @@ _MAX_ARRAY_BYTES = 262_144
 """An array of events is closed once it is so long. One event may be longer."""
 
 
-_GATHERING = 0.02
+GATHERING = 0.02
 """Who asked for batches gets one at most every so many seconds; what comes after a silence comes at once."""
+LONGEST_GATHERING = 0.1
+_GATHERING_FOR_LATENESS = 8
+
+
+def gathering(late: float) -> float:
+    """How long to gather, where the loop came so many seconds late to the last batch: the busier, the longer."""
+    return min(max(GATHERING, late * _GATHERING_FOR_LATENESS), LONGEST_GATHERING)
 
 
 class _Write:
@@ -71,14 +78,20 @@ class FrameWriter:
         """One of those who wait sends for all of them, and then wakes one of those who came meanwhile."""
         self._is_sending = True
         if self._in_batches:
-            await trio.sleep_until(self._next_batch_at)
-            self._next_batch_at = trio.current_time() + _GATHERING
+            await self._gather()
         self._next = _Write()
         await self._send_frames(self._take_payloads())
         self._is_sending = False
         write.is_done = True
         write.waiting.unpark_all()
         self._next.waiting.unpark()
+
+    async def _gather(self) -> None:
+        due = self._next_batch_at
+        is_early = trio.current_time() < due
+        await trio.sleep_until(due)
+        now = trio.current_time()
+        self._next_batch_at = now + gathering(now - due if is_early else 0.0)
 
     def _take_payloads(self) -> list[bytes]:
         messages, events = self._messages, self._events
