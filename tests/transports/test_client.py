@@ -144,6 +144,16 @@ async def test_what_json_cannot_say_is_refused_before_it_is_sent(session: Client
         await session.begin_turn("\ud83c")
 
 
+@pytest.mark.parametrize("number", [2**53, 2**70, -(2**63)])
+async def test_a_number_that_json_readers_disagree_about_is_refused_by_the_name_of_its_field(
+    session: ClientSession, number: int
+) -> None:
+    with pytest.raises(InvalidCommand, match="seq: must not hold integers beyond 9007199254740991"):
+        await session.heard("t1-000001", number)
+    with pytest.raises(InvalidCommand, match="after: must not hold integers beyond 9007199254740991"):
+        await session.subscribe(after={"t1-000001": number}).__aenter__()
+
+
 # -- what was lost
 
 
@@ -185,7 +195,7 @@ async def test_a_turn_that_was_never_sent_is_sent_when_the_connection_is_back() 
     ):
         session = await client.start()
         proxy.cut_all()
-        while (line := client._calls._connection) is not None and line.is_open:  # until the client has noticed
+        while (asks := client._calls._asks) is not None and asks.is_open:  # until the client has noticed
             await trio.testing.wait_all_tasks_blocked(0.001)
         assert await session.begin_turn("A room?") == "t1-000001"
 
@@ -230,9 +240,10 @@ async def test_a_stream_that_was_cut_off_when_its_session_closed_ends_too(client
         events = [await anext(stream)]
         await stream.hang_up()
         await session.close()
-        events += [event async for event in stream]  # what had come before
+        events += [event async for event in stream]
         assert stream.is_exhausted
-    assert laws.check(events, complete=False) == []
+    assert events[-1].event_type is EventType.COMMIT_FINAL
+    assert laws.check(events) == []
 
 
 async def test_a_close_whose_reply_was_lost_ends_the_streams_that_came_back() -> None:
@@ -355,6 +366,22 @@ async def test_until_commit_follows_a_turn_that_somebody_else_began(client: Clie
         turn_id = await client.session(session.session_id).begin_turn("A room?")
         first = await anext(stream)
         assert (first.turn_id, (await whole(stream, turn_id))[-1].event_type) == (turn_id, EventType.COMMIT_FINAL)
+
+
+async def test_turns_that_came_and_went_while_a_stream_was_away_are_told_when_it_is_back(
+    client: Client, session: ClientSession
+) -> None:
+    somebody_else = client.session(session.session_id)
+    async with session.subscribe() as stream:
+        await stream.hang_up()
+        turns = [await somebody_else.begin_turn("A room?") for _ in range(5)]
+        for turn_id in turns:
+            await somebody_else.finalize(turn_id)
+        last = await session.begin_turn("And now?")
+        events = await whole(stream, last)
+    commits = [event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL]
+    assert commits == [*turns, last]
+    assert laws.check(events) == []
 
 
 async def test_a_stream_of_many_turns_comes_back_without_a_repeat(session: ClientSession) -> None:

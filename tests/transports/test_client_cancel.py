@@ -29,7 +29,7 @@ from footlights import (
 )
 from footlights.events import EVENT_TYPES
 from footlights.testing import cancel_everywhere
-from footlights_transports import client_connection
+from footlights_transports import client_dial
 from footlights_transports.client import Retry, connect
 from footlights_transports.dialects.native import SUBPROTOCOL
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pytest
 
     from footlights.testing import Trial
-    from footlights_transports.client_connection import Address
+    from footlights_transports.client_address import Address
 
 RETRY = Retry(first=0.5, longest=0.5)
 TURN = [
@@ -63,9 +63,11 @@ class Server:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
+        self.connections = 0
 
     async def open(self, _address: Address) -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
+        self.connections += 1
         ours, theirs = trio.testing.memory_stream_pair()
         self._nursery.start_soon(self._serve, theirs)
         return ours
@@ -108,7 +110,7 @@ def _text(message: object) -> TextMessage:
 def test_a_client_may_be_cancelled_at_any_point(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client:
                 session = await client.start()
                 async with session.subscribe() as stream:
@@ -124,7 +126,7 @@ def test_a_read_may_be_cancelled_at_any_point_and_nothing_is_lost(monkeypatch: p
     async def scenario(trial: Trial) -> None:
         events: list[StreamEvent] = []
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client, client.session("inn").subscribe() as stream:
                 reading = [trio.CancelScope()]
                 trial.aim(lambda: reading[0].cancel())
@@ -142,7 +144,7 @@ def test_a_read_may_be_cancelled_at_any_point_and_nothing_is_lost(monkeypatch: p
 def test_a_command_may_be_cancelled_at_any_point_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(trial: Trial) -> None:
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client:
                 session = await client.start()
                 with trio.CancelScope() as scope:
@@ -152,3 +154,22 @@ def test_a_command_may_be_cancelled_at_any_point_and_the_next_one_works(monkeypa
                 assert await session.begin_turn("A room?") == "t1-000001"
 
     assert cancel_everywhere(scenario, orders=2).points > 3
+
+
+def test_a_command_may_be_cancelled_at_any_point_and_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(trial: Trial) -> None:
+        async with trio.open_nursery() as nursery:
+            server = Server(nursery)
+            monkeypatch.setattr(client_dial, "_open_stream", server.open)
+            async with connect("ws://inn", retry=RETRY) as client, trio.open_nursery() as others:
+                session = await client.start()
+                with trio.CancelScope() as scope:
+                    trial.aim(scope.cancel)
+                    others.start_soon(session.begin_turn, "One before")
+                    await session.heard("t1-000001", 0)
+                    others.start_soon(session.begin_turn, "One behind")
+                    await session.heard("t1-000001", 0)
+                trial.disarm()
+            assert server.connections == 1
+
+    assert cancel_everywhere(scenario, orders=2).points > 8

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trustme
-from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, BytesMessage, Ping, Pong, Request, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 
 from footlights import FootlightsError, InvalidCommand, TooLarge, UnknownSession
 from footlights_transports import client_connection
 from footlights_transports.client import ConnectionLost, Retry, connect
-from footlights_transports.client_connection import Address, dial
+from footlights_transports.client_address import Address
+from footlights_transports.client_connection import Outgoing
+from footlights_transports.client_dial import dial
 from footlights_transports.dialects.native import SUBPROTOCOL, Unauthorized, UnsupportedVersion
 from footlights_transports.gate import Gate, WireLimits
 
+from .client_peer import WsPeer
 from .ws_liar import open_liar, open_peer
 from .ws_peer import open_house
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from trio.testing import MockClock
-    from wsproto.events import Event
 
 TOKEN = "a token of twenty char"
 
@@ -47,29 +48,6 @@ def answering(text: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
     return say
 
 
-class WsPeer:
-    """The other end of a connection, one step at a time."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._protocol = WSConnection(ConnectionType.SERVER)
-
-    async def send(self, event: Event) -> None:
-        await self._stream.send_all(self._protocol.send(event))
-
-    async def receive(self) -> Event:
-        while True:
-            for event in self._protocol.events():
-                return event
-            data = await self._stream.receive_some()
-            assert data, "the client hung up"
-            self._protocol.receive_data(bytes(data))
-
-    async def shake_hands(self) -> None:
-        assert isinstance(await self.receive(), Request)
-        await self.send(AcceptConnection(subprotocol=SUBPROTOCOL))
-
-
 # -- getting in
 
 
@@ -82,11 +60,37 @@ async def test_nobody_there() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "127.0.0.1:7600", "http://127.0.0.1:7600", "ws://", "ws://127.0.0.1:7600/?batch=1", "ws://127.0.0.1/v1#x"],
+    [
+        "",
+        "127.0.0.1:7600",
+        "http://127.0.0.1:7600",
+        "ws://",
+        "ws://:7600",
+        "ws://in n:7600",
+        "ws://inn:port",
+        "ws://inn:65536",
+        "ws://inn:-1",
+        "ws://inn:0",
+        "ws://[::1",
+        "ws://a..b",
+        f"ws://{'a' * 64}.example",
+        "ws://edda:secret@inn",
+        "ws://127.0.0.1:7600/?batch=1",
+        "ws://127.0.0.1/v1#x",
+        "ws://inn/a b",
+        "ws://inn/\u00e9",
+    ],
 )
-async def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(InvalidCommand, match="reads ws://"):
+async def test_what_is_no_address_is_refused_in_a_sentence_that_does_not_repeat_it(url: str) -> None:
+    with pytest.raises(InvalidCommand, match=r"reads ws://HOST:PORT .*\.$") as refused:
         await get_in(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("times", [{"silence": 0}, {"silence": float("nan")}, {"dial_timeout": -1}])
+async def test_what_can_be_no_time_is_refused(times: dict[str, float]) -> None:
+    with pytest.raises(InvalidCommand, match="seconds"):
+        await get_in("ws://127.0.0.1:7600", **times)
 
 
 @pytest.mark.parametrize("token", ["", "a\nb", "é" * 20])
@@ -112,7 +116,7 @@ def test_an_address_shows_no_token() -> None:
 def test_where_an_address_leads(url: str, host: str, port: int, asks: tuple[str, str]) -> None:
     address = Address(url=url)
     request = address.request(in_batches=False)
-    assert (address.host, address.port, (request.host, request.target)) == (host, port, asks)
+    assert (address.place.host, address.place.port, (request.host, request.target)) == (host, port, asks)
     assert address.request(in_batches=True).target == f"{asks[1]}?batch=1"
 
 
@@ -217,7 +221,7 @@ async def test_a_ping_is_answered_and_what_means_nothing_is_passed_over() -> Non
 
         await connection.run(deliver)
         with pytest.raises(ConnectionLost):
-            await connection.send("too late")
+            await connection.send(Outgoing.text("too late"))
         await connection.aclose()
     assert (answered, got) == ([b"there?"], ["Good evening"])
 
@@ -242,6 +246,68 @@ async def test_a_silent_server_is_asked_for_a_sign_of_life_and_given_up_without_
     assert pings == [Ping]
 
 
+async def test_a_server_that_stops_reading_is_given_up_also_while_something_is_being_sent(
+    autojump_clock: MockClock,
+) -> None:
+    async def read_nothing(stream: trio.SocketStream) -> None:
+        await WsPeer(stream).shake_hands()
+        await trio.sleep_forever()
+
+    async with open_peer(read_nothing) as address:
+        connection = await dial(Address(url=address, silence=20))
+        more_than_fits, behind = Outgoing.text("x" * 20_000_000), Outgoing.text("Anybody?")
+        began = trio.current_time()
+        with trio.fail_after(1_000), pytest.RaisesGroup(ConnectionLost):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection.run, _take_nothing)
+                await connection.send(more_than_fits)
+                nursery.start_soon(connection.send, behind)
+        assert trio.current_time() - began == pytest.approx(40, abs=1)
+    assert [each.is_sent for each in (more_than_fits, behind)] == [False, False]
+
+
+async def test_a_server_that_asks_for_a_sign_of_life_and_reads_none_is_given_up(autojump_clock: MockClock) -> None:
+    async def only_ask(stream: trio.SocketStream) -> None:
+        peer = WsPeer(stream)
+        await peer.shake_hands()
+        with suppress(trio.BrokenResourceError):
+            while True:
+                await trio.sleep(10)
+                await peer.send(Ping())
+
+    async with open_peer(only_ask) as address:
+        connection = await dial(Address(url=address, silence=20))
+        began = trio.current_time()
+        with trio.fail_after(1_000):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection.run, _take_nothing)
+                await connection.send(Outgoing.text("x" * 20_000_000))
+        assert trio.current_time() - began == pytest.approx(30, abs=1)
+
+
+async def _take_nothing(message: str) -> None:
+    raise AssertionError("there is none")
+
+
+async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: MockClock) -> None:
+    async def say_goodbye(stream: trio.SocketStream) -> None:
+        peer = WsPeer(stream)
+        await peer.shake_hands()
+        await trio.sleep(10)
+        await peer.send(CloseConnection(code=1009))
+        await trio.sleep_forever()
+
+    async with open_peer(say_goodbye) as address:
+        connection = await dial(Address(url=address, silence=20))
+        began = trio.current_time()
+        with trio.fail_after(1_000):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection.run, _take_nothing)
+                await connection.send(Outgoing.text("x" * 20_000_000))
+        assert trio.current_time() - began == pytest.approx(11, abs=1)
+    assert connection.close_code == 1009
+
+
 async def test_a_server_that_sends_too_much_at_once_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_connection, "MAX_MESSAGE_CHARS", 100)
 
@@ -250,8 +316,9 @@ async def test_a_server_that_sends_too_much_at_once_is_cut_off(monkeypatch: pyte
 
     async with open_liar(lambda _: ["x" * 101]) as address:
         connection = await dial(Address(url=address))
-        await connection.send("{}")
-        await connection.run(deliver)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.run, deliver)
+            await connection.send(Outgoing.text("{}"))
         assert not connection.is_open
 
 

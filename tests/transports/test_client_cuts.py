@@ -182,7 +182,7 @@ async def test_a_turn_that_was_begun_and_never_heard_of_is_asked_for_by_its_id()
                 turn_id = await session.begin_turn(SPEECH)
                 await session.finalize(turn_id)
                 proxy.let_go.set()
-                assert stream.cursor == {turn_id: -1}
+                assert stream.cursor[turn_id] == -1
                 events = [event async for event in stream.until_commit(turn_id)]
             assert proxy.cuts == 1
         check_union(events)

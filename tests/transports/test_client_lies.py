@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
-from footlights import SessionParams, UnknownSession
+from footlights import SessionClosed, SessionParams, UnknownSession
 from footlights.recall import ALL_SEEN
 from footlights_transports.client import ConnectionLost, LawBroken, Retry, connect
+from footlights_transports.dialects.native import Unauthorized
 
 from .ws_liar import HANG_UP, open_liar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from trio.testing import MockClock
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)
 
@@ -106,15 +112,8 @@ async def test_a_server_that_does_not_speak_our_protocol_is_given_up(nonsense: o
             await client.session("inn").subscribe().__aenter__()
 
 
-async def test_a_server_that_drops_every_connection_is_given_up() -> None:
+async def test_a_server_that_hears_every_command_and_answers_none_is_given_up() -> None:
     hasty = Retry(first=1e-6, longest=1e-6, patience=1e-5)
-    async with (
-        open_liar(telling(HANG_UP)) as address,
-        connect(address, retry=hasty) as client,
-        client.session("inn").subscribe() as stream,
-    ):
-        with pytest.raises(ConnectionLost):
-            await anext(stream)
     async with (
         open_liar(lambda _: [{"notice": "x"}, {"reply": 5}, [], HANG_UP]) as address,
         connect(address, retry=hasty) as client,
@@ -141,22 +140,140 @@ async def test_what_a_session_agreed_to_is_said_again_to_a_server_that_may_not_k
     assert [command.get("remote_models") for command in asked[1:]] == [None, agreed is True]
 
 
-async def test_a_refusal_to_have_a_client_back_reaches_its_reader() -> None:
-    asked = 0
+def cut_off_after(events: list[dict[str, Any]], *codes: str | None) -> Callable[[dict[str, Any]], Iterable[object]]:
+    """A subscriber gets these events and is cut off; when it comes back it is refused with these codes in turn."""
+    answers = iter(codes)
+    subscribed = 0
 
     def answer(command: dict[str, Any]) -> Iterable[object]:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            return [{"reply": command["id"], "ok": True, "result": {}}, HANG_UP]
-        code = "busy" if asked == 2 else "unknown_session"  # what may pass is not the end
-        return [{"reply": command["id"], "ok": False, "error": {"code": code, "message": "No."}}]
+        nonlocal subscribed
+        subscribed += 1
+        code = None if subscribed == 1 else next(answers)
+        if code is not None:
+            yield {"reply": command["id"], "ok": False, "error": {"code": code, "message": f"No: {code}"}}
+            return
+        yield {"reply": command["id"], "ok": True, "result": {}}
+        if subscribed > 1:
+            yield {"notice": "ended", "session_id": "inn"}
+        yield from (events, HANG_UP)
 
+    return answer
+
+
+def a_whole_turn() -> list[dict[str, Any]]:
+    commit = {"commit_digest": "0" * 64, "commit_outcome": "fail_closed", "authoritative": True}
+    issues = {"issues": [{"code": "turn_interrupted", "message": "It was."}], "artifact_refs": list[str]()}
+    return [
+        an_event(),
+        an_event(1, event_type="turn_interrupted", payload={"reason": "session_closed"}),
+        an_event(2, event_type="commit_final", payload={**commit, **issues}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "error"),
+    [
+        (["unknown_session"], UnknownSession),
+        (["busy", "rate_limited", "unknown_session"], UnknownSession),  # what may pass is not the end
+        (["session_closed", "session_closed"], SessionClosed),
+        (["unauthorized"], Unauthorized),
+    ],
+)
+@pytest.mark.parametrize("taken", [1, 2])
+async def test_a_session_that_is_gone_is_an_error_while_a_turn_is_not_settled(
+    codes: list[str], error: type[Exception], taken: int
+) -> None:
     async with (
-        open_liar(answer) as address,
+        open_liar(cut_off_after(a_whole_turn()[:taken], *codes)) as address,
         connect(address, retry=AT_ONCE) as client,
         client.session("inn").subscribe() as stream,
     ):
-        with pytest.raises(UnknownSession, match="No"):
+        for _ in range(taken):
             await anext(stream)
-    assert asked == 3
+        with pytest.raises(error, match=f"No: {codes[-1]}"):
+            await anext(stream)
+
+
+@pytest.mark.parametrize("codes", [["unknown_session"], ["session_closed", "session_closed"]])
+@pytest.mark.parametrize("events", [[], a_whole_turn()])
+async def test_a_session_that_is_gone_is_the_end_if_every_turn_is_settled(
+    codes: list[str], events: list[dict[str, Any]]
+) -> None:
+    async with (
+        open_liar(cut_off_after(events, *codes)) as address,
+        connect(address, retry=AT_ONCE) as client,
+        client.session("inn").subscribe() as stream,
+    ):
+        assert len([event async for event in stream]) == len(events)
+        assert stream.is_exhausted
+
+
+async def test_a_turn_that_was_begun_and_never_heard_of_is_missing_too() -> None:
+    told = cut_off_after([], "unknown_session")
+
+    def answer(command: dict[str, Any]) -> Iterable[object]:
+        if command["op"] == "begin_turn":
+            return [{"reply": command["id"], "ok": True, "result": {"turn_id": "t1-000001"}}]
+        return told(command)
+
+    async with open_liar(answer) as address, connect(address, retry=AT_ONCE) as client:
+        session = client.session("inn")
+        async with session.subscribe() as stream:
+            turn_id = await session.begin_turn("A room?")
+            with pytest.raises(UnknownSession):
+                await anext(stream.until_commit(turn_id))
+
+
+async def test_a_server_that_goes_down_says_session_closed_of_every_session_and_its_successor_does_not() -> None:
+    async with (
+        open_liar(cut_off_after([an_event()], "session_closed", None)) as address,
+        connect(address, retry=AT_ONCE) as client,
+        client.session("inn").subscribe() as stream,
+    ):
+        assert [event.seq async for event in stream] == [0]
+
+
+async def test_a_server_that_always_answers_is_never_given_up_and_asked_less_and_less_often(
+    autojump_clock: MockClock,
+) -> None:
+    asked_at: list[float] = []
+
+    def answer(command: dict[str, Any]) -> Iterable[object]:
+        asked_at.append(trio.current_time())
+        yield {"reply": command["id"], "ok": True, "result": {}}
+        yield HANG_UP if len(asked_at) < 50 else {"notice": "ended", "session_id": "inn"}
+
+    async with (
+        open_liar(answer) as address,
+        connect(address) as client,
+        client.session("inn").subscribe() as stream,
+    ):
+        assert [event async for event in stream] == []
+    pauses = [later - earlier for earlier, later in pairwise(asked_at)]
+    assert pauses == pytest.approx([0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, *[5] * 41], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{}, {"session_id": 1, "turn_id": 2, "canceled": 3}, {"canceled": [4], "commit_outcome": "who knows"}],
+)
+async def test_a_result_that_lacks_what_was_asked_for_is_found_out(result: dict[str, Any]) -> None:
+    async with (
+        open_liar(lambda it: [{"reply": it["id"], "ok": True, "result": result}]) as address,
+        connect(address) as client,
+    ):
+        session = client.session("inn")
+        for ask in (client.start, session.cancel, partial(session.begin_turn, "Hm"), partial(session.finalize, "t")):
+            with pytest.raises(ConnectionLost, match="protocol"):
+                await ask()
+
+
+@pytest.mark.parametrize("cursor", [[], {"t1-000001": "all"}, {"t1-000001": True}, None])
+async def test_a_cursor_that_is_none_is_found_out(cursor: object) -> None:
+    hasty = Retry(first=1e-6, longest=1e-6, patience=1e-6)
+    async with (
+        open_liar(lambda it: [{"reply": it["id"], "ok": True, "result": {"cursor": cursor}}]) as address,
+        connect(address, retry=hasty) as client,
+    ):
+        with pytest.raises(ConnectionLost, match="protocol"):
+            await client.session("inn").subscribe().__aenter__()

@@ -11,21 +11,27 @@ from footlights import (
     CommitFinal,
     CommitOutcome,
     EventType,
+    InterruptReason,
+    Issue,
     SeqRange,
     StreamEvent,
     TokenDelta,
     TurnAccepted,
     TurnFinal,
+    TurnInterrupted,
     TurnParams,
     open_stage,
 )
-from footlights.recall import ALL_SEEN
+from footlights.recall import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.client import LawBroken
 from footlights_transports.client_progress import MAX_FINISHED, Progress
 
 if TYPE_CHECKING:
     from footlights.events import Payload
+
+
+RESTARTED = TurnInterrupted(InterruptReason.RUNTIME_RESTART, dropped_seq_ranges=(SeqRange(0, RESTART_SEQ - 1),))
 
 
 def event(turn_id: str, seq: int, kind: EventType, payload: Payload) -> StreamEvent:
@@ -51,11 +57,11 @@ async def test_the_cursor_is_the_one_that_the_stage_would_count() -> None:
         session = stage.start()
         progress = Progress({})
         async with session.subscribe() as stream:
+            progress.begin_at(stream.cursor)
             turns = [session.begin_turn("A room?", TurnParams(busy="queue")) for _ in range(2)]
             async for each in stream.until_commit(turns[-1]):
                 progress.take(each)
-                assert progress.cursor == stream.cursor
-    assert progress.cursor == dict.fromkeys(turns, ALL_SEEN)
+                assert progress.cursor.items() >= stream.cursor.items()
     assert all(progress.has_all_of(turn_id) for turn_id in turns)
 
 
@@ -119,6 +125,56 @@ def test_a_turn_that_was_begun_is_asked_for_although_nothing_of_it_came() -> Non
     progress.take(accepted())
     progress.expect("t1-000001")
     assert progress.cursor == {"t1-000001": 0}
+
+
+def recalled(turn_id: str, *missed: SeqRange) -> StreamEvent:
+    """What the ledger tells of a turn that nobody remembers."""
+    return committed(turn_id, ALL_SEEN, *missed)
+
+
+def test_a_turn_that_came_and_went_while_nobody_listened_is_taken_as_the_ledger_tells_it() -> None:
+    progress = Progress({"t1-000001": ALL_SEEN})
+    gap = SeqRange(0, ALL_SEEN - 1)
+    progress.take(recalled("t1-000002", gap))
+    assert progress.has_all_of("t1-000002")
+    assert progress.missed("t1-000002") == (gap,)
+    interrupted = event("t1-000003", RESTART_SEQ, EventType.TURN_INTERRUPTED, RESTARTED)
+    progress.take(interrupted)
+    assert progress.terminal_seen == {"t1-000003"}
+    failed = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, issues=(Issue("runtime_restart", "It restarted."),))
+    progress.take(event("t1-000003", ALL_SEEN, EventType.COMMIT_FINAL, failed))
+    assert progress.is_settled
+
+
+@pytest.mark.parametrize("declared", [(), (SeqRange(1, ALL_SEEN - 1),), (SeqRange(0, 9),)])
+def test_what_the_ledger_tells_declares_all_that_is_missing_before_it(declared: tuple[SeqRange, ...]) -> None:
+    with pytest.raises(LawBroken, match="seq_gap"):
+        Progress({"t1-000001": ALL_SEEN}).take(recalled("t1-000002", *declared))
+
+
+def test_the_newest_turn_is_named_for_ever_also_if_it_never_was() -> None:
+    progress = Progress({})
+    progress.begin_at({"t2-000000": ALL_SEEN})
+    progress.expect("t3-000001")
+    for number in range(1, MAX_FINISHED + 3):
+        progress.take(recalled(f"t1-{number:06d}", SeqRange(0, ALL_SEEN - 1)))
+    assert len(progress.cursor) == MAX_FINISHED + 1
+    assert progress.cursor["t2-000000"] == ALL_SEEN
+    progress.begin_at({"t2-000001": ALL_SEEN})
+    for number in range(MAX_FINISHED):
+        progress.take(recalled(f"t1-1{number:06d}", SeqRange(0, ALL_SEEN - 1)))
+    assert "t2-000000" not in progress.cursor
+    assert progress.cursor["t2-000001"] == ALL_SEEN
+
+
+def test_a_session_is_settled_when_every_turn_was_taken_whole() -> None:
+    progress = Progress({})
+    settled = [progress.is_settled]
+    progress.expect("t1-000001")
+    for each in (accepted(), final(), committed()):
+        settled.append(progress.is_settled)
+        progress.take(each)
+    assert [*settled, progress.is_settled] == [True, False, False, False, True]
 
 
 def test_old_turns_are_forgotten_and_what_was_missed_of_them_earlier() -> None:

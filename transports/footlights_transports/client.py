@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights_transports.client_address import Address
 from footlights_transports.client_calls import Calls
-from footlights_transports.client_connection import Address
 from footlights_transports.client_errors import ConnectionLost, LawBroken
+from footlights_transports.client_messages import text_in
 from footlights_transports.client_retry import Retry
 from footlights_transports.client_session import ClientSession, Commit, write_params
 from footlights_transports.client_stream import ClientStream
@@ -48,7 +49,7 @@ class Client:
         fields = {} if params is None else {"params": write_params(params)}
         result = await self._calls.call("start", fields, again=False)
         agreed = params is not None and params.remote_models is True
-        return self.session(result["session_id"], remote_models=agreed)
+        return self.session(text_in(result, "session_id"), remote_models=agreed)
 
     def session(self, session_id: str, *, remote_models: bool = False) -> ClientSession:
         """A session that was started before, also by somebody else or before a restart of the server.

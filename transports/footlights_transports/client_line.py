@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from footlights_transports.client_calls import read_message
+from footlights.errors import TooLarge
+from footlights_transports.client_connection import Outgoing
 from footlights_transports.client_errors import ConnectionLost
+from footlights_transports.client_messages import TOO_BIG, nonsense, read_message
 
 if TYPE_CHECKING:
     from footlights_transports.client_connection import Connection
+    from footlights_transports.client_messages import Message
 
 
 class Line:
@@ -25,17 +29,26 @@ class Line:
         with self._send_channel:
             await self._connection.run(self._send_channel.send)
 
-    async def receive(self) -> dict[str, Any] | list[dict[str, Any]]:
+    async def receive(self) -> Message:
+        """Raises `ConnectionLost`, or `TooLarge` if it was lost because of the size of a message."""
         try:
             return read_message(await self._messages.receive())
         except (trio.EndOfChannel, trio.ClosedResourceError):
+            if self._connection.close_code == TOO_BIG:
+                raise TooLarge("A message was too large, so the connection of the stream was closed.") from None
             raise ConnectionLost("The connection of the stream is gone.") from None
 
-    async def reply_to(self, command_id: int) -> dict[str, Any]:
-        """The server sends it before any event."""
+    async def send(self, frame: str) -> None:
+        """If it does not get through, that shows in what is received."""
+        with suppress(ConnectionLost):
+            await self._connection.send(Outgoing.text(frame))
+
+    async def ask(self, command_id: int, frame: str) -> dict[str, Any]:
+        """The reply to the first command: the server sends it before anything else."""
+        await self.send(frame)
         message = await self.receive()
-        if isinstance(message, list) or message.get("reply") != command_id:
-            raise ConnectionLost("The server does not speak our protocol.")
+        if isinstance(message, list) or "reply" not in message or message["reply"] not in (command_id, None):
+            raise nonsense()
         return message
 
     async def aclose(self) -> None:

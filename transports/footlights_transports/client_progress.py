@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from footlights.events import EventType
+from footlights.ids import in_order
 from footlights.laws import Violation
 from footlights.laws.turn import Turn
 from footlights.recall import ALL_SEEN
@@ -31,12 +32,15 @@ class Progress:
     """Where a subscriber stands, counted as the server counts it."""
 
     def __init__(self, after: Mapping[str, int], terminal_seen: Collection[str] = ()) -> None:
-        self._cursor = dict(after)
+        self._cursor: dict[str, int] = {}
+        self._newest_seen = ""
         self._ended = set(terminal_seen)
         self._turns: dict[str, Turn] = {}
         self._finished: dict[str, None] = {turn_id: None for turn_id, seq in after.items() if seq >= ALL_SEEN}
         self._missed: dict[str, list[SeqRange]] = {}
         self._violations: list[Violation] = []
+        for turn_id, seq in after.items():
+            self._count(turn_id, seq)
 
     @property
     def cursor(self) -> dict[str, int]:
@@ -54,6 +58,11 @@ class Progress:
     def has_all_of(self, turn_id: str) -> bool:
         return self._cursor.get(turn_id, -1) >= ALL_SEEN
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether every turn that is known was taken whole."""
+        return all(seq >= ALL_SEEN for seq in self._cursor.values())
+
     def missed(self, turn_id: str) -> tuple[SeqRange, ...]:
         return tuple(self._missed.get(turn_id, ()))
 
@@ -61,19 +70,20 @@ class Progress:
         """Where the server begins: turns that ended before are not this subscriber's business."""
         for turn_id, seq in cursor.items():
             if turn_id not in self._cursor:
-                self._cursor[turn_id] = seq
+                self._count(turn_id, seq)
                 if seq >= ALL_SEEN:
                     self._finish(turn_id)
 
     def expect(self, turn_id: str) -> None:
         """This turn was begun: even if nothing of it ever comes, its end is to be asked for."""
-        self._cursor.setdefault(turn_id, -1)
+        if turn_id not in self._cursor:
+            self._count(turn_id, -1)
 
     def take(self, event: StreamEvent) -> None:
         """Raises `LawBroken`."""
         turn_id = event.turn_id
         self._judge(event)
-        self._cursor[turn_id] = event.seq
+        self._count(turn_id, event.seq)
         if event.payload.dropped_seq_ranges:
             self._missed.setdefault(turn_id, []).extend(event.payload.dropped_seq_ranges)
         if event.event_type in _TERMINAL:
@@ -95,6 +105,11 @@ class Progress:
     def _report(self, session_id: str, turn_id: str, law: str, seq: int | None, sentence: str) -> None:
         self._violations.append(Violation(law, session_id, turn_id, seq, sentence))
 
+    def _count(self, turn_id: str, seq: int) -> None:
+        self._cursor[turn_id] = seq
+        if seq >= 0:
+            self._newest_seen = max(turn_id, self._newest_seen, key=in_order)
+
     def _finish(self, turn_id: str) -> None:
         self._ended.discard(turn_id)
         self._turns.pop(turn_id, None)
@@ -103,5 +118,7 @@ class Progress:
         if len(kept) > _MISSED_KEPT:
             self._missed.pop(kept[-_MISSED_KEPT - 1], None)
         if len(kept) > MAX_FINISHED:
-            del self._finished[kept[0]]
-            del self._cursor[kept[0]]
+            # Not the newest: what the server tells of turns that are not named begins behind it.
+            oldest = kept[0] if kept[0] != self._newest_seen else kept[1]
+            del self._finished[oldest]
+            del self._cursor[oldest]

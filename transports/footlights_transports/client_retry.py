@@ -19,6 +19,8 @@ _T = TypeVar("_T")
 
 PASSING: tuple[type[FootlightsError], ...] = (ConnectionLost, Busy, RateLimited)
 """What may be otherwise a moment later."""
+A_WHILE = 5.0
+"""A connection that stood for so many seconds was a good one."""
 
 
 def _on_time() -> float:
@@ -34,7 +36,7 @@ class Retry:
     longest: float = 5.0
     """Each wait is twice the one before, up to this."""
     patience: float = 60.0
-    """When it has waited so long in all, without success, the client gives up."""
+    """When the server has not answered for so long after a loss, the client gives up."""
     jitter: Callable[[], float] = _on_time
     """From 0 to 1: how much of half a wait to leave out. Many clients of one server want `random.random`."""
 
@@ -62,21 +64,36 @@ class Retry:
 
 
 class Losses:
-    """What was lost in a row, and how much patience is left."""
+    """What was lost in a row, and since when."""
 
     def __init__(self, retry: Retry) -> None:
         self._retry = retry
+        self._connected_at: float | None = None
         self.forget()
+
+    def connected(self) -> None:
+        """There is a connection again. If it stands for a while, what was lost before it is forgotten."""
+        self._connected_at = trio.current_time()
+
+    def answered(self) -> None:
+        """The server is there, and is not given up. Whether it works is not known yet: the waits do not begin anew."""
+        self._since: float | None = None
 
     def forget(self) -> None:
         """Something worked."""
-        self._waited = 0.0
+        self.answered()
         self._waits: Iterator[float] = chain((0.0,), self._retry.waits())
 
     async def wait_after(self, error: FootlightsError) -> None:
         """Wait until it is time to try again. Raises the error when it is not worth it any more."""
-        if self._waited > self._retry.patience:
+        now = trio.current_time()
+        stood_since, self._connected_at = self._connected_at, None
+        if stood_since is not None and now - stood_since >= A_WHILE:
+            self.forget()
+        if self._since is None:
+            self._since = now
+        elif now - self._since > self._retry.patience:
+            self.forget()  # whoever tries once more, later, has patience again
+            await trio.lowlevel.checkpoint()
             raise error
-        wait = next(self._waits)
-        await trio.sleep(wait)
-        self._waited += wait
+        await trio.sleep(next(self._waits))

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from footlights.errors import SessionClosed, UnknownSession
 from footlights.events import CommitOutcome
+from footlights_transports.client_messages import nonsense, text_in, texts_in
 from footlights_transports.client_stream import ClientStream
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     import trio
 
     from footlights.params import SessionParams, TurnParams
+    from footlights_transports.client_address import Address
     from footlights_transports.client_calls import Calls
-    from footlights_transports.client_connection import Address
     from footlights_transports.client_retry import Retry
 
 MAX_BEGUN = 1_024
@@ -69,7 +70,7 @@ class ClientSession:
         fields: dict[str, Any] = {"input": said}
         if params is not None:
             fields["params"] = write_params(params)
-        turn_id = str((await self._call("begin_turn", fields, again=False))["turn_id"])
+        turn_id = text_in(await self._call("begin_turn", fields, again=False), "turn_id")
         self._begun[turn_id] = None
         if len(self._begun) > MAX_BEGUN:
             del self._begun[next(iter(self._begun))]
@@ -84,12 +85,15 @@ class ClientSession:
         answer. The stream tells in any case.
         """
         fields = {} if turn_id is None else {"turn_id": turn_id}
-        return tuple((await self._call("cancel", fields, again=True))["canceled"])
+        return texts_in(await self._call("cancel", fields, again=True), "canceled")
 
     async def finalize(self, turn_id: str) -> Commit:
         """Wait for the turn's commit. Raises `UnknownTurn` for an id never given out."""
         result = await self._call("finalize", {"turn_id": turn_id}, again=True)
-        return Commit(result["commit_digest"], CommitOutcome(result["commit_outcome"]), result.get("commit_id"))
+        outcome = text_in(result, "commit_outcome")
+        if outcome not in set(CommitOutcome):
+            raise nonsense()
+        return Commit(text_in(result, "commit_digest"), CommitOutcome(outcome), result.get("commit_id"))
 
     async def heard(self, turn_id: str, seq: int) -> None:
         """Say that the player took the turn in up to this event."""
