@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import api
+import dexi
+import intents
 import settings
 import tables
 
 import footlights
 import footlights_actors
-from footlights import authority, testing
+from footlights import authority, modes, redaction, testing
 from footlights.authority import patch
 from footlights.testing import faults
 from footlights_actors.anthropic_model import AnthropicModel
@@ -47,6 +49,9 @@ _PARTS: dict[str, Callable[[], str]] = {
     "states": tables.states,
     "diagram": tables.state_diagram,
     "commands": tables.commands,
+    "dexi-events": dexi.events,
+    "dexi-laws": dexi.laws,
+    "dexi-schema": dexi.schemas,
     "config-server": settings.server,
     "config-cast": settings.cast,
     "config-models": settings.models,
@@ -107,7 +112,12 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights_actors.Stall,
     ),
     "api-tools": lambda: api.described(
-        footlights.tool, footlights.Tool, footlights.ToolContext, footlights.ToolReturn, footlights.SideEffects
+        footlights.tool,
+        footlights.Tool,
+        footlights.ToolContext,
+        footlights.ToolReturn,
+        footlights.ArtifactNote,
+        footlights.SideEffects,
     ),
     "api-workloads": lambda: api.described(
         footlights.Workload, footlights.InteractionContext, footlights.draft_event, footlights.ExtensionManager
@@ -144,6 +154,41 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.digest,
     ),
     "api-threads": lambda: api.described(StageThread, ThreadSession, PolledStream, Ticket),
+    "api-modes": lambda: api.described(
+        modes.decide,
+        modes.ModeDecision,
+        modes.detect,
+        modes.Intent,
+        modes.IntentKind,
+        modes.Activity,
+        modes.determine,
+        modes.Determination,
+        modes.Candidate,
+        modes.Condition,
+        modes.Confirmation,
+        modes.authorize,
+        modes.ExecutionPolicy,
+        modes.conclude,
+    ),
+    "api-mode-rules": lambda: api.described(
+        modes.IntentRule,
+        modes.VetoRule,
+        modes.IntentRules,
+        modes.tool_hint,
+        modes.Classifier,
+        modes.Classification,
+        modes.Assistance,
+        modes.heed,
+    ),
+    "api-redaction": lambda: api.described(
+        redaction.Redactor, redaction.Redacted, redaction.RedactedValue, redaction.SecretPattern
+    ),
+    "mode-rules": intents.rules,
+    "mode-words": intents.lists,
+    "mode-vetoes": intents.vetoes,
+    "confusion-built-with": intents.built_with,
+    "confusion-held-out": intents.held_out,
+    "confusion-missed": intents.missed,
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),

@@ -79,6 +79,7 @@ def _digits(low: int, high: int) -> Check:
 
 _WORD = r"(?<![A-Za-z0-9_-])"
 _NUMBER = r"(?<![\w.+/:-])"
+_CARD = _NUMBER + r"(?=[45]|2[2-7]|3[0-8]|6[0245])"
 
 STANDARD_PATTERNS = (
     SecretPattern("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"),
@@ -87,11 +88,14 @@ STANDARD_PATTERNS = (
     SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _has_digit),
     SecretPattern("API key", _WORD + r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}+", _has_digit),
     SecretPattern("AWS key", _WORD + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
-    SecretPattern("Google key", _WORD + r"AIza[A-Za-z0-9_-]{35}"),
+    SecretPattern("Google key", _WORD + r"AIza[A-Za-z0-9_-]{35,}+"),
     SecretPattern("GitHub token", _WORD + r"(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{20,}+"),
     SecretPattern("other token", _WORD + r"(?:xox[abeprs]-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}+"),
-    SecretPattern("e-mail address", r"(?<![\w.%+-])[\w.%+-]++@(?:[\w-]++\.)+[^\W_]{2,63}"),
-    SecretPattern("card number", _NUMBER + r"(?=[45]|2[2-7]|3[0-8]|6[0245])\d(?:[ -]?\d){12,18}(?![\w-])", _is_card),
+    SecretPattern("e-mail address", r"(?<![\w.%+-])\w[\w.%+-]*+@(?:[\w-]++\.)+\w{2,}+"),
+    SecretPattern("card number", _CARD + r"\d{13,19}(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}(?:[ -]\d{4}){3}(?:[ -]\d{3})?(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}(?:[ -]\d{4}){3}(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}[ -]\d{6}[ -]\d{4,5}(?![\w-])", _is_card),
     SecretPattern("phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])"),
     SecretPattern("phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)"),
     SecretPattern(
@@ -144,10 +148,12 @@ class RedactedValue:
 
 @frozen
 class Redactor:
-    """Takes secrets out of texts and JSON values. Doing it twice changes nothing more."""
+    """Takes secrets out of texts and JSON values."""
 
     patterns: tuple[SecretPattern, ...] = field(default=STANDARD_PATTERNS, converter=tuple[SecretPattern, ...])
+    """Shapes to take out, one after the other."""
     fields: tuple[str, ...] = field(default=STANDARD_FIELDS, converter=_plain_all)
+    """Names of fields whose values are taken out."""
 
     def text(self, text: str) -> Redacted:
         """This text, without values of secret fields (`name=value`, `name: value`) and without secret shapes."""

@@ -10,29 +10,40 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
+from attrs.converters import optional
 
 from footlights.errors import RegistrationError
 from footlights.modes.record import Assistance, Condition, Confirmation, IntentKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from footlights.modes.record import Intent
     from footlights.modes.rules import IntentRules
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_.:/@-]{0,127}")
 
 
+def _strings(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(each) for each in given)
+
+
+def _conditions(given: Iterable[str]) -> tuple[Condition, ...]:
+    return tuple(Condition(each) for each in given)
+
+
 @frozen(kw_only=True)
 class Classification:
-    """What a classifier thinks that a message asks for."""
+    """What a classifier thinks that a message asks for. Raises `ValueError` for what is no answer."""
 
-    kind: IntentKind
+    kind: IntentKind = field(converter=IntentKind)
     """Words or work."""
-    activities: tuple[str, ...] = ()
+    activities: tuple[str, ...] = field(default=(), converter=_strings)
     """What work: only activities that the rules know."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = field(default=(), converter=_conditions)
     """What it takes; for work, at least that work was requested."""
-    confirmation: Confirmation | None = None
+    confirmation: Confirmation | None = field(default=None, converter=optional(Confirmation))
     """Why one should ask first."""
 
 
@@ -51,11 +62,11 @@ class Classifier(Protocol):
 
 def consult(classifier: Classifier, message: str, intent: Intent, rules: IntentRules) -> Intent:
     """The intent after this classifier was asked. Raises only `RegistrationError`, for an id that cannot be kept."""
+    failed = _assisted(intent, classifier.id, Assistance.FAILED)
     try:
-        answer = classifier.classify(message, intent)
+        return heed(classifier.classify(message, intent), classifier.id, intent, rules)
     except Exception:  # noqa: BLE001  # the boundary: a classifier of any kind may fail in any way
-        return _assisted(intent, classifier.id, Assistance.FAILED)
-    return heed(answer, classifier.id, intent, rules)
+        return failed
 
 
 def heed(answer: Classification | None, classifier_id: str, intent: Intent, rules: IntentRules) -> Intent:

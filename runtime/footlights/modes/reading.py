@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _NAME_WORDS = 8
 """How far into a phrase its noun is looked for."""
 
+_EMBEDDED = frozenset({"how", "whether"})
+""" "Tell me how to ..." goes on as a question does."""
+
 
 class Speech(Enum):
     """How a clause is said."""
@@ -66,7 +69,8 @@ def read(words: Sequence[str], rules: IntentRules) -> Reading:
         asked = tuple(rule for rule in rules.asked if rule.asked & set(words) and rule.about & set(words))
         if asked and last is Speech.REQUEST:
             return Reading(Speech.REQUEST, asked)
-        return Reading(Speech.QUESTION if Lead.QUESTION in start.leads else Speech.TELLING)
+        is_question = Lead.QUESTION in start.leads or not _EMBEDDED.isdisjoint(words)
+        return Reading(Speech.QUESTION if is_question else Speech.TELLING)
     found = [] if Lead.CONDITION in start.leads else list(_found(words, start, rules))
     if not found:
         return Reading(Speech.BAN if last is Speech.BAN else Speech.STATEMENT, explicit=last is Speech.BAN)

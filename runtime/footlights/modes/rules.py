@@ -20,6 +20,13 @@ _DOUBLED = word_set("run get dig scan plot skim drop set begin cut")
 """They write their last letter twice before -ing."""
 
 
+def _conditions(given: Iterable[str]) -> tuple[Condition, ...]:
+    try:
+        return tuple(Condition(each) for each in given)
+    except ValueError:
+        raise RegistrationError(f"The conditions of a rule are some of {', '.join(Condition)}.") from None
+
+
 def _phrases(given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str):
         raise RegistrationError("Give phrases as a list, not as one string.")
@@ -52,21 +59,21 @@ class IntentRule:
     """Stable, lower case; it is what the record holds."""
     activity: str
     """What kind of work it is."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Condition, ...] = field(converter=_conditions)
     """Which conditions for execution such a request meets; at least one."""
     verbs: tuple[str, ...] = field(default=(), converter=_phrases)
     """They ask for it by themselves."""
-    about: frozenset[str] = field(default=(), converter=_words)
+    about: frozenset[str] = field(default=frozenset(), converter=_words)
     """If given, a verb counts only if one of these words follows in its clause."""
-    asked: frozenset[str] = field(default=(), converter=_words)
+    asked: frozenset[str] = field(default=frozenset(), converter=_words)
     """If given, a question with one of these words and one of `about` counts too."""
     doing: tuple[str, ...] = field(default=(), converter=_phrases)
     """Verbs that ask for it together with one of `things`."""
-    things: frozenset[str] = field(default=(), converter=_words)
-    """Single words."""
+    things: frozenset[str] = field(default=frozenset(), converter=_words)
+    """What is asked for, as single words."""
     wanted: bool = False
     """Whether a thing may be asked for by its name alone."""
-    never_before: frozenset[str] = field(default=(), converter=_words)
+    never_before: frozenset[str] = field(default=frozenset(), converter=_words)
     """A verb does not count in front of one of these words."""
     alone: bool = False
     """A verb counts only if nothing but fillers follows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from footlights.choices import member
 from footlights.modes.classifier import consult
 from footlights.modes.detection import detect
 from footlights.modes.record import Candidate, Determination, ExecutionPolicy, ModeDecision
@@ -24,7 +25,7 @@ def determine(intent: Intent) -> Determination:
 
 def authorize(candidate: Candidate, policy: ExecutionPolicy) -> Mode:
     """The mode that is allowed: never execution under `deny`, always under `force`."""
-    if policy is ExecutionPolicy.FORCE or (policy is ExecutionPolicy.AUTO and candidate is Candidate.EXECUTION):
+    if policy == ExecutionPolicy.FORCE or (policy == ExecutionPolicy.AUTO and candidate == Candidate.EXECUTION):
         return Mode.EXECUTION
     return Mode.CHAT
 
@@ -35,7 +36,10 @@ def decide(
     rules: IntentRules = STANDARD_RULES,
     classifier: Classifier | None = None,
 ) -> ModeDecision:
-    """All three stages, for one message. The same message, policy and rules always give the same record."""
+    """All three stages, for one message. The same message, policy and rules always give the same record.
+
+    Raises `InvalidCommand` for a policy that does not exist.
+    """
     intent = detect(message, rules)
     if classifier is not None:
         intent = consult(classifier, message, intent, rules)
@@ -43,7 +47,11 @@ def decide(
 
 
 def conclude(intent: Intent, policy: ExecutionPolicy) -> ModeDecision:
-    """The second and third stage, for an intent that was found elsewhere."""
+    """The second and third stage, for an intent that was found elsewhere.
+
+    Raises `InvalidCommand` for a policy that does not exist.
+    """
+    policy = member(ExecutionPolicy, "execution_policy", policy)
     candidate, conditions = determine(intent)
     return ModeDecision(
         intent=intent,

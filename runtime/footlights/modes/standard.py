@@ -9,27 +9,31 @@ from footlights.modes.phrases import word_set
 from footlights.modes.record import Activity, Condition
 from footlights.modes.rules import USING, IntentRule, IntentRules, VetoRule
 
-_SOURCES = word_set("""
+SOURCES = word_set("""
     document documents doc docs paper papers report reports interview interviews archive archives repository
     repositories repo file files folder folders article articles transcript transcripts corpus database databases
     records literature studies index
 """)
-_ARTIFACTS = word_set("""
+"""Where one searches."""
+ARTIFACTS = word_set("""
     report reports cohort cohorts table tables chart charts graph graphs artifact artifacts dataset datasets
     spreadsheet csv dashboard file files population evidence
 """)
-_MEASURES = word_set("""
+"""What can be made and kept."""
+MEASURES = word_set("""
     adherence engagement cohort cohorts scenario scenarios arm arms drop-out dropout churn retention hypothesis
     hypotheses intervention interventions simulation simulations runs rate rates
 """)
+"""What can be measured."""
 _WORK = (Condition.WORK_REQUESTED,)
 _WORK_WITH_TOOLS = (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED)
 _SIMULATION = (Condition.WORK_REQUESTED, Condition.TOOLS_NEEDED, Condition.ARTIFACTS)
 _KEPT = (Condition.TOOLS_NEEDED, Condition.ARTIFACTS)
-_DOING = (
+DOING = (
     *("run", "do", "perform", "conduct", "carry out", "start", "launch", "execute", "kick off", "begin", "repeat"),
     *("rerun", "re-run", "redo", "schedule", "set up", "try"),
 )
+"""Verbs that ask for work together with its name."""
 
 STANDARD_RULES = IntentRules(
     rules=(
@@ -56,27 +60,27 @@ STANDARD_RULES = IntentRules(
                 *("find", "locate", "dig up", "look for", "list", "fetch", "retrieve", "show me", "get me", "pull up"),
                 *("look through", "go through", "scan", "browse", "check", "look in", "look into", "comb through"),
             ),
-            about=_SOURCES,
+            about=SOURCES,
         ),
         IntentRule(
             id="search.read",
             activity=Activity.SEARCH,
             conditions=_WORK_WITH_TOOLS,
             verbs=("summarise", "summarize", "review", "read", "skim", "quote", "cite"),
-            about=_SOURCES,
+            about=SOURCES,
         ),
         IntentRule(
             id="search.ask",
             activity=Activity.SEARCH,
             conditions=_WORK_WITH_TOOLS,
-            about=_SOURCES,
+            about=SOURCES,
             asked=word_set("say says mention mentions contain contains talk discuss cover"),
         ),
         IntentRule(
             id="search.thing",
             activity=Activity.SEARCH,
             conditions=_WORK_WITH_TOOLS,
-            doing=_DOING,
+            doing=DOING,
             things=word_set("search searches query lookup"),
             wanted=True,
         ),
@@ -92,13 +96,13 @@ STANDARD_RULES = IntentRules(
             activity=Activity.SIMULATE,
             conditions=_SIMULATION,
             verbs=("model",),
-            about=_MEASURES,
+            about=MEASURES,
         ),
         IntentRule(
             id="simulate.thing",
             activity=Activity.SIMULATE,
             conditions=_SIMULATION,
-            doing=_DOING,
+            doing=DOING,
             things=word_set("simulation simulations sim sims scenario scenarios experiment experiments"),
             wanted=True,
         ),
@@ -117,13 +121,13 @@ STANDARD_RULES = IntentRules(
                 *("compare", "compute", "calculate", "measure", "estimate", "forecast", "predict", "project", "test"),
                 *("check", "score", "rank", "count", "quantify", "validate", "verify"),
             ),
-            about=_MEASURES,
+            about=MEASURES,
         ),
         IntentRule(
             id="evaluate.thing",
             activity=Activity.EVALUATE,
             conditions=_WORK,
-            doing=(*_DOING, "make"),
+            doing=(*DOING, "make"),
             things=word_set("analysis analyses evaluation assessment comparison forecast"),
             wanted=True,
         ),
@@ -136,7 +140,7 @@ STANDARD_RULES = IntentRules(
                 *("generate", "create", "produce", "write", "build", "make", "draft", "compile", "prepare", "export"),
                 *("save", "draw", "assemble", "put together", "synthesise", "synthesize"),
             ),
-            things=_ARTIFACTS,
+            things=ARTIFACTS,
             wanted=True,
         ),
         # -- change and delete
@@ -145,7 +149,7 @@ STANDARD_RULES = IntentRules(
             activity=Activity.CHANGE,
             conditions=_KEPT,
             doing=("update", "edit", "modify", "rename", "extend", "append to", "add to", "correct", "amend"),
-            things=_ARTIFACTS,
+            things=ARTIFACTS,
         ),
         IntentRule(
             id="delete.verb",
@@ -170,7 +174,7 @@ STANDARD_RULES = IntentRules(
                 "get rid of",
                 "trash",
             ),
-            things=_SOURCES | _ARTIFACTS | word_set("run runs data everything results history simulations"),
+            things=SOURCES | ARTIFACTS | word_set("run runs data everything results history simulations"),
             destructive=True,
         ),
         # -- tools and things without a name

@@ -1,0 +1,31 @@
+"""The labelled prompts that ship with the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import frozen
+
+from footlights.modes import Candidate, Confirmation
+
+_FOLDER = Path(__file__).parents[2] / "docs/reference"
+
+
+@frozen
+class Labelled:
+    message: str
+    candidate: Candidate
+    confirmation: Confirmation | None
+
+
+def labelled(name: str) -> list[Labelled]:
+    _, *rows = (_FOLDER / f"intents-{name}.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [row.split("\t") for row in rows]
+    return [
+        Labelled(message, Candidate(candidate), None if confirmation == "-" else Confirmation(confirmation))
+        for candidate, confirmation, message in cells
+    ]
+
+
+BUILT_WITH = labelled("built-with")
+HELD_OUT = labelled("held-out")
