@@ -96,7 +96,7 @@ class AuthorityCommitter:
             if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
                 await trio.lowlevel.checkpoint()
             reason = None if turn.interruption is None else turn.interruption.reason
-            request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged))
+            request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged), turn.mode_decision)
             judgement = judge(request, world, self._rules, heads.get(turn.session_id))
             world = judgement.world
             heads[turn.session_id] = judgement.record.commit_digest

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
+from footlights.authority import decisions
 from footlights.extensions import InteractionContext
 from footlights_actors.choosing import choose_model
 from footlights_actors.generator import generate
@@ -39,6 +40,7 @@ async def perform(turn: Turn, services: Services) -> None:
 
 
 async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
+    _stage_answers(turn)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, turn, services.limits, name=f"watchdog of {turn.turn_id}")
         if turn.params.workload is None:
@@ -48,6 +50,13 @@ async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
             assert workload is not None, "the stage refuses turns that name an unknown workload"
             await workload.run(InteractionContext(turn, services.limits, services.committed_world))
         nursery.cancel_scope.cancel(reason="the turn said all it had to say")
+
+
+def _stage_answers(turn: Turn) -> None:
+    """What the turn decides comes before all that it asks for."""
+    for decision in decisions(turn.params.approvals):
+        turn.reserve_intent()
+        turn.staged.append(decision)
 
 
 async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, leases: ExitStack) -> None:

@@ -98,6 +98,13 @@ def _company(result: Mapping[str, JsonValue]) -> str:
     return f"Upstairs there is {_listed(taken)}. Down here only you, me, and the cat, who owns the place."
 
 
+def _offered(result: Mapping[str, JsonValue]) -> str:
+    return (
+        f"It has hung there since my grandmother's day. For {result['price']} coins I could bear to see it go, "
+        "but I will have your word on it first."
+    )
+
+
 def _listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
@@ -123,6 +130,11 @@ _TOPICS = (
         r"|^\W*(the )?(attic|gable|garden|great chamber|chamber)( room)?(,? please)?\W*$",
         _rent,
         _rented,
+    ),
+    Topic(
+        r"\b(buy|sell|sale)\b.*\blantern\b|\blantern\b.*\b(buy|sell|sale)\b",
+        _after("The lantern? Over the door?", "sell_lantern"),
+        _offered,
     ),
     Topic(
         r"\b(price|prices|cost|costs|how much|charge|expensive|cheap)\b",

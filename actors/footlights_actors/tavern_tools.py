@@ -1,4 +1,4 @@
-"""What the innkeeper can do besides talk: look at the book, let a room, serve, remember a rumour.
+"""What the innkeeper can do besides talk: look at the book, let a room, serve, remember a rumour, sell the lantern.
 
 The tools read the world as it was committed last and ask for acts. They change nothing themselves, so each of them
 may be cancelled anywhere. What the book shows, they check, and fail in words the innkeeper can pass on; whether the
@@ -15,8 +15,8 @@ from attrs import evolve
 from footlights.errors import ToolError
 from footlights.tool_decorator import tool
 from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
-from footlights_actors.tavern_rules import Rent, Serve, TellRumour, intent_to
-from footlights_actors.tavern_world import Room, Tavern, coins
+from footlights_actors.tavern_rules import Rent, SellLantern, Serve, TellRumour, intent_to
+from footlights_actors.tavern_world import LANTERN_PRICE, Room, Tavern, coins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ _asking = tool(cancel_safe=True, side_effects=SideEffects.NONE)
 
 def tavern_tools(seconds: float) -> tuple[Tool, ...]:
     """The tools, each of which takes `seconds` before it answers."""
-    return tuple(_taking(seconds, each) for each in (check_rooms, rent_room, serve_order, recall_rumour))
+    return tuple(_taking(seconds, each) for each in (check_rooms, rent_room, serve_order, recall_rumour, sell_lantern))
 
 
 def _taking(seconds: float, asked: Tool) -> Tool:
@@ -99,6 +99,15 @@ async def recall_rumour(context: ToolContext) -> ToolReturn:
     number = _tavern(context)["rumours_told"] % len(RUMOURS)
     context.request_commit(intent_to(TellRumour(), context.tool_call_id))
     return ToolReturn({"rumour": RUMOURS[number]}, f"rumour {number + 1} of {len(RUMOURS)}")
+
+
+@_asking
+async def sell_lantern(context: ToolContext) -> ToolReturn:
+    """Offer the lantern of the house for sale. It is sold when the guest has agreed in so many words."""
+    if "lantern" in _tavern(context):
+        raise ToolError("The lantern is sold.")
+    context.request_commit(intent_to(SellLantern(LANTERN_PRICE), context.tool_call_id))
+    return ToolReturn({"price": LANTERN_PRICE}, f"the lantern, {coins(LANTERN_PRICE)}")
 
 
 def _tavern(context: ToolContext) -> Tavern:

@@ -6,10 +6,12 @@ commits are for.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, NotRequired, TypedDict
 
 GUEST = "the traveller"
 """What the innkeeper's book calls the player."""
+LANTERN_PRICE = 15
+"""For the lantern over the door, which the house is named after."""
 
 
 class Room(TypedDict):
@@ -24,6 +26,10 @@ class Tavern(TypedDict):
     purse: int
     till: int
     rumours_told: int
+    lantern: NotRequired[str]
+    """Who bought it, once somebody has."""
+    approvals: NotRequired[dict[str, Any]]
+    """What waits for the traveller's word, once something did: see `footlights.authority.approvals`."""
 
 
 def opening_hour() -> Tavern:

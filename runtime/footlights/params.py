@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from footlights.authority.approvals import is_approval_id
 from footlights.budget import BudgetTier
 from footlights.choices import member
 from footlights.errors import InvalidCommand
 from footlights.models import DEFAULT_TEMPERATURE
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")
+_NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
+
+MAX_ANSWERS = 32
+"""How many approvals one turn may answer."""
 
 
 class BusyRule(StrEnum):
@@ -50,6 +60,10 @@ def _tier(value: str) -> BudgetTier:
     return member(BudgetTier, "tier", value)
 
 
+def _answers(value: Mapping[str, bool]) -> Mapping[str, bool]:
+    return dict(value)
+
+
 @frozen(kw_only=True)
 class SessionParams:
     """How to start a session. Raises `InvalidCommand` for a name that cannot be one."""
@@ -74,7 +88,7 @@ class SessionParams:
 
 @frozen(kw_only=True)
 class TurnParams:
-    """How to begin a turn. Raises `InvalidCommand` for a `busy`, a `mode` or a `tier` that does not exist."""
+    """How to begin a turn. Raises `InvalidCommand` for what cannot be, such as another `busy`, `mode` or `tier`."""
 
     busy: BusyRule = field(default=BusyRule.QUEUE, converter=_busy_rule)
     """What to do when the session has open turns."""
@@ -90,7 +104,13 @@ class TurnParams:
     """How freely the model picks its words: 0 to 2."""
     workload: str | None = None
     """The name of a registered workload; without one the standard NPC turn runs."""
+    approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, converter=_answers, hash=False)
+    """Answers to what waits for an approval: by its id, whether to do it."""
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.temperature <= 2:
             raise InvalidCommand("temperature must be a number from 0 to 2.")
+        if len(self.approvals) > MAX_ANSWERS:
+            raise InvalidCommand(f"A turn answers no more than {MAX_ANSWERS} approvals.")
+        if not all(is_approval_id(id_) and type(yes) is bool for id_, yes in self.approvals.items()):
+            raise InvalidCommand("approvals must be true or false for ids like a-000001.")

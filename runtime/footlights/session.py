@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
 from footlights.events import InterruptReason
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from footlights.commits import CommitHandle
+    from footlights.modes import ModeDecision
     from footlights.session_core import SessionCore, SessionState, SessionStatistics
 
 
@@ -40,8 +42,12 @@ class InteractionSession:
         return self._core.state
 
     @enable_ki_protection
-    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
+    def begin_turn(
+        self, said: str, params: TurnParams | None = None, *, decision: ModeDecision | None = None
+    ) -> str:
         """Accept what the player said and return the turn's id; `turn_accepted` is out when this returns.
+
+        `decision` is what was decided about its mode. The turn is in that mode, and the ledger keeps the record with it.
 
         Raises:
             SessionClosed: the session, or its stage, takes no more turns.
@@ -49,7 +55,10 @@ class InteractionSession:
             TooLarge: the input is longer than `max_input_bytes`.
             InvalidCommand: the input is empty, or the parameters name something that does not exist.
         """
-        return self._core.begin_turn(said, TurnParams() if params is None else params)
+        params = TurnParams() if params is None else params
+        if decision is None:
+            return self._core.begin_turn(said, params)
+        return self._core.begin_turn(said, evolve(params, mode=decision.mode), decision.document)
 
     @enable_ki_protection
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
-    from footlights.events import CommitFinal
+    from footlights.events import CommitFinal, JsonValue
     from footlights.lifecycle import TurnState
     from footlights.limits import Limits
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
@@ -124,14 +124,14 @@ class SessionCore:
     # -- turns
 
     @enable_ki_protection
-    def begin_turn(self, said: str, params: TurnParams) -> str:
+    def begin_turn(self, said: str, params: TurnParams, mode_decision: dict[str, JsonValue] | None = None) -> str:
         self._check_input(said)
         self._stage.check_turn(params)
         self._check_places(params.busy)
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
         number = self._last_number + 1
-        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params)
+        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)

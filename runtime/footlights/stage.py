@@ -127,6 +127,11 @@ class Stage:
         """How the models are doing, in the order of the cast."""
         return self._supervisor.pool.statistics()
 
+    @property
+    def personas(self) -> tuple[str, ...]:
+        """Who may speak, in the order of the cast."""
+        return tuple(self._supervisor.cast.personas)
+
     def prewarm(self, model_id: str) -> None:
         """Begin to load a model, so that the first who wants it need not wait. Raises `InvalidCommand`."""
         self._registry.check_model(model_id)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from footlights.memory_claims import memory_claims
+
 if TYPE_CHECKING:
     from footlights.replay import Replay
     from footlights.turn import Turn
@@ -26,6 +28,8 @@ class TurnSummary:
     committed_ms: int
     output_tokens: int | None
     """None if its model did not count them."""
+    memory_claims: tuple[str, ...] = ()
+    """Which phrases in it claim to remember a chat: see `footlights.memory_claims`. They decide nothing."""
 
 
 def summarize(turn: Turn) -> TurnSummary:
@@ -40,6 +44,7 @@ def summarize(turn: Turn) -> TurnSummary:
         terminal_ms=_stamp(replay, replay.next_seq - 2),
         committed_ms=_stamp(replay, replay.next_seq - 1),
         output_tokens=turn.output_tokens,
+        memory_claims=memory_claims(replay.text),
     )
 
 

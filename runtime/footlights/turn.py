@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from footlights.authority.intents import Intent
+    from footlights.events import JsonValue
     from footlights.limits import Limits
     from footlights.model_phase import ModelEvent
     from footlights.outbox import Outbox
@@ -104,6 +105,7 @@ class Turn:
         "interruption",
         "last_activity",
         "lifecycle",
+        "mode_decision",
         "output_tokens",
         "params",
         "replay",
@@ -115,12 +117,21 @@ class Turn:
         "waits_in_line",
     )
 
-    def __init__(self, host: TurnHost, session_id: str, turn_id: str, said: str, params: TurnParams) -> None:
+    def __init__(
+        self,
+        host: TurnHost,
+        session_id: str,
+        turn_id: str,
+        said: str,
+        params: TurnParams,
+        mode_decision: dict[str, JsonValue] | None = None,
+    ) -> None:
         self._host = host
         self.session_id = session_id
         self.turn_id = turn_id
         self.input = said
         self.params = params
+        self.mode_decision = mode_decision
         self.lifecycle = Lifecycle()
         self.replay = Replay(session_id, turn_id)
         self.staged: list[Intent] = []

@@ -20,8 +20,11 @@ from starlette.routing import Route
 
 from footlights import SessionParams, TurnParams, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.desk import FrontDesk
+from footlights_transports.dexi_runs import DexiRuns
 from footlights_transports.gate import Gate, User, WireLimits
+from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_errors import STATUS
 from footlights_transports.http_events import OpenStreams
 from footlights_transports.http_routes import HttpRoutes
@@ -118,7 +121,7 @@ def can_be_wrong(operation: Operation) -> bool:
     ],
 )
 def test_every_answer_is_as_the_document_says(operation: Operation, mode: GenerationMode, served: Served) -> None:
-    known = {"session_id": "ann:inn", "turn_id": "t1-000001"}
+    known = {"session_id": "ann:inn", "turn_id": "t1-000001", "agent": "default", "run_id": "r1-000001"}
     named = {name: value for name, value in known.items() if operation.path_parameters.get(name) is not None}
     # A stream of a session that there is would not end, and one that was closed is no use to the others.
     use_known = mode is GenerationMode.POSITIVE and operation.path != EVENTS and operation.method != "delete"
@@ -142,7 +145,9 @@ def test_every_answer_is_as_the_document_says(operation: Operation, mode: Genera
 
 async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
-        app = HttpRoutes(FrontDesk(stage, Gate()), Metrics(), OpenStreams()).app()
+        desk = FrontDesk(stage, Gate())
+        chat = ChatRoutes(desk, ChatFeeds(stage.ledger)).routes()
+        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), chat).app()
     routes = {
         (route.path, method.lower())
         for route in app.routes

@@ -54,8 +54,8 @@ class FrontDesk:
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
         self.idleness = Idleness(gate.limits.session_idle_seconds)
-        self.turn_listeners: list[Callable[[str, str], None]] = []
-        """Who is told with which words a turn of a session began. Each is a short, plain call."""
+        self.turn_listeners: list[Callable[[str, str, str], None]] = []
+        """Who is told which turn of which session began with which words. Each is a short, plain call."""
 
     def close_doors(self) -> None:
         """Begin nothing new: no session and no turn. What is open goes on."""
@@ -125,7 +125,7 @@ class FrontDesk:
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
         for listener in self.turn_listeners:
-            listener(session_id, said)
+            listener(session_id, turn_id, said)
         return turn_id
 
     def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from footlights.authority.record import record_to_json
 from footlights.errors import FootlightsError, InvalidCommand
 from footlights.failures import describe
+from footlights_transports.dexi_runs import DexiError
 from footlights_transports.dialects.native import (
     BeginTurn,
     Cancel,
@@ -32,18 +33,22 @@ from footlights_transports.dialects.native import (
     read_fields,
     read_object,
 )
+from footlights_transports.http_dexi import DexiRoutes, tell_dexi_error
 from footlights_transports.http_errors import Refused, error_response, http_refusal, json_response
 from footlights_transports.http_events import EventStream, while_connected
 from footlights_transports.http_guard import body_of
 from footlights_transports.measured_ledger import history_of
 from footlights_transports.metrics import CONTENT_TYPE
 from footlights_transports.openapi import openapi_document
-from footlights_transports.sse_stream import Cursor, read_cursor
+from footlights_transports.sse_cursor import Cursor, read_cursor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
 
     from footlights_transports.desk import FrontDesk
+    from footlights_transports.dexi_runs import DexiRuns
     from footlights_transports.gate import User
     from footlights_transports.http_events import OpenStreams
     from footlights_transports.metrics import Metrics
@@ -61,10 +66,19 @@ _JAVASCRIPT = Path(__file__).parent / "static" / "footlights.js"
 class HttpRoutes:
     """Every route, for one desk."""
 
-    def __init__(self, desk: FrontDesk, metrics: Metrics, streams: OpenStreams) -> None:
+    def __init__(
+        self,
+        desk: FrontDesk,
+        metrics: Metrics,
+        streams: OpenStreams,
+        runs: DexiRuns,
+        others: Sequence[Route] = (),
+    ) -> None:
         self._desk = desk
         self._metrics = metrics
         self._streams = streams
+        self._dexi = DexiRoutes(desk, runs)
+        self._others = others
         self._openapi = orjson.dumps(openapi_document(desk.gate.wants_tokens))
 
     def app(self) -> Starlette:
@@ -84,12 +98,15 @@ class HttpRoutes:
                 Route("/footlights.js", self.javascript, methods=["GET"]),
                 Route("/healthz", self.health, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
+                *self._dexi.routes(),
+                *self._others,
             ],
             exception_handlers={
+                DexiError: tell_dexi_error,
                 FootlightsError: _tell_error,
                 Refused: _tell_refusal,
                 HTTPException: _tell_http_refusal,
-                Exception: _tell_failure,
+                Exception: _tell_failure,  # the boundary: what fails here is one request
             },
         )
         app.router.redirect_slashes = False

@@ -37,6 +37,7 @@ def in_full(entry: Entry, record: CommitRecord, worlds: tuple[JsonValue, JsonVal
     yield from _section("turn", [f"{record.turn_id}, in epoch {entry.epoch}"])
     yield from _section("digest", [record.commit_digest])
     yield from _section("after", [record.previous or "nothing: it is the first commit of its session"])
+    yield from _section("mode", _decision(record.mode_decision))
     yield from _section("because", map(_issue, record.issues))
     yield from _section("intents", map(_intent, record.intents) if record.intents else ["none"])
     yield from _section("rules", map(_verdict, record.verdicts) if record.verdicts else ["none was asked"])
@@ -59,6 +60,13 @@ def _issue(issue: Issue) -> str:
 def _intent(intent: IntentEntry) -> str:
     payload = f"payload {intent.payload_digest[:16]}…" if intent.payload_digest else "no payload"
     return f"{intent.type} {intent.ref}, {payload}"
+
+
+def _decision(decision: dict[str, JsonValue] | None) -> list[str]:
+    """Why the turn was in its mode, if that was decided for it."""
+    if decision is None:
+        return []
+    return [f"{decision.get('mode')}, by the policy {decision.get('policy')}", in_short(decision, 1_000)]
 
 
 def _verdict(verdict: Verdict) -> str:

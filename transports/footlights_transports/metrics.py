@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from footlights.events import InterruptReason
 from footlights.lifecycle import TurnState
+from footlights.memory_claims import MEMORY_CLAIMS
 from footlights_transports.measured_ledger import MeasuredLedger
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ class Metrics:
         self._output_tokens = Counter(
             "footlights_output_tokens", "Tokens of models that count them.", registry=registry
         )
+        self._memory_claims = Counter(
+            "footlights_memory_claims",
+            "Phrases of agents that claim to remember a chat. None can.",
+            labelnames=["phrase"],
+            registry=registry,
+        )
+        for phrase in MEMORY_CLAIMS:
+            self._memory_claims.labels(phrase)
         self._batch = Histogram(
             "footlights_ledger_batch_commits",
             "Commits in one write of the ledger.",
@@ -100,6 +109,8 @@ class Metrics:
             self._cancel.observe(max(0.0, summary.terminal_ms / 1000 - canceled_at))
         self._commit.observe((summary.committed_ms - summary.terminal_ms) / 1000)
         self._output_tokens.inc(summary.output_tokens or 0)
+        for phrase in summary.memory_claims:
+            self._memory_claims.labels(phrase).inc()
 
     async def watch_event_loop(self) -> None:
         """Look again and again how late a task is run, until cancelled."""

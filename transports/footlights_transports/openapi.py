@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from footlights_transports.openapi_dexi import dexi_paths, dexi_schemas
 from footlights_transports.openapi_words import (
     TEXT,
     content,
@@ -28,7 +29,7 @@ _EVERYWHERE = (400, 403, 408, 413, 429, 500, 503, 505)
 
 def openapi_document(wants_tokens: bool) -> Json:
     """The document; with tokens, most routes ask for one."""
-    components: Json = {"schemas": schemas(), "responses": refusals()}
+    components: Json = {"schemas": {**schemas(), **dexi_schemas()}, "responses": refusals()}
     if wants_tokens:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return {
@@ -124,6 +125,23 @@ class _Routes:
                     ],
                 ),
             },
+            "/v1/sessions/{session_id}/chat": {
+                "parameters": list(session),
+                "get": self._operation(
+                    "readChat",
+                    "What people may be shown of the session, in messages. The feed begins when it is first read, "
+                    "keeps the newest messages, and may lose any of them: nothing depends on them.",
+                    {
+                        "200": json_of(
+                            "Messages.", object_of({"messages": {"type": "array", "items": ref("ChatMessage")}})
+                        )
+                    },
+                    (404,),
+                ),
+                "delete": self._operation(
+                    "dropChat", "Forget the messages.", {"204": nothing("They are forgotten.")}, (404,)
+                ),
+            },
             "/v1/sessions/{session_id}/cancel": {
                 "parameters": list(session),
                 "post": self._cancel("cancelTurns", "Interrupt every open turn."),
@@ -184,6 +202,7 @@ class _Routes:
                     "metrics", "Measurements.", {"200": content("For Prometheus.", "text/plain", TEXT)}, ()
                 )
             },
+            **dexi_paths(self._operation),
         }
 
     def _cancel(self, name: str, summary: str) -> Json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.budget import BudgetTier
 from footlights.events import CommitOutcome
-from footlights.params import BusyRule, Mode
+from footlights.params import MAX_ANSWERS, BusyRule, Mode
 from footlights.wire import MAX_INTEGER
 from footlights_transports.dialects.native import WIRE_CODES
 
@@ -28,6 +28,7 @@ _MEANINGS = {
     409: "Not now: `busy` (a limit is reached), or `session_closed`. Nothing was done.",
     413: "The body, or what was said, is longer than it may be: `too_large`.",
     415: "The body is not JSON: `invalid_command`.",
+    422: "The body is JSON, and what it asks for makes no sense: `invalid_command`.",
     429: "Too many requests on this connection: `rate_limited`.",
     500: "Something failed here: `internal`.",
     503: "Too many connections: `busy`.",
@@ -40,30 +41,44 @@ def schemas() -> Json:
         "Error": object_of(
             {"error": object_of({"code": {"type": "string", "enum": [*sorted(WIRE_CODES)]}, "message": TEXT})}
         ),
-        "StartSession": _fields({"params": _or_null(ref("SessionParams"))}),
-        "SessionParams": _fields(
+        "StartSession": fields({"params": _or_null(ref("SessionParams"))}),
+        "SessionParams": fields(
             {
                 "session_id": {"type": ["string", "null"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},
                 "remote_models": {"type": ["boolean", "null"]},
             }
         ),
-        "BeginTurn": _fields(
+        "BeginTurn": fields(
             {"input": {"type": "string", "pattern": r"\S"}, "params": _or_null(ref("TurnParams"))}, "input"
         ),
-        "TurnParams": _fields(
+        "TurnParams": fields(
             {
-                "busy": _choice(BusyRule),
-                "mode": _choice(Mode),
-                "tier": _choice(BudgetTier),
+                "busy": choice(BusyRule),
+                "mode": choice(Mode),
+                "tier": choice(BudgetTier),
                 "model": _name_or_null("A model of the cast."),
                 "persona": _name_or_null("A persona of the cast."),
                 "workload": _name_or_null("A registered workload."),
                 "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
+                "approvals": {
+                    "type": ["object", "null"],
+                    "description": "Answers to what waits for an approval: by its id, whether to do it.",
+                    "propertyNames": {"pattern": r"^a-[0-9]{6,15}$"},
+                    "additionalProperties": {"type": "boolean"},
+                    "maxProperties": MAX_ANSWERS,
+                },
             }
         ),
-        "Heard": _fields({"seq": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}}, "seq"),
+        "Heard": fields({"seq": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}}, "seq"),
         "Commit": object_of(
             {"commit_id": {"type": ["string", "null"]}, "commit_digest": TEXT, "commit_outcome": _outcome()}
+        ),
+        "ChatMessage": object_of(
+            {
+                "timestamp": {"type": "string", "format": "date-time"},
+                "role": {"type": "string", "enum": ["system", "agent", "user"]},
+                "content": TEXT,
+            }
         ),
         "CommitRecord": {
             **object_of({"session_id": TEXT, "turn_id": TEXT, "outcome": _outcome(), "commit_digest": TEXT}),
@@ -88,7 +103,7 @@ def object_of(properties: Json) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _fields(properties: Json, *required: str) -> Json:
+def fields(properties: Json, *required: str) -> Json:
     """What we read: these, and no others."""
     schema: Json = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
@@ -102,7 +117,7 @@ def _name_or_null(description: str) -> Json:
     return {"type": ["string", "null"], "minLength": 1, "description": description}
 
 
-def _choice(kind: type[StrEnum]) -> Json:
+def choice(kind: type[StrEnum]) -> Json:
     return {"enum": [*(member.value for member in kind), None]}
 
 

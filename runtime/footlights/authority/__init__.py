@@ -5,6 +5,7 @@ becomes one record in a ledger. Everything here but the ledger is pure: no clock
 """
 
 from footlights.authority import patch
+from footlights.authority.approvals import PendingApproval, decisions, pending_approvals, with_approvals
 from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
@@ -36,6 +37,7 @@ __all__ = [
     "Opening",
     "PatchFailed",
     "PatchOp",
+    "PendingApproval",
     "Rule",
     "RuleBook",
     "Ruling",
@@ -48,10 +50,13 @@ __all__ = [
     "apply_patch",
     "canonical",
     "check_intent",
+    "decisions",
     "digest",
     "judge",
     "patch",
+    "pending_approvals",
     "recompute_digest",
     "refuse",
     "sealed",
+    "with_approvals",
 ]

@@ -59,6 +59,8 @@ class JudgeRequest:
     """None if it ended with `turn_final`."""
     intents: tuple[Intent, ...] = ()
     """In the order they were staged."""
+    mode_decision: dict[str, JsonValue] | None = None
+    """Why it was in its mode, if that was decided for it."""
 
 
 @frozen
@@ -89,6 +91,7 @@ def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest:
         world_before=before,
         world_after=world_after,
         previous=previous_digest,
+        mode_decision=request.mode_decision,
     )
     return Judgement(sealed(record), after)
 

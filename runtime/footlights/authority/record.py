@@ -68,6 +68,9 @@ class CommitRecord:
     """The digest of the world from then on."""
     previous: str | None
     """The commit_digest of the session's commit before this one."""
+    mode_decision: dict[str, JsonValue] | None = None
+    """Why the turn was in its mode, if that was decided for it: ids and values of closed sets. Kept also if the turn was
+    interrupted."""
     commit_digest: str = ""
     """Over every field above. `sealed` fills it in."""
     commit_id: str = ""
@@ -84,8 +87,9 @@ def sealed(record: CommitRecord) -> CommitRecord:
     digested = canonical(digested_json(record))
     commit_digest = digest_bytes(digested)
     seal = evolve(record, commit_digest=commit_digest, commit_id=f"c-{commit_digest[:16]}")
-    # Writing it down is half of the work of a commit, and it was just done. For `evolve` it is another record.
-    object.__setattr__(seal, "written", _with_seal(digested, seal))
+    if record.mode_decision is None:  # which would stand behind the intents, and could say anything
+        # Writing it down is half of the work of a commit, and it was just done. For `evolve` it is another record.
+        object.__setattr__(seal, "written", _with_seal(digested, seal))
     return seal
 
 
@@ -106,7 +110,8 @@ def recompute_digest(record: CommitRecord) -> str:
 
 
 def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
-    """The part of a record that its digest is over, as JSON."""
+    """The part of a record that its digest is over, as JSON. Without a decision on its mode there is no such member."""
+    decision: dict[str, JsonValue] = {} if record.mode_decision is None else {"mode_decision": record.mode_decision}
     return {
         "authoritative": True,
         "session_id": record.session_id,
@@ -123,6 +128,7 @@ def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
         "world_before": record.world_before,
         "world_after": record.world_after,
         "previous": record.previous,
+        **decision,
     }
 
 
@@ -160,7 +166,8 @@ def record_from_json(value: JsonValue) -> CommitRecord:
 
     Raises `InvalidRecord` for anything that `record_to_json` could not have written.
     """
-    record = _members(value, "record", *_RECORD)
+    decided = isinstance(value, dict) and isinstance(value.get("mode_decision"), dict)
+    record = _members(value, "record", *_RECORD, *(["mode_decision"] if decided else []))
     _check_authoritative(record)
     return CommitRecord(
         session_id=_text(record, "session_id"),
@@ -174,6 +181,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
         world_before=_text(record, "world_before"),
         world_after=_text(record, "world_after"),
         previous=_text_or_none(record, "previous"),
+        mode_decision=cast("dict[str, JsonValue] | None", record.get("mode_decision")),
         commit_digest=_text(record, "commit_digest"),
         commit_id=_text(record, "commit_id"),
     )

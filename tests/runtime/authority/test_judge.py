@@ -460,6 +460,7 @@ OTHER_FIELDS: dict[str, Any] = {
     "world_before": digest(1),
     "world_after": digest(2),
     "previous": digest(3),
+    "mode_decision": {"mode": "chat"},
 }
 
 

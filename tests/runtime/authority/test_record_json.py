@@ -65,6 +65,7 @@ records = st.builds(
     world_before=digests,
     world_after=digests,
     previous=st.none() | digests,
+    mode_decision=st.none() | st.dictionaries(texts, values, max_size=3),
 ).map(sealed)
 
 RECORD = sealed(
@@ -164,6 +165,14 @@ def test_a_member_too_many_or_too_few_is_refused(place: tuple[str | int, ...]) -
     for other in ({**members, "surprise": None}, {key: members[key] for key in list(members)[1:]}):
         with pytest.raises(InvalidRecord):
             record_from_json(changed_at(place, other))
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "chat", ["chat"]])
+def test_a_decision_on_the_mode_is_an_object_or_not_there(wrong: JsonValue) -> None:
+    decided = record_to_json(sealed(evolve(RECORD, mode_decision={"mode": "chat"})))
+    assert record_from_json(decided).mode_decision == {"mode": "chat"}
+    with pytest.raises(InvalidRecord):
+        record_from_json({**decided, "mode_decision": wrong})
 
 
 @pytest.mark.parametrize("place", [("outcome",), ("intents", 0, "type"), ("changes", 0, "op")])

@@ -295,6 +295,12 @@ def _names(value: object) -> frozenset[str]:
     return frozenset(map(values.text, names))
 
 
+def _answers(value: object) -> dict[str, bool]:
+    if not isinstance(value, dict):
+        raise Unfit("must be an object of true or false by id")
+    return {id_: values.flag(yes) for id_, yes in cast("dict[str, object]", value).items()}
+
+
 def _member(kind: type[Any]) -> Callable[[object], Any]:
     read = values.member_of(kind)
     return lambda value: read(value, None)
@@ -311,6 +317,7 @@ read_turn_params = _params(
         "tier": _member(BudgetTier),
         "temperature": values.number,
         "workload": values.name,
+        "approvals": _answers,
     },
     TurnParams,
 )

@@ -220,6 +220,8 @@ export interface TurnParams {
     persona?: string;
     tier?: "dormant" | "whisper" | "dialogue" | "deep";
     temperature?: number;
+    /** Answers to what waits for an approval: by its id, whether to do it. */
+    approvals?: Record<string, boolean>;
     workload?: string;
 }
 

@@ -1,0 +1,188 @@
+"""The chat feed: what people may read of a session, in messages. It is a view of the stream and nothing else.
+
+What happened is said only by the controller, in fixed sentences made from events (role `system`). What the agent said
+is its own (role `agent`), and so is what the player said (role `user`). No message is kept anywhere else, nothing reads
+one to decide anything, and any of them may be gone at any time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from attrs import asdict, frozen
+
+from footlights.authority.approvals import APPROVED, DENIED, PENDING
+from footlights.events import (
+    CommitFinal,
+    CommitOutcome,
+    InterruptReason,
+    ModelLoading,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from footlights.authority import Artifact
+    from footlights.events import StreamEvent
+
+MAX_MESSAGES = 200
+MAX_CHARS = 1_000_000
+"""Of all messages of a feed together."""
+
+
+class ChatRole(StrEnum):
+    """Who says it."""
+
+    SYSTEM = "system"
+    """The controller: what happened."""
+    AGENT = "agent"
+    """The agent, in its own words. They prove nothing."""
+    USER = "user"
+    """The player."""
+
+
+@frozen
+class ChatMessage:
+    """One message."""
+
+    timestamp: str
+    """When, in ISO 8601."""
+    role: ChatRole
+    content: str
+
+    @property
+    def document(self) -> dict[str, str]:
+        """The message as JSON."""
+        return asdict(self)
+
+
+class ChatFeed:
+    """The newest messages of one session, in their order. The older ones are gone, and nobody is told."""
+
+    __slots__ = ("_chars", "_max_chars", "_max_messages", "_messages")
+
+    def __init__(self, max_messages: int = MAX_MESSAGES, max_chars: int = MAX_CHARS) -> None:
+        self._max_messages = max_messages
+        self._max_chars = max_chars
+        self._messages: deque[ChatMessage] = deque()
+        self._chars = 0
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        return tuple(self._messages)
+
+    def append(self, messages: Iterable[ChatMessage]) -> None:
+        for message in messages:
+            self._messages.append(message)
+            self._chars += len(message.content)
+            while len(self._messages) > self._max_messages or self._chars > self._max_chars:
+                self._chars -= len(self._messages.popleft().content)
+
+    def drop(self) -> None:
+        """Forget all of it."""
+        self._messages.clear()
+        self._chars = 0
+
+
+def player_said(words: str, wall_ts: float) -> ChatMessage:
+    """What the player said, as a message."""
+    return ChatMessage(_iso(wall_ts), ChatRole.USER, words)
+
+
+def told(event: StreamEvent, wall_ts: float, artifacts: Sequence[Artifact] = ()) -> list[ChatMessage]:
+    """What people are told of an event. `artifacts` are those of a commit, if they are known.
+
+    An event without a time of its own happened at `wall_ts`.
+    """
+    timestamp = _iso(wall_ts if event.wall_ts is None else event.wall_ts)
+    return [ChatMessage(timestamp, role, content) for role, content in _said_of(event, artifacts)]
+
+
+def _iso(wall_ts: float) -> str:
+    return datetime.fromtimestamp(wall_ts, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- the sentences
+
+INTERRUPTED: Mapping[InterruptReason, str] = {
+    InterruptReason.CANCELED: "The turn was canceled.",
+    InterruptReason.BARGE_IN: "The turn was interrupted by the next one.",
+    InterruptReason.MODEL_ERROR: "The turn ended early: the model failed.",
+    InterruptReason.TOOL_ERROR: "The turn ended early: a tool failed.",
+    InterruptReason.WORKLOAD_ERROR: "The turn ended early: something in it failed.",
+    InterruptReason.TIMEOUT: "The turn ended early: it took too long.",
+    InterruptReason.STALLED: "The turn ended early: nothing happened for too long.",
+    InterruptReason.SESSION_CLOSED: "The turn ended early: the session was closed.",
+    InterruptReason.SHUTDOWN: "The turn ended early: the server is closing.",
+    InterruptReason.RUNTIME_RESTART: "The turn ended early: the server was restarted.",
+}
+NOTHING_COMMITTED = "Nothing of the turn was committed."
+
+
+def _said_of(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tuple[ChatRole, str]]:
+    match event.payload:
+        case TurnFinal(text=text):
+            if text.strip():
+                yield ChatRole.AGENT, text
+        case CommitFinal() as commit:
+            for sentence in _of_commit(commit, artifacts):
+                yield ChatRole.SYSTEM, sentence
+        case TurnAccepted(turns_ahead=0):
+            yield ChatRole.SYSTEM, "The turn has begun."
+        case TurnAccepted(turns_ahead=ahead):
+            yield ChatRole.SYSTEM, f"The turn waits for {ahead} before it."
+        case ModelLoading(progress=None):
+            yield ChatRole.SYSTEM, "The model is being loaded."
+        case ToolCallStarted(tool_name=name):
+            yield ChatRole.SYSTEM, f"The tool {name} has begun."
+        case ToolCallResult() as result:
+            yield ChatRole.SYSTEM, _of_tool(result)
+        case TurnInterrupted(reason=reason):
+            yield ChatRole.SYSTEM, INTERRUPTED[reason]
+        case _:
+            pass
+
+
+def _of_tool(result: ToolCallResult) -> str:
+    if result.canceled and result.side_effects_may_have_occurred:
+        return f"The tool {result.tool_name} was canceled. It may have had an effect."
+    if result.canceled:
+        return f"The tool {result.tool_name} was canceled."
+    if result.error is not None:
+        return f"The tool {result.tool_name} failed: {result.error.code}."
+    return f"The tool {result.tool_name} is done."
+
+
+def _of_commit(commit: CommitFinal, artifacts: Sequence[Artifact]) -> Iterator[str]:
+    if commit.commit_outcome is CommitOutcome.OK:
+        yield "The turn is committed."
+        yield from map(_of_artifact, artifacts)
+    elif any(issue.code == "turn_interrupted" for issue in commit.issues):
+        yield NOTHING_COMMITTED
+    else:
+        reasons = " ".join(issue.message for issue in commit.issues)
+        yield f"{NOTHING_COMMITTED} {reasons}"
+
+
+def _of_artifact(artifact: Artifact) -> str:
+    sentence = _OF_APPROVALS.get(artifact.kind)
+    match artifact.data:
+        case {"id": str(id_), "question": str(question)} if sentence is not None:
+            return sentence.format(id=id_, question=question)
+        case _:
+            return f"An artifact was kept: {artifact.kind}, {artifact.ref}."
+
+
+_OF_APPROVALS = {
+    PENDING: "Approval needed ({id}): {question} Answer it in a new turn.",
+    APPROVED: "Approved ({id}): {question}",
+    DENIED: "Denied ({id}): {question}",
+}

@@ -1,0 +1,52 @@
+"""The routes of the chat feed: read what people may be shown of a session, or throw it away.
+
+    GET    /v1/sessions/{session_id}/chat       the messages; the first time, the feed begins
+    DELETE /v1/sessions/{session_id}/chat       forget them
+
+There is no route to write one. An answer to what a message asks is a new turn, like anything else that a player says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from footlights_transports.http_errors import json_response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from footlights import InteractionSession
+    from footlights_transports.chat_feeds import ChatFeeds
+    from footlights_transports.desk import FrontDesk
+
+_HEADERS = {"cache-control": "no-store"}
+
+
+class ChatRoutes:
+    """The two routes, for one desk."""
+
+    def __init__(self, desk: FrontDesk, feeds: ChatFeeds) -> None:
+        self._desk = desk
+        self._feeds = feeds
+
+    def routes(self) -> list[Route]:
+        address = "/v1/sessions/{session_id}/chat"
+        return [Route(address, self.read, methods=["GET"]), Route(address, self.drop, methods=["DELETE"])]
+
+    async def read(self, request: Request) -> Response:
+        messages = await self._feeds.read(self._session(request))
+        return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
+
+    async def drop(self, request: Request) -> Response:
+        self._feeds.drop(self._session(request).session_id)
+        return Response(status_code=204)
+
+    def _session(self, request: Request) -> InteractionSession:
+        """The session that is asked for. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
+        user = self._desk.gate.admit(request.headers.get("authorization"))
+        self._desk.take_command(user)
+        path = cast("dict[str, str]", request.path_params)
+        return self._desk.session(user, path["session_id"])
