@@ -44,7 +44,16 @@ def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"busy": "whatever"}, {"mode": "whatever"}, {"tier": "whatever"}, {"temperature": -0.1}, {"temperature": 2.1}],
+    [
+        {"busy": "whatever"},
+        {"mode": "whatever"},
+        {"tier": "whatever"},
+        {"temperature": -0.1},
+        {"temperature": 2.1},
+        {"approvals": {"yes, do it": True}},
+        {"approvals": {"a-000001": 1}},
+        {"approvals": {f"a-{number:06d}": True for number in range(33)}},
+    ],
 )
 def test_what_does_not_exist_or_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidCommand):
@@ -53,3 +62,15 @@ def test_what_does_not_exist_or_makes_no_sense_is_refused(wrong: dict[str, Any])
 
 def test_the_value_of_a_rule_is_as_good_as_the_rule() -> None:
     assert TurnParams(busy="reject").busy is BusyRule.REJECT
+
+
+def test_the_answers_of_a_turn_are_its_own_and_refusing_them_quotes_nothing() -> None:
+    answers = {"a-000001": True}
+    params = TurnParams(approvals=answers)
+    answers["a-000001"] = False
+    assert params.approvals == {"a-000001": True}
+    assert params == TurnParams(approvals={"a-000001": True}) != TurnParams()
+    assert hash(params) == hash(TurnParams(approvals={"a-000001": True}))
+    with pytest.raises(InvalidCommand) as refusal:
+        TurnParams(approvals={"my secret": True})
+    assert "secret" not in str(refusal.value)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 JS = Path(__file__).parent / "js"
 FLAGS = ("--no-warnings", "--experimental-websocket")
 """Node 20 has a WebSocket, and hides it; later ones do not mind being asked for it."""
+MORE_FLAGS = {"event_source.mjs": ("--experimental-eventsource",)}
+"""Only Node 22 and later know this one."""
 _PATIENCE = 60
 """Seconds that a script may take. Processes and sockets are the system's, and a hang must end."""
 
@@ -91,7 +93,7 @@ class Script:
 @asynccontextmanager
 async def run_js(node: str, name: str, **options: object) -> AsyncGenerator[Script]:
     """Run a script. It must end by itself, complain of nothing, and print a lawful stream."""
-    command = [node, *FLAGS, str(JS / name), orjson.dumps(options).decode()]
+    command = [node, *FLAGS, *MORE_FLAGS.get(name, ()), str(JS / name), orjson.dumps(options).decode()]
     run = partial(trio.run_process, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     complaints: list[bytes] = []
     with trio.fail_after(_PATIENCE):

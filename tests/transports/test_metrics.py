@@ -136,6 +136,20 @@ async def test_cancels_whose_end_nobody_tells_take_no_more_room_than_a_little(mo
         assert read(metrics, stage)["footlights_turn_cancel_seconds_sum",] == 0.25
 
 
+async def test_claims_to_remember_a_chat_are_counted_and_decide_nothing() -> None:
+    metrics = Metrics()
+    leaking = ScriptedModel(lambda _: (Say("As we discussed earlier, no. Based on previous messages, no."),))
+    async with open_stage(standard_cast(leaking), observe=metrics.turn_settled) as stage:
+        session = stage.start()
+        assert read(metrics, stage)["footlights_memory_claims_total", "as_we_discussed"] == 0
+        for _ in range(2):
+            commit = await session.finalize(session.begin_turn("A room?")).wait()
+            assert commit.commit_outcome is CommitOutcome.OK
+        now = read(metrics, stage)
+    claims = {labels[0]: value for (name, *labels), value in now.items() if name == "footlights_memory_claims_total"}
+    assert claims == {"as_we_discussed": 2, "previous_messages": 2, "you_asked_before": 0}
+
+
 async def test_two_servers_share_nothing() -> None:
     one, other = Metrics(), Metrics()
     one.turn_accepted(0.1)

@@ -15,6 +15,7 @@ from footlights.budget import BudgetTier
 from footlights.errors import Busy, FootlightsError, ModelError
 from footlights.events import CommitFinal, CommitOutcome
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights_transports.client_session import write_params
 from footlights_transports.dialects import native
 from footlights_transports.dialects.native import (
     MAX_CURSORS,
@@ -40,6 +41,7 @@ EVERY_TURN_PARAM: dict[str, object] = {
     "tier": "high",
     "temperature": 0.5,
     "workload": "npc",
+    "approvals": {"a-000001": True, "a-000002": False},
 }
 
 COMMANDS: list[tuple[dict[str, Any], native.Command]] = [
@@ -251,3 +253,9 @@ def test_a_commit_is_told_by_its_id_its_digest_and_its_outcome() -> None:
 
 def test_too_large_names_the_limit() -> None:
     assert "1000 bytes" in str(native.too_large(1_000))
+
+
+@given(st.dictionaries(st.integers(1, 999_999).map(lambda number: f"a-{number:06d}"), st.booleans(), max_size=32))
+def test_what_a_client_answers_is_what_the_server_reads(approvals: dict[str, bool]) -> None:
+    params = TurnParams(approvals=approvals)
+    assert native.read_turn_params(orjson.loads(orjson.dumps(write_params(params)))) == params

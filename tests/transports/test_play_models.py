@@ -82,12 +82,19 @@ def test_known_weights_that_are_not_here_are_named() -> None:
     assert missing.value.weights is KNOWN["smollm2"]
 
 
-@pytest.mark.parametrize("name", ["openai:x", "anthropic:x"])
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [
+        ("openai:x", "httpx2", "remote"),
+        ("anthropic:x", "httpx2", "anthropic"),
+        ("anthropic:x", "anthropic", "anthropic"),
+    ],
+)
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, missing: str, extra: str) -> None:
     for module in ("openai_model", "anthropic_model", "remote_model", "http_stream"):
         monkeypatch.delitem(sys.modules, f"footlights_actors.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, "httpx2", None)
-    with pytest.raises(RegistrationError, match=r"pip install 'footlights\[remote\]'"):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(RegistrationError, match=rf"That needs {missing}: pip install 'footlights\[{extra}\]'"):
         tavern_with(name, None)
 
 

@@ -6,6 +6,7 @@ Exit codes: 0 it went well, 1 what was examined is at fault, 2 the command could
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
@@ -15,7 +16,8 @@ import typer
 
 from footlights import FootlightsError, laws
 from footlights_actors.weights import WeightsNotFetched
-from footlights_transports import cli_ledger, cli_models, cli_serve
+from footlights_transports import cli_dexi, cli_ledger, cli_models, cli_serve
+from footlights_transports.cli_dexi import count, judge_dexi
 from footlights_transports.model_choice import SCRIPTED, tavern_with
 from footlights_transports.play import is_terminal, play_here
 
@@ -32,6 +34,7 @@ app = typer.Typer(
 )
 benchmarks = typer.Typer(help="Measure the runtime on this machine.")
 app.add_typer(cli_serve.app)
+app.add_typer(cli_dexi.app)
 app.add_typer(cli_ledger.app)
 app.add_typer(cli_models.app, name="models")
 app.add_typer(benchmarks, name="bench")
@@ -91,6 +94,13 @@ def _refused(error: FootlightsError) -> typer.Exit:
     return typer.Exit(2)
 
 
+class Dialect(StrEnum):
+    """Whose laws a recording is held to."""
+
+    NATIVE = "native"
+    DEXI = "dexi"
+
+
 @app.command("laws")
 def check_laws(
     file: Annotated[
@@ -100,18 +110,27 @@ def check_laws(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="The recording was cut short: turns may be unfinished at its end.")
     ] = False,
+    dialect: Annotated[
+        Dialect, typer.Option(metavar="NAME", help="What was recorded: native events, or the events of dexi runs.")
+    ] = Dialect.NATIVE,
 ) -> None:
     """Check a recorded stream against the laws of streams.
 
     One line for each violation, then a summary. Exits with 1 if there was any.
     """
-    tally = _Tally(file)
-    violations = laws.check_jsonl(tally, complete=not incomplete)
+    judge = judge_dexi if dialect is Dialect.DEXI else _judge_native
+    violations, size = judge(file, complete=not incomplete)
     for violation in violations:
         typer.echo(violation)
-    verdict = f"broken {_count(len(violations), 'time')}" if violations else "lawful"
-    typer.echo(f"{_count(tally.events, 'event')}, {_count(len(tally.turns), 'turn')}: {verdict}")
+    verdict = f"broken {count(len(violations), 'time')}" if violations else "lawful"
+    typer.echo(f"{size}: {verdict}")
     raise typer.Exit(1 if violations else 0)
+
+
+def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str], str]:
+    tally = _Tally(lines)
+    violations = laws.check_jsonl(tally, complete=complete)
+    return [str(each) for each in violations], f"{count(tally.events, 'event')}, {count(len(tally.turns), 'turn')}"
 
 
 JsonPath: TypeAlias = Annotated[
@@ -191,7 +210,3 @@ class _Tally:
                 self.turns.add((session_id, turn_id))
             case _:
                 pass
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -53,7 +53,7 @@ def _openai(name: str, base_url: str | None) -> Model:
 
 
 def _anthropic(name: str, base_url: str | None) -> Model:
-    with _extra("remote"):
+    with _extra("anthropic"):
         from footlights_actors.anthropic_model import AnthropicModel
 
     return AnthropicModel(_named(name)) if base_url is None else AnthropicModel(_named(name), base_url=base_url)

@@ -36,9 +36,9 @@ def check_jsonl(
 class _LineChecker(Checker):
     def see_line(self, number: int, line: str | bytes) -> None:
         try:
-            recorded = _parse(line)
+            recorded = parse_line(line)
         except (ValueError, RecursionError) as error:
-            self.violations.append(Violation("json", None, None, None, f"line {number}: {_sentence(error)}"))
+            self.violations.append(Violation("json", None, None, None, f"line {number}: {parse_fault(error)}"))
         else:
             self._see_parsed(recorded)
 
@@ -55,7 +55,8 @@ class _Unfit(ValueError):
     pass
 
 
-def _parse(line: str | bytes) -> object:
+def parse_line(line: str | bytes) -> object:
+    """The JSON value in a line. Raises `ValueError` or `RecursionError`; `parse_fault` says what of it may be told."""
     return json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
@@ -70,6 +71,7 @@ def _no_constant(_: str) -> NoReturn:
     raise _Unfit("has a number that JSON does not know")
 
 
-def _sentence(error: ValueError | RecursionError) -> str:
+def parse_fault(error: ValueError | RecursionError) -> str:
+    """What is wrong with a line that could not be read."""
     # The library's own words quote the line, which may be what somebody said.
     return str(error) if isinstance(error, _Unfit) else "is not valid JSON"

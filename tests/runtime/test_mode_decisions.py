@@ -1,0 +1,89 @@
+"""Why a turn was in its mode is kept with the turn, whatever becomes of it, and holds no word of what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights import CommitOutcome, MemoryLedger, Mode, SideEffects, Tool, TurnParams, open_stage
+from footlights.authority import SqliteLedger, recompute_digest
+from footlights.modes import ExecutionPolicy, decide
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+    from footlights import Cast, Prompt, ToolContext
+    from footlights.events import JsonValue
+    from footlights_actors import Line
+
+MESSAGE = "Search the swordfish files."
+
+
+def cast() -> Cast:
+    def script(prompt: Prompt) -> list[Line]:
+        if "wait" in prompt.user:
+            return [Stall()]
+        return [Call("look")] if prompt.tools and not prompt.rounds else [Say(str(len(prompt.rounds)))]
+
+    async def look(arguments: Mapping[str, JsonValue], context: ToolContext) -> str:
+        return "seen"
+
+    tool = Tool(name="look", run=look, side_effects=SideEffects.NONE)
+    return standard_cast(ScriptedModel(script), tools=[tool])
+
+
+@pytest.mark.parametrize("policy", ExecutionPolicy)
+async def test_the_record_is_kept_and_decides_the_mode(policy: ExecutionPolicy, quiet_clock: MockClock) -> None:
+    decision = decide(MESSAGE, policy)
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        other = Mode.CHAT if decision.mode is Mode.EXECUTION else Mode.EXECUTION
+        turn_id = session.begin_turn(MESSAGE, TurnParams(mode=other), decision=decision)
+        async with session.subscribe() as stream:
+            kinds = [event.event_type async for event in stream.until_commit(turn_id)]
+        record = await stage.ledger.find(session.session_id, turn_id)
+    assert record is not None
+    assert record.mode_decision == decision.document
+    assert ("tool_call_started" in kinds) is (decision.mode is Mode.EXECUTION)
+    assert recompute_digest(record) == record.commit_digest
+    assert b"swordfish" not in record.written.lower()
+
+
+async def test_it_is_kept_of_a_turn_that_was_interrupted(quiet_clock: MockClock) -> None:
+    decision = decide(MESSAGE, ExecutionPolicy.AUTO)
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("wait", decision=decision)
+        session.cancel(turn_id)
+        await session.finalize(turn_id).wait()
+        record = await stage.ledger.find(session.session_id, turn_id)
+    assert record is not None
+    assert record.outcome is CommitOutcome.FAIL_CLOSED
+    assert record.mode_decision == decision.document
+
+
+async def test_a_turn_without_one_has_the_digest_that_it_always_had(quiet_clock: MockClock) -> None:
+    digests: list[str] = []
+    for decision in (None, decide("Hello.", ExecutionPolicy.AUTO), None):
+        async with open_stage(cast(), ledger=MemoryLedger()) as stage:
+            session = stage.start()
+            turn_id = session.begin_turn("Hello.", TurnParams(mode=Mode.CHAT), decision=decision)
+            digests.append((await session.finalize(turn_id).wait()).commit_digest)
+    assert digests[0] == digests[2] != digests[1]
+
+
+async def test_it_is_read_back_from_a_file(tmp_path: Path, quiet_clock: MockClock) -> None:
+    decision = decide(MESSAGE, ExecutionPolicy.DENY)
+    path = tmp_path / "kept.ledger"
+    async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger) as stage:
+        session = stage.start()
+        await session.finalize(session.begin_turn(MESSAGE, decision=decision)).wait()
+    async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger):
+        record = await ledger.find("s1-000001", "t1-000001")
+    assert record is not None
+    assert record.mode_decision == decision.document

@@ -1,0 +1,114 @@
+"""Runs without a server: what becomes of one whose subscription is let go, and when nobody keeps runs any more."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+
+from footlights import DetachReason, Limits, MemoryLedger, SessionClosed, open_stage
+from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
+from footlights_transports.desk import FrontDesk
+from footlights_transports.dexi_runs import DexiRuns, DexiSettings, Request, UnknownRun
+from footlights_transports.dialects.dexi_events import to_json
+from footlights_transports.gate import Gate, User
+
+from .dexi_house import agency
+from .dexi_kit import lawful, types
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from trio.testing import MockClock
+
+    from footlights import Stage
+    from footlights.authority import CommitRecord, World
+    from footlights_transports.dexi_run import Run
+
+    from .dexi_kit import Raw
+
+ME = User()
+SLOW = Request(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
+
+
+@asynccontextmanager
+async def keeping(stage: Stage, settings: DexiSettings | None = None) -> AsyncGenerator[DexiRuns]:
+    async with trio.open_nursery() as nursery:
+        runs = DexiRuns(FrontDesk(stage, Gate()), settings)
+        await nursery.start(runs.keep)
+        yield runs
+        nursery.cancel_scope.cancel()
+
+
+def events_of(run: Run) -> list[Raw]:
+    return [to_json(entry.event) for entry in run.entries]
+
+
+async def test_a_run_that_is_detached_goes_on_where_it_was(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, SLOW)
+        for _ in range(3):
+            await trio.sleep(2)
+            [outbox] = stage.session(run.session_id)._core.outboxes
+            outbox.detach(DetachReason.STALLED)
+        await run.wait_over()
+        whole = lawful(events_of(run))
+        undisturbed = await runs.begin(ME, SLOW)
+        await undisturbed.wait_over()
+    assert types(whole) == types(events_of(undisturbed))
+
+
+class HungLedger(MemoryLedger):
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        await trio.sleep_forever()
+
+
+async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        limits = Limits(shutdown_deadline=5)
+        async with open_stage(agency(), ledger=HungLedger(), limits=limits) as stage:
+            runs = DexiRuns(FrontDesk(stage, Gate()))
+            await nursery.start(runs.keep)
+            run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))
+            await trio.testing.wait_all_tasks_blocked()
+            assert not run.is_over
+        await run.wait_over()
+        nursery.cancel_scope.cancel()
+    events = lawful(events_of(run))
+    assert [event["outcome"] for event in events if event["type"] in ("step_end", "done")] == ["completed", "unknown"]
+
+
+async def test_when_nobody_keeps_runs_none_is_begun(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage:
+        async with keeping(stage) as runs:
+            run = await runs.begin(ME, SLOW)
+        assert run.is_over, "readers are let go"
+        with pytest.raises(SessionClosed):
+            await runs.begin(ME, SLOW)
+
+
+async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> None:
+    divining = IntentRule(
+        id="host.divine", activity="divine", conditions=(Condition.TOOLS_NEEDED,), verbs=["divine"]
+    )  # fmt: skip
+    settings = DexiSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
+    async with open_stage(agency()) as stage, keeping(stage, settings) as runs:
+        run = await runs.begin(ME, Request(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
+        await run.wait_over()
+    events = lawful(events_of(run))
+    assert events[1]["content"].startswith("The agent will divine")
+    assert "tool_start" not in types(events), "the porter has no tools"
+
+
+async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, SLOW)
+        assert runs.find(ME, run.run_id) is run
+        with pytest.raises(UnknownRun):
+            runs.find(User("ann"), run.run_id)
+        assert runs.cancel(ME, run.run_id) is True
+        assert runs.cancel(ME, run.run_id) is False
+        await run.wait_over()

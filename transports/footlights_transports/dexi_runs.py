@@ -1,0 +1,218 @@
+"""Runs: turns that are told as Dexi streams, and kept for a while, so that clients can read them and come back.
+
+A run is made once, by a task of its own, and everybody who reads it reads the same events. Who stops reading cancels
+nothing. `keep` is that task's home: it ends when the server does, and then every reader is let go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import field, frozen
+
+from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
+from footlights.failures import describe
+from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide
+from footlights.outbox import DetachReason
+from footlights.params import SessionParams, TurnParams
+from footlights.redaction import Redactor
+from footlights_transports.dexi_run import Run
+from footlights_transports.dialects.dexi import DexiRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from footlights import InteractionSession, StreamEvent, Subscription
+    from footlights.modes import Classifier, IntentRules
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
+
+MAX_RUNS = 1_000
+"""Finished runs that are kept; the oldest are forgotten first."""
+MAX_BYTES = 64_000_000
+"""What all finished runs together may take."""
+
+log = logging.getLogger("footlights.dexi")
+
+
+class DexiError(FootlightsError):
+    """What is asked for is not there, in the words of the Dexi routes."""
+
+
+class UnknownRun(DexiError):
+    """There is no such run, or it is forgotten, or it is somebody else's."""
+
+    code = "unknown_run"
+
+
+class UnknownAgent(DexiError):
+    """The cast has no such persona."""
+
+    code = "unknown_agent"
+
+
+@frozen(kw_only=True)
+class DexiSettings:
+    """What a host may choose."""
+
+    rules: IntentRules = STANDARD_RULES
+    """What asks for execution."""
+    classifier: Classifier | None = None
+    """A second opinion about that."""
+    redactor: Redactor = field(factory=Redactor)
+    """What is blotted out."""
+    checked: bool = True
+    """Whether each event is held to its schema before it is sent."""
+    chat_agent: str | None = None
+    """Who answers when no agent is named; without one the first persona of the cast."""
+
+
+@frozen(kw_only=True)
+class Request:
+    """What somebody wants to be run."""
+
+    message: str
+    policy: ExecutionPolicy
+    agent: str | None = None
+    session_id: str | None = None
+    """A session to go on with, or to begin under this name. Without it the run has one of its own."""
+
+
+class DexiRuns:
+    """Every run of one desk."""
+
+    def __init__(
+        self, desk: FrontDesk, settings: DexiSettings | None = None, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._desk = desk
+        self._settings = settings or DexiSettings()
+        self._wall_clock = wall_clock
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._finished: OrderedDict[str, int] = OrderedDict()
+        """How many bytes each finished run takes, the oldest first."""
+        self._begun = 0
+        self._nursery: trio.Nursery | None = None
+
+    async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run what is begun, until cancelled."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            for run in self._runs.values():
+                run.end()
+
+    async def begin(self, user: User, request: Request) -> Run:
+        """Decide on the mode, begin the turn, and return the run with its first events.
+
+        Raises `UnknownAgent`, and what starting a session and beginning a turn raise.
+        """
+        if request.agent is not None and request.agent not in self._desk.stage.personas:
+            raise UnknownAgent("There is no agent of that name.")
+        if self._nursery is None:
+            raise SessionClosed("The server is closing.")
+        run: Run = await self._nursery.start(self._perform, user, request)
+        return run
+
+    def find(self, user: User, run_id: str) -> Run:
+        """A run of this user's. Raises `UnknownRun`."""
+        run = self._runs.get(run_id)
+        if run is None or run.user != user:
+            raise UnknownRun("There is no such run, or it was long ago.")
+        return run
+
+    def cancel(self, user: User, run_id: str) -> bool:
+        """Interrupt a run; whether this call did. Raises `UnknownRun`."""
+        run = self.find(user, run_id)
+        try:
+            return bool(self._desk.cancel(user, run.session_id, run.turn_id))
+        except UnknownSession:  # its session is closed, so it has ended
+            return False
+
+    # -- a run as a task
+
+    async def _perform(self, user: User, request: Request, task_status: trio.TaskStatus[Run]) -> None:
+        session, is_own = self._session(user, request.session_id)
+        try:
+            async with session.subscribe() as stream:
+                run = self._begin(user, request, session)
+                task_status.started(run)
+                await self._supervise(run, session, stream)
+        finally:
+            if is_own:
+                with suppress(UnknownSession):  # the stage may have closed it
+                    await self._desk.close(user, session.session_id)
+
+    def _session(self, user: User, session_id: str | None) -> tuple[InteractionSession, bool]:
+        """A session to run in, and whether it is for this run alone."""
+        if session_id is None:
+            return self._desk.start(user, SessionParams()), True
+        named = self._desk.gate.named_for(user, SessionParams(session_id=session_id))
+        assert named.session_id is not None
+        try:
+            return self._desk.session(user, named.session_id), False
+        except UnknownSession:
+            return self._desk.start(user, named), False
+
+    def _begin(self, user: User, request: Request, session: InteractionSession) -> Run:
+        settings = self._settings
+        decision = decide(request.message, request.policy, settings.rules, settings.classifier)
+        params = TurnParams(persona=request.agent or settings.chat_agent)
+        turn_id = self._desk.begin_turn(user, session.session_id, request.message, params, decision)
+        self._begun += 1
+        run_id = f"r{self._desk.stage.epoch}-{self._begun:06d}"
+        dexi = DexiRun(run_id, decision, agent=request.agent, redactor=settings.redactor, checked=settings.checked)
+        run = Run(user, session.session_id, turn_id, dexi, self._wall_clock())
+        self._runs[run_id] = run
+        run.begin()
+        return run
+
+    async def _supervise(self, run: Run, session: InteractionSession, stream: Subscription) -> None:
+        """The supervision boundary of a run: what fails here ends its stream, and hurts no other."""
+        try:
+            after = await _tell(run, stream)
+            while after is not None:
+                async with session.subscribe(after) as again:
+                    after = await _tell(run, again)
+        except Exception as error:  # noqa: BLE001 - see above
+            log.error("the stream of %s failed: %s", run.run_id, describe(error))
+            run.break_off()
+        finally:
+            run.end()
+            self._finished[run.run_id] = run.size
+            self._forget_the_oldest()
+
+    def _forget_the_oldest(self) -> None:
+        while len(self._finished) > MAX_RUNS or sum(self._finished.values()) > MAX_BYTES:
+            run_id, _ = self._finished.popitem(last=False)
+            del self._runs[run_id]
+
+
+async def _tell(run: Run, stream: Subscription) -> Mapping[str, int] | None:
+    """Tell the turn to its end; or, if this stream is detached before that, return where to go on."""
+    try:
+        while not run.is_over:
+            batch = await _next_batch(run, stream)
+            run.take(event for event in batch if event.turn_id == run.turn_id)
+            if stream.is_exhausted:
+                run.lose_sight()
+    except Detached as error:
+        if error.reason != DetachReason.COMMIT_UNKNOWN:
+            return stream.cursor
+        run.lose_sight()
+    return None
+
+
+async def _next_batch(run: Run, stream: Subscription) -> list[StreamEvent]:
+    """What comes next. If a heartbeat is due before that, nothing; then the heartbeat is sent."""
+    with trio.move_on_after(run.patience):
+        return await stream.receive_batch()
+    run.fill_silence()
+    return []

@@ -1,0 +1,25 @@
+"""A redactor that never fails: what a host's own one raises for is not shown at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.redaction import REDACTED, Redacted
+
+if TYPE_CHECKING:
+    from footlights.redaction import Redactor
+
+
+class Blotter:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def redacted(self, text: str) -> Redacted:
+        """What may be shown of the text, and whether anything is missing."""
+        try:
+            return self._redactor.text(text)
+        except Exception:  # noqa: BLE001 - a boundary: a host's patterns and checks may raise anything
+            return Redacted(REDACTED, applied=True)
+
+    def __call__(self, text: str) -> str:
+        return self.redacted(text).text

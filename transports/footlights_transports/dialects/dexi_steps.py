@@ -1,0 +1,159 @@
+"""The steps of a narrated run: one for each model that is made ready, and one for each tool call.
+
+Steps may overlap, because tools run side by side; everything that is told of one names it. Each method yields what is
+to be sent, and whoever calls it takes all of that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from footlights_transports.dialects import dexi_templates as say
+from footlights_transports.dialects.dexi_artifacts import artifacts_in
+from footlights_transports.dialects.dexi_events import (
+    ArtifactGenerated,
+    ArtifactRead,
+    Heartbeat,
+    NarrationDelta,
+    StepEnd,
+    StepOutcome,
+    StepStart,
+    Summary,
+    ToolResult,
+    ToolStart,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from footlights.events import ToolCallResult
+    from footlights_transports.dialects.dexi_artifacts import Notes
+    from footlights_transports.dialects.dexi_events import DexiEvent, RunOutcome
+    from footlights_transports.dialects.dexi_redaction import Blotter
+
+
+@frozen
+class _Step:
+    step_id: str
+    tool_name: str | None
+    """None if it makes a model ready."""
+
+
+_MODEL = ""
+"""What the step of a model is found by; tool calls have their ids."""
+
+
+class Steps:
+    def __init__(self, safe: Blotter) -> None:
+        self._safe = safe
+        self._open: dict[str, _Step] = {}
+        """By tool_call_id, in the order they began."""
+        self._outcomes: Counter[StepOutcome] = Counter()
+        self._begun = 0
+        self._read = 0
+        self._generated = 0
+
+    @property
+    def any_open(self) -> bool:
+        return bool(self._open)
+
+    # -- models
+
+    def model_selected(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
+        yield from self.model_over(StepOutcome.UNKNOWN, stamp)
+        yield from self._model_begins(model_id, stamp)
+
+    def model_shown(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
+        """It is loading, or ready; and so it was selected, whether that was seen or not."""
+        if _MODEL not in self._open:
+            yield from self._model_begins(model_id, stamp)
+
+    def model_over(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
+        """The model is ready, or will not be. Nothing happens if none is awaited."""
+        if _MODEL in self._open:
+            yield self._end(_MODEL, outcome, stamp)
+
+    def _model_begins(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
+        step = self._begin(_MODEL, None)
+        yield StepStart(step.step_id, say.PREPARE, stamp)
+        yield NarrationDelta(step.step_id, self._safe(say.model_selected(model_id)), stamp)
+
+    # -- tools
+
+    def tool_started(self, call: str, tool_name: str, stamp: str) -> Iterator[DexiEvent]:
+        name = self._safe(tool_name)
+        step = self._begin(call, tool_name)
+        yield StepStart(step.step_id, say.label(name), stamp)
+        yield ToolStart(step.step_id, name, say.purpose(tool_name), stamp)
+        yield NarrationDelta(step.step_id, say.tool_runs(name), stamp)
+
+    def tool_ended(self, result: ToolCallResult, stamp: str) -> Iterator[DexiEvent]:
+        call = result.tool_call_id
+        if call not in self._open:  # its beginning was missed
+            yield from self.tool_started(call, result.tool_name, stamp)
+        notes = artifacts_in(result.ext)
+        yield from self._artifacts(self._open[call].step_id, notes, stamp)
+        yield from self._tool_over(call, say.tool_summary(result), _outcome_of(result), notes, stamp)
+
+    def _artifacts(self, step_id: str, notes: Notes, stamp: str) -> Iterator[DexiEvent]:
+        self._read += len(notes.read)
+        self._generated += len(notes.generated)
+        for note in notes.read:
+            yield ArtifactRead(step_id, self._safe(note.kind), self._safe(note.identifier), stamp)
+        for note in notes.generated:
+            kind, identifier, summary = map(self._safe, (note.kind, note.identifier, note.summary))
+            yield ArtifactGenerated(step_id, kind, identifier, summary, stamp)
+
+    def _tool_over(
+        self, call: str, summary: str, outcome: StepOutcome, notes: Notes | None, stamp: str
+    ) -> Iterator[DexiEvent]:
+        step = self._open[call]
+        assert step.tool_name is not None
+        name, told = self._safe.redacted(step.tool_name), self._safe.redacted(summary)
+        read, generated = (0, 0) if notes is None else (len(notes.read), len(notes.generated))
+        yield ToolResult(step.step_id, name.text, told.text, name.applied or told.applied, stamp)
+        yield NarrationDelta(step.step_id, say.tool_ended(name.text, outcome, read, generated), stamp)
+        yield self._end(call, outcome, stamp)
+
+    # -- all of them
+
+    def close(self, model: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
+        """The turn is over. A model that was awaited ends like this; of a tool that is open, no result was seen."""
+        yield from self.model_over(model, stamp)
+        for call in list(self._open):
+            yield from self._tool_over(call, say.NO_RESULT, StepOutcome.UNKNOWN, None, stamp)
+
+    def at_least_one(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
+        """A step of its own for what the turn does, if there was no other."""
+        if not self._begun:
+            step = self._begin(_MODEL, None)
+            yield StepStart(step.step_id, say.ANSWER, stamp)
+            yield self._end(_MODEL, outcome, stamp)
+
+    def heartbeat(self, stamp: str) -> Heartbeat:
+        """A sign of life of the step that began last."""
+        step = next(reversed(self._open.values()))
+        return Heartbeat(step.step_id, say.LOADING if step.tool_name is None else say.RUNNING, stamp)
+
+    def summary(self, outcome: RunOutcome, stamp: str) -> Summary:
+        return Summary(say.summary(outcome, self._outcomes, self._read, self._generated), stamp)
+
+    # -- inside
+
+    def _begin(self, call: str, tool_name: str | None) -> _Step:
+        self._begun += 1
+        step = self._open[call] = _Step(f"step-{self._begun}", tool_name)
+        return step
+
+    def _end(self, call: str, outcome: StepOutcome, stamp: str) -> StepEnd:
+        self._outcomes[outcome] += 1
+        return StepEnd(self._open.pop(call).step_id, outcome, stamp)
+
+
+def _outcome_of(result: ToolCallResult) -> StepOutcome:
+    if result.canceled:
+        return StepOutcome.CANCELED
+    return StepOutcome.COMPLETED if result.error is None else StepOutcome.FAILED
