@@ -54,6 +54,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "dexi-schema": dexi.schemas,
     "config-server": settings.server,
     "config-cast": settings.cast,
+    "config-analyst": settings.analyst,
     "config-models": settings.models,
     "config-personas": settings.personas,
     "config-budget": settings.budget,

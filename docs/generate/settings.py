@@ -24,6 +24,10 @@ def cast() -> str:
     return _settings(config_schema.CAST)
 
 
+def analyst() -> str:
+    return _settings(config_schema.ANALYST)
+
+
 def personas() -> str:
     return _settings(config_schema.PERSONA)
 

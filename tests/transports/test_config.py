@@ -14,19 +14,22 @@ import trustme
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from footlights import BudgetTier, Limits, WarmState
+from footlights import BudgetTier, Limits, TurnFinal, TurnParams, WarmState, open_stage
+from footlights.testing import only, take_turn
 from footlights_actors import ScriptedModel
 from footlights_actors.anthropic_model import AnthropicModel
 from footlights_actors.local_model import LocalModel
 from footlights_actors.openai_model import OpenAIModel
 from footlights_actors.tavern_world import opening_hour
 from footlights_transports.config import ConfigError, load_config
-from footlights_transports.config_schema import CAST, LIMITS, MODELS, PERSONA, SECTIONS, SERVER, names
+from footlights_transports.config_schema import ANALYST, CAST, LIMITS, MODELS, PERSONA, SECTIONS, SERVER, names
 from footlights_transports.config_source import Problem, line_of
 from footlights_transports.gate import User, WireLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from trio.testing import MockClock
 
 DOCS = Path(__file__).parents[2] / "docs"
 TOKEN = "a-token-of-sixteen-or-more"
@@ -131,6 +134,15 @@ def test_a_tavern_may_be_told_who_may_hear_it(folder: Path) -> None:
 
 
 # -- a cast of one's own
+
+
+async def test_the_analyst_searches_the_folder_that_is_named(folder: Path, quiet_clock: MockClock) -> None:
+    (folder / "zoo").mkdir()
+    (folder / "zoo" / "zebra.md").write_text("A zebra.")
+    cast = load_config(written(folder, '[analyst]\ndocuments = "zoo"'), {}).cast
+    async with open_stage(cast) as stage:
+        events = await take_turn(stage.start(), "Search the documents for a zebra", TurnParams(persona="analyst"))
+    assert only(events, TurnFinal).text == "I found 1 of 1 documents: zebra. The first says: A zebra."
 
 
 def test_a_file_describes_a_whole_game(folder: Path) -> None:
@@ -425,7 +437,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is no setting. Did you mean server? "
-            "There are: server, tokens, cast, models, personas, world, budget, limits, wire."
+            "There are: server, tokens, cast, analyst, models, personas, world, budget, limits, wire."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",
@@ -539,6 +551,9 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
             f"{ONE_MODEL}personas.odo.tools = ['dance']",
             "2: personas.odo.tools must be some of the tools, and there are",
         ),
+        (f"{ONE_MODEL}analyst.documents = '.'", "2: analyst is about the tavern, and these settings have a cast of"),
+        ("analyst.documents = 'nowhere'", "1: analyst.documents cannot be made: The folder of documents does not"),
+        ("analyst.documents = 3", "1: analyst.documents must be the path of a folder."),
         (f"{ONE_MODEL}personas.odo.model = 'x'", "2: personas.odo.model must be one of odo."),
         (
             f"{ONE_MODEL}personas.odo.facts = 'my_game:no'",
@@ -620,7 +635,11 @@ def as_toml(value: object) -> str:
 NAMES = st.sampled_from(
     [
         *SECTIONS,
-        *(each for settings in (SERVER, CAST, PERSONA, LIMITS[:3], *MODELS.values()) for each in names(settings)),
+        *(
+            each
+            for settings in (SERVER, CAST, ANALYST, PERSONA, LIMITS[:3], *MODELS.values())
+            for each in names(settings)
+        ),
         "kind",
         "odo",
     ]

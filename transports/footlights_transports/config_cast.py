@@ -19,12 +19,13 @@ from footlights.events import WarmState
 from footlights.failures import describe
 from footlights.prompts import Persona
 from footlights.tools import Tool
+from footlights_actors.analyst_tools import DOCUMENTS
 from footlights_actors.casting import standard_cast
 from footlights_actors.scripted import ScriptedModel
 from footlights_actors.tavern import tavern_cast
 from footlights_actors.weights import KNOWN, find
 from footlights_transports.config_read import checked, section
-from footlights_transports.config_schema import BUDGET, CAST, IMPORT, MODELS, PERSONA, TEXT
+from footlights_transports.config_schema import ANALYST, BUDGET, CAST, IMPORT, MODELS, PERSONA, TEXT
 
 if TYPE_CHECKING:
     from footlights.authority import Rule
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WHOLE_CAST = ("models", "personas", "world", "budget")
-_EXTRAS = {"openai": "remote", "anthropic": "remote", "local": "local"}
+_EXTRAS = {"openai": "remote", "anthropic": "anthropic", "local": "local"}
 
 
 def read_cast(source: Source) -> Cast | None:
@@ -43,13 +44,24 @@ def read_cast(source: Source) -> Cast | None:
     given = section(source, ("cast",), CAST)
     described = [name for name in _WHOLE_CAST if name in source.tree]
     described += [f"cast.{name}" for name in ("tools", "rules", "world_file") if name in given]
+    if "analyst" in source.tree and (described or "make" in given):
+        source.complain(("analyst",), "is about the tavern, and these settings have a cast of their own.")
     if "make" in given:
         if described:
             source.complain(("cast", "make"), f"makes the whole cast: leave it out, or {', '.join(described)}.")
         return _made_whole(source, given["make"])
     if not described:
-        return tavern_cast(remote_models=given.get("remote_models", False))
+        return _tavern(source, given)
     return _assembled(source, given)
+
+
+def _tavern(source: Source, given: Mapping[str, Any]) -> Cast | None:
+    path = ("analyst", "documents")
+    documents = section(source, ("analyst",), ANALYST).get("documents")
+    folder = DOCUMENTS if documents is None else source.resolve(path, documents)
+    return _attempt(
+        source, path, lambda: tavern_cast(remote_models=given.get("remote_models", False), documents=folder)
+    )
 
 
 def _made_whole(source: Source, import_path: str) -> Cast | None:

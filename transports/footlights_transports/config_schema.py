@@ -116,6 +116,9 @@ CAST = (
     Setting("remote_models", FLAG, "Whether sessions that do not say let their text go to models elsewhere.", False),
     Setting("model_memory_bytes", whole_from(1), "What all loaded models may take together. No limit if not set."),
 )
+ANALYST = (
+    Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; some come along if not set."),
+)
 PERSONA = (
     Setting("text", TEXT, "Who it is and how it speaks, told to the model.", ""),
     Setting("model", TEXT, "The name of the model that speaks for it; the first one if not set."),
@@ -188,7 +191,7 @@ LIMITS = _of_class(Limits)
 WIRE = _of_class(WireLimits)
 BUDGET = _of_class(BudgetConfig)
 
-SECTIONS = ("server", "tokens", "cast", "models", "personas", "world", "budget", "limits", "wire")
+SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "limits", "wire")
 
 
 def names(settings: Iterable[Setting]) -> list[str]:

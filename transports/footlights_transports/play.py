@@ -6,6 +6,7 @@ does. Somebody who is not at a terminal gets plain text without delays, and an i
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from rich.console import Console
 
-from footlights import CommitFinal, FootlightsError, open_stage
+from footlights import CommitFinal, FootlightsError, TurnParams, open_stage
 from footlights_transports.play_lines import FdLines
-from footlights_transports.play_narration import Asked, Narration, Note, Tone, tell_changes
+from footlights_transports.play_narration import Asked, Narration, Note, Tone, tell_approvals, tell_changes
 from footlights_transports.play_plain import PlainScreen
 from footlights_transports.play_rich import RichScreen
 
@@ -30,6 +31,7 @@ SPEAKER = "Innkeeper"
 WELCOME = "You enter the Mended Lantern. Ask for a room, an ale or a rumour."
 KEYS = "Ctrl-C interrupts the innkeeper, Ctrl-D leaves."
 FAREWELL = "The door closes behind you."
+_ANSWER = re.compile(r"\s*/(yes|no) (a-[0-9]{6,15})\s*")
 
 
 class Lines(Protocol):
@@ -127,7 +129,7 @@ class _Conversation:
 
     async def _take_turn(self, line: str, stream: Subscription) -> None:
         try:
-            turn_id = self._session.begin_turn(line)
+            turn_id = self._session.begin_turn(line, _params(line))
         except FootlightsError as error:
             self._screen.show(Note(Tone.BAD, f"{error.code}: {error}"))
             return
@@ -141,5 +143,11 @@ class _Conversation:
     async def _show_changes(self, event: StreamEvent) -> None:
         record = await self._stage.ledger.find(event.session_id, event.turn_id)
         if record is not None:
-            for piece in tell_changes(record.changes):
+            for piece in (*tell_changes(record.changes), *tell_approvals(record.artifacts)):
                 self._screen.show(piece)
+
+
+def _params(line: str) -> TurnParams:
+    """What a line decides: `/yes a-000001` and `/no a-000001` answer an approval."""
+    answer = _ANSWER.fullmatch(line)
+    return TurnParams() if answer is None else TurnParams(approvals={answer[2]: answer[1] == "yes"})

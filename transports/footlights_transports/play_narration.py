@@ -24,12 +24,13 @@ from footlights import (
     TurnInterrupted,
     WarmState,
 )
+from footlights.authority.approvals import PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights import StreamEvent
-    from footlights.authority import PatchOp
+    from footlights.authority import Artifact, PatchOp
 
 _REPLACED = {
     **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\N{REPLACEMENT CHARACTER}"),
@@ -174,6 +175,12 @@ def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
 def tell_changes(changes: Sequence[PatchOp]) -> list[Piece]:
     """What a commit made true."""
     return [Note(Tone.ASIDE, ", ".join(map(_change, changes)))] if changes else []
+
+
+def tell_approvals(artifacts: Sequence[Artifact]) -> list[Piece]:
+    """What waits for the player's word, and how to give it."""
+    asked = [each.data for each in artifacts if each.kind == PENDING and isinstance(each.data, dict)]
+    return [Note(Tone.ASIDE, f"{it['question']} Answer /yes {it['id']} or /no {it['id']}") for it in asked]
 
 
 def _change(change: PatchOp) -> str:
