@@ -132,6 +132,11 @@ class Stage:
         """Who may speak, in the order of the cast."""
         return tuple(self._supervisor.cast.personas)
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of what turns may call, in the order of the cast."""
+        return tuple(self._supervisor.cast.tools)
+
     def prewarm(self, model_id: str) -> None:
         """Begin to load a model, so that the first who wants it need not wait. Raises `InvalidCommand`."""
         self._registry.check_model(model_id)

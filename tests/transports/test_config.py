@@ -127,6 +127,17 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     assert list(config.cast.personas) == ["innkeeper", "analyst"]
     assert config.cast.world.view() == opening_hour()
     assert not config.gate.wants_tokens
+    assert config.chat_agent == "analyst"
+
+
+def test_somebody_of_the_cast_answers_the_chat(folder: Path) -> None:
+    tavern = load_config(written(folder, '[server]\nchat_agent = "innkeeper"'))
+    assert tavern.chat_agent == "innkeeper"
+    assert problems(written(folder, '[server]\nchat_agent = "nobody"')) == [
+        "2: server.chat_agent is no persona; there are: innkeeper, analyst."
+    ]
+    own = load_config(written(folder, '[cast]\nmake = "my_game:whole"'))
+    assert own.chat_agent is None
 
 
 def test_a_tavern_may_be_told_who_may_hear_it(folder: Path) -> None:

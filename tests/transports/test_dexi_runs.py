@@ -103,6 +103,16 @@ async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> No
     assert "tool_start" not in types(events), "the porter has no tools"
 
 
+async def test_who_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        name = stage.tools[0]
+        request = Request(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
+        run = await runs.begin(ME, request)
+        await run.wait_over()
+    events = lawful(events_of(run))
+    assert (events[0]["mode"], "tool_start" in types(events)) == ("execution", True)
+
+
 async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         run = await runs.begin(ME, SLOW)

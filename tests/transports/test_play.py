@@ -112,6 +112,18 @@ async def test_a_turn_is_played_from_the_line_to_what_became_true(quiet_clock: M
     assert screen.left == 1
 
 
+@pytest.mark.parametrize(("answer", "lantern"), [("/yes a-000001", True), (" /no a-000001 ", False)])
+async def test_a_question_is_shown_and_answered_by_a_line_of_its_own(
+    quiet_clock: MockClock, answer: str, lantern: bool
+) -> None:
+    screen = Recorder()
+    await play(tavern_cast(), Script("I want to buy the lantern", answer), screen)
+    question = "Buy the lantern of the house for 15 coins? Answer /yes a-000001 or /no a-000001"
+    assert question in screen.notes(Tone.ASIDE)
+    assert any("/lantern" in note for note in screen.notes(Tone.ASIDE)) is lantern
+    assert len(screen.notes(Tone.GOOD)) == 2
+
+
 async def test_blank_lines_are_no_turns(quiet_clock: MockClock) -> None:
     screen = Recorder()
     await play(tavern_cast(), Script("", "   ", "\t"), screen)

@@ -39,6 +39,8 @@ log = logging.getLogger("footlights.config")
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
 
+ANALYST = "analyst"
+
 
 @frozen(kw_only=True)
 class Config:
@@ -54,6 +56,7 @@ class Config:
     limits: Limits
     gate: Gate
     cast: Cast
+    chat_agent: str | None = None
 
 
 def load_config(
@@ -73,6 +76,7 @@ def load_config(
     _check_cursors(source, limits)
     gate = _gate(source, server)
     cast = read_cast(source)
+    chat_agent = None if cast is None else _chat_agent(source, server, cast)
     _check_ports(source, server)
     ledger, trace = _ledger(source, server), _trace(source, server)
     if source.problems or cast is None:
@@ -88,6 +92,7 @@ def load_config(
         limits=limits,
         gate=gate,
         cast=cast,
+        chat_agent=chat_agent,
     )
 
 
@@ -108,6 +113,15 @@ def _check_cursors(source: Source, limits: Limits) -> None:
             f"is too much: with max_queued_turns and max_concurrent_turns a client that comes back could have to name "
             f"{named:,} turns, and may name {MAX_CURSORS:,}.",
         )
+
+
+def _chat_agent(source: Source, server: Mapping[str, Any], cast: Cast) -> str | None:
+    named: str | None = server["chat_agent"]
+    if named is None:
+        return ANALYST if ANALYST in cast.personas else None
+    if named not in cast.personas:
+        source.complain(("server", "chat_agent"), f"is no persona; there are: {', '.join(cast.personas)}.")
+    return named
 
 
 def _check_ports(source: Source, server: Mapping[str, Any]) -> None:

@@ -105,6 +105,7 @@ SERVER = (
     Setting("grace", SECONDS, "How long turns may go on after SIGTERM or SIGINT before they are interrupted.", 5.0),
     Setting("tokens_file", FILE, "Who may connect: a user and a token on each line."),
     Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
+    Setting("chat_agent", TEXT, "Who answers POST /api/chat; the analyst if there is one, or else the first persona."),
     Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers speak TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
-from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide
+from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
 from footlights.outbox import DetachReason
 from footlights.params import SessionParams, TurnParams
 from footlights.redaction import Redactor
@@ -60,8 +60,8 @@ class UnknownAgent(DexiError):
 class DexiSettings:
     """What a host may choose."""
 
-    rules: IntentRules = STANDARD_RULES
-    """What asks for execution."""
+    rules: IntentRules | None = None
+    """What asks for execution; without any, the standard rules and the names of the cast's tools."""
     classifier: Classifier | None = None
     """A second opinion about that."""
     redactor: Redactor = field(factory=Redactor)
@@ -91,6 +91,7 @@ class DexiRuns:
     ) -> None:
         self._desk = desk
         self._settings = settings or DexiSettings()
+        self._rules = self._settings.rules or STANDARD_RULES.adding(*map(tool_hint, desk.stage.tools))
         self._wall_clock = wall_clock
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._finished: OrderedDict[str, int] = OrderedDict()
@@ -102,10 +103,12 @@ class DexiRuns:
         """Run what is begun, until cancelled."""
         try:
             async with trio.open_nursery() as self._nursery:
-                task_status.started()
-                await trio.sleep_forever()
+                try:
+                    task_status.started()
+                    await trio.sleep_forever()
+                finally:
+                    self._nursery = None  # before it closes: it would refuse newcomers with an error of its own
         finally:
-            self._nursery = None
             for run in self._runs.values():
                 run.end()
 
@@ -163,7 +166,7 @@ class DexiRuns:
 
     def _begin(self, user: User, request: Request, session: InteractionSession) -> Run:
         settings = self._settings
-        decision = decide(request.message, request.policy, settings.rules, settings.classifier)
+        decision = decide(request.message, request.policy, self._rules, settings.classifier)
         params = TurnParams(persona=request.agent or settings.chat_agent)
         turn_id = self._desk.begin_turn(user, session.session_id, request.message, params, decision)
         self._begun += 1

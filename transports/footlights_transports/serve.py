@@ -24,6 +24,7 @@ from footlights import FootlightsError, open_stage
 from footlights.authority import SqliteLedger
 from footlights.failures import leaves
 from footlights_transports.desk import FrontDesk
+from footlights_transports.dexi_runs import DexiSettings
 from footlights_transports.http_server import serve_http
 from footlights_transports.metrics import Metrics
 from footlights_transports.ws_server import serve_ws
@@ -189,7 +190,8 @@ async def _perform(
     ):
         desk = FrontDesk(stage, config.gate, watch=metrics)
         ws = await _listen(servers, partial(serve_ws, desk), config, config.ws_port)
-        http = await _listen(servers, partial(serve_http, desk, metrics=metrics), config, config.http_port)
+        dexi = DexiSettings(chat_agent=config.chat_agent)
+        http = await _listen(servers, partial(serve_http, desk, metrics=metrics, dexi=dexi), config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
         await stop.wait()
         ws.stop_accepting()
