@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-_SESSION_ID = re.compile(r"s(\d{1,18})-\d+")
+_SESSION_ID = re.compile(r"s(\d{1,18})-\d{1,18}")
 _TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
 
 MIN_DIGITS = 6

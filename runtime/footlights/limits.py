@@ -6,6 +6,9 @@ from attrs import fields, frozen
 
 from footlights.errors import RegistrationError
 
+MAX_REPLAY_TURNS = 512
+"""Clients must remember which turns they have whole, at least for as long as they could be told of them again."""
+
 _MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_sessions", "replay_turns"})
 
 
@@ -47,7 +50,7 @@ class Limits:
     """Turns that one subscriber may have events waiting for, or be told of from the ledger when it comes back; past it,
     it is detached and may resume."""
     replay_turns: int = 4
-    """Finished turns of a session kept for returning subscribers."""
+    """Finished turns of a session kept for returning subscribers; at most 512, because clients remember them too."""
     replay_sessions: int = 256
     """Closed sessions kept for subscribers that come back for the end of them."""
 
@@ -75,5 +78,7 @@ class Limits:
                 raise RegistrationError(
                     f"{limit.name} is {value!r}; it must be a {'' if in_seconds else 'whole '}number."
                 )
+            if limit.name == "replay_turns" and value > MAX_REPLAY_TURNS:
+                raise RegistrationError(f"replay_turns is {value}; it must be at most {MAX_REPLAY_TURNS}.")
             if not value >= minimum:
                 raise RegistrationError(f"{limit.name} is {value}; it must be at least {minimum}.")

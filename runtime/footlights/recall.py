@@ -7,12 +7,9 @@ that the turn itself had; the gap before them is declared like any other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from attrs import evolve
 
 from footlights.authority.digest import digest
-from footlights.authority.record import commit_final
 from footlights.events import (
     EVENT_TYPES,
     SCHEMA_V,
@@ -26,23 +23,20 @@ from footlights.events import (
     TurnInterrupted,
 )
 
-if TYPE_CHECKING:
-    from footlights.authority.record import CommitRecord
-
 RESTART_SEQ = 1_000_000_000
 
 ALL_SEEN = RESTART_SEQ + 1
 """In a cursor: everything of this turn was taken, its commit_final too. Nothing can have a greater seq."""
 
+
 def recalled(
-    session_id: str, turn_id: str, record: CommitRecord | None, *, after: int, terminal_seen: bool, now_ms: int
+    session_id: str, turn_id: str, commit: CommitFinal | None, *, after: int, terminal_seen: bool, now_ms: int
 ) -> list[StreamEvent]:
     """What is left to be told after that seq. The first event declares what is missing before it."""
     story: list[tuple[int, Payload]] = []
-    if record is None and not terminal_seen:
+    if commit is None and not terminal_seen:
         story.append((RESTART_SEQ, TurnInterrupted(InterruptReason.RUNTIME_RESTART)))
-    commit = _never_committed(session_id, turn_id) if record is None else commit_final(record)
-    story.append((ALL_SEEN, commit))
+    story.append((ALL_SEEN, commit or _never_committed(session_id, turn_id)))
     events: list[StreamEvent] = []
     for seq, payload in story:
         if seq > after:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import frozen
 
-from footlights.errors import InvalidCommand, UnknownTurn
+from footlights.authority.record import commit_final
+from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, UnknownTurn
 from footlights.ids import in_order, is_before_all
 from footlights.recall import ALL_SEEN, recalled
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
-    from footlights.events import StreamEvent
+    from footlights.events import CommitFinal, StreamEvent
     from footlights.limits import Limits
 
 
@@ -31,10 +32,16 @@ class Forgetful(Protocol):
     epoch: int
     turns_forgotten: int
     """How often it has forgotten a turn."""
+    unwritten: Mapping[str, CommitFinal]
+    """Turns that it has forgotten and of which the ledger has nothing."""
 
+    @property
+    def latest(self) -> str: ...
+    def remembered(self) -> Iterable[str]: ...
     def remembers(self, turn_id: str) -> bool: ...
+    def has_forgotten_after(self, turn_id: str) -> bool: ...
     def check_known(self, turn_id: str) -> None: ...
-    async def find_record(self, turn_id: str) -> CommitRecord | None: ...
+    async def find_commit(self, turn_id: str) -> CommitFinal | None: ...
     async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]: ...
 
 
@@ -43,6 +50,8 @@ class Recollection:
     """What the ledger told."""
 
     events: Sequence[StreamEvent]
+    to_come: Sequence[str]
+    """Turns that the cursor did not name and of which more is to be told, by these events or later."""
     is_all: bool
     """False if there is more to tell, to be asked for when this was taken."""
 
@@ -50,15 +59,22 @@ class Recollection:
 async def recollect(session: Forgetful, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection:
     """What the ledger knows of the turns that this cursor lacks and the session does not remember.
 
-    Raises `UnknownTurn` for a turn that neither knows, and `InvalidCommand` for a seq that cannot be.
+    Raises `UnknownTurn` for a turn that neither knows, `InvalidCommand` for a seq that cannot be, and `Busy` if the
+    ledger cannot be read now.
     """
-    return await _Asking(session, after, terminal_seen).ask()
+    try:
+        return await _Asking(session, after, terminal_seen).ask()
+    except LedgerUnavailable as error:
+        raise Busy("The ledger cannot be read now. Come back.") from error
 
 
 class _Asking:
     def __init__(self, session: Forgetful, after: Mapping[str, int], terminal_seen: Collection[str]) -> None:
         self._session = session
-        self._after = after
+        self._given = after
+        self._after = dict(after)
+        """With every turn that it should have named: whatever is told first, none of them can be lost."""
+        self._newest: str | None = None
         self._terminal_seen = terminal_seen
         self._told: dict[str, list[StreamEvent]] = {}
         self._portion = session.limits.max_turns_per_subscriber
@@ -66,41 +82,61 @@ class _Asking:
     async def ask(self) -> Recollection:
         for named, seq in self._after.items():
             self._check(named, seq)
+        self._newest = newest_seen(self._given)
         while True:
             # Again and again, because a turn may be forgotten while the ledger is asked for others.
             forgotten_before = self._session.turns_forgotten
+            self._name_what_is_here()
             is_all = await self._ask_for_all()
             if not is_all or self._session.turns_forgotten == forgotten_before:
-                return Recollection([event for events in self._told.values() for event in events], is_all)
+                break
+        in_their_order = sorted(self._told.items(), key=lambda told: in_order(told[0]))
+        events = [event for _, events in in_their_order for event in events]
+        to_come = [turn_id for turn_id in (*self._after, *self._told) if turn_id not in self._given]
+        return Recollection(events, to_come, is_all)
+
+    def _name_what_is_here(self) -> None:
+        for turn_id in self._session.remembered():
+            self._after.setdefault(turn_id, -1)
+        if self._newest is not None:
+            for turn_id in self._session.unwritten:
+                if in_order(turn_id) > in_order(self._newest):
+                    self._after.setdefault(turn_id, -1)
 
     async def _ask_for_all(self) -> bool:
-        """What began last is told last, so that a cursor names no turn before all that began earlier are told."""
-        newest = newest_seen(self._after)
-        if newest is None:
-            return await self._ask_for(self._after)
-        earlier = [named for named in self._after if in_order(named) <= in_order(newest)]
-        return await self._ask_for(earlier) and await self._ask_for_later(newest) and await self._ask_for(self._after)
+        """In an order in which none is told before all that the cursor does not name and that began earlier."""
+        if self._newest is None:
+            return await self._ask_for(list(self._after))
+        earlier = [named for named in self._after if in_order(named) <= in_order(self._newest)]
+        return (
+            await self._ask_for(earlier) and await self._ask_for_later_ones() and await self._ask_for(list(self._after))
+        )
 
-    async def _ask_for(self, named: Iterable[str]) -> bool:
+    async def _ask_for(self, named: Sequence[str]) -> bool:
         for each in named:
             if self._is_missing(each):
                 if self._is_full:
                     return False
-                record = await self._session.find_record(each)
-                if record is None and in_order(each)[0] == self._session.epoch:
+                commit = await self._session.find_commit(each)
+                if commit is None and in_order(each)[0] == self._session.epoch:
                     raise UnknownTurn(f"Neither the session nor the ledger remembers {each}.")
-                self._tell(each, record)
+                self._tell(each, commit)
         return True
 
-    async def _ask_for_later(self, newest: str | None) -> bool:
-        while newest is not None:
+    async def _ask_for_later_ones(self) -> bool:
+        newest = self._newest
+        while newest is not None and self._session.has_forgotten_after(newest):
+            # What begins while the ledger is asked is not told yet: one that began before it may still be open.
+            self._name_what_is_here()
+            latest = self._session.latest
             page = await self._session.commits_after(newest, self._portion)
-            for record in page:
+            told = [record for record in page if in_order(record.turn_id) <= in_order(latest)]
+            for record in told:
                 if self._is_missing(record.turn_id):
                     if self._is_full:
                         return False
-                    self._tell(record.turn_id, record)
-            newest = page[-1].turn_id if len(page) == self._portion else None
+                    self._tell(record.turn_id, commit_final(record))
+            newest = told[-1].turn_id if len(told) == self._portion else None
         return True
 
     def _check(self, named: str, seq: int) -> None:
@@ -120,11 +156,11 @@ class _Asking:
     def _is_full(self) -> bool:
         return len(self._told) >= self._portion
 
-    def _tell(self, turn_id: str, record: CommitRecord | None) -> None:
+    def _tell(self, turn_id: str, commit: CommitFinal | None) -> None:
         self._told[turn_id] = recalled(
             self._session.session_id,
             turn_id,
-            record,
+            commit,
             after=self._after.get(turn_id, -1),
             terminal_seen=turn_id in self._terminal_seen,
             now_ms=int(trio.current_time() * 1000),

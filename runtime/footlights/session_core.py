@@ -18,17 +18,17 @@ from trio.lowlevel import enable_ki_protection
 from footlights import ids
 from footlights.authority.record import commit_final
 from footlights.commits import CommitHandle
-from footlights.errors import Busy, InvalidCommand, SessionClosed, TooLarge, UnknownTurn
+from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
 from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
 from footlights.recall import ALL_SEEN
-from footlights.returning import is_seq, recollect
+from footlights.returning import is_seq, newest_seen, recollect
 from footlights.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.events import CommitFinal, JsonValue
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from footlights.returning import Recollection
     from footlights.subscription import Subscription
     from footlights.turn import WallClock
+
+
+_MAX_UNWRITTEN = 256
 
 
 class SessionHost(Protocol):
@@ -102,6 +105,7 @@ class SessionCore:
         "session_id",
         "state",
         "turns_forgotten",
+        "unwritten",
         "wall_clock",
     )
 
@@ -119,6 +123,8 @@ class SessionCore:
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
         self.turns_forgotten = 0
+        self.unwritten: dict[str, CommitFinal] = {}
+        """The last turns that were forgotten and are in no ledger, because it could not write."""
         self.closed = Latch()
 
     # -- turns
@@ -152,7 +158,7 @@ class SessionCore:
 
     def finalize(self, turn_id: str) -> CommitHandle:
         self.check_known(turn_id)
-        return CommitHandle(turn_id, self._find(turn_id), self._find_commit)
+        return CommitHandle(turn_id, self._find(turn_id), self.find_commit)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:
@@ -180,8 +186,9 @@ class SessionCore:
         if subscription.after is None:
             # What ended before it came is not its business, also when it comes back.
             subscription.skip(self._retained)
-        if not subscription.after:
-            subscription.skip([self._before(backlog)])
+        subscription.expect(turn.turn_id for turn, _ in backlog)
+        if newest_seen(subscription.cursor) is None:
+            subscription.skip([self._last_forgotten()])
         if self.state is SessionState.CLOSED:
             subscription.end()
             return
@@ -198,8 +205,12 @@ class SessionCore:
         if given_out is None or not given_out[1] or given_out > (self.epoch, self._last_number):
             raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
-    async def find_record(self, turn_id: str) -> CommitRecord | None:
-        return await self._stage.find_record(self.session_id, turn_id)
+    async def find_commit(self, turn_id: str) -> CommitFinal | None:
+        """What was decided about a turn that is not remembered, if anybody knows."""
+        if turn_id in self.unwritten:
+            return self.unwritten[turn_id]
+        record = await self._stage.find_record(self.session_id, turn_id)
+        return None if record is None else commit_final(record)
 
     async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._stage.commits_after(self.session_id, turn_id, limit)
@@ -212,6 +223,20 @@ class SessionCore:
     def remembers(self, turn_id: str) -> bool:
         """Whether a subscriber that comes back could still be given events of this turn."""
         return turn_id in self._open or turn_id in self._retained
+
+    @property
+    def latest(self) -> str:
+        """The id that was given out last; before the first, the one that stands before it."""
+        return ids.turn_id(self.epoch, self._last_number)
+
+    def remembered(self) -> Iterable[str]:
+        return (*self._retained, *self._open)
+
+    def has_forgotten_after(self, turn_id: str) -> bool:
+        """Whether the session has had turns, here or before a restart, that began later and are not remembered."""
+        epoch, number = in_order(turn_id)
+        later = (ids.turn_id(self.epoch, each) for each in range(number + 1, self._last_number + 1))
+        return epoch != self.epoch or not all(map(self.remembers, later))
 
     @enable_ki_protection
     def let_go(self, outbox: Outbox) -> None:
@@ -272,10 +297,12 @@ class SessionCore:
 
     # -- inside
 
-    def _before(self, backlog: Sequence[tuple[Turn, int]]) -> str:
-        """For a cursor that would name nothing: the id before those of all turns that it is to be told of."""
-        number = in_order(backlog[0][0].turn_id)[1] - 1 if backlog else self._last_number
-        return ids.turn_id(self.epoch, number)
+    def _last_forgotten(self) -> str:
+        """For a cursor of which nothing was seen: of the ids that are not remembered, the last before the next."""
+        number = self._last_number
+        while self.remembers(turn_id := ids.turn_id(self.epoch, number)):
+            number -= 1
+        return turn_id
 
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:
@@ -315,15 +342,17 @@ class SessionCore:
     def _find(self, turn_id: str) -> Turn | None:
         return self._open.get(turn_id) or self._retained.get(turn_id)
 
-    async def _find_commit(self, turn_id: str) -> CommitFinal | None:
-        record = await self.find_record(turn_id)
-        return None if record is None else commit_final(record)
-
     def _retain(self, turn: Turn) -> None:
         self._retained[turn.turn_id] = turn
         if len(self._retained) > self.limits.replay_turns:
-            del self._retained[next(iter(self._retained))]
-            self.turns_forgotten += 1
+            self._forget(self._retained.pop(next(iter(self._retained))))
+
+    def _forget(self, turn: Turn) -> None:
+        self.turns_forgotten += 1
+        if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
+            self.unwritten[turn.turn_id] = turn.commit
+            if len(self.unwritten) > _MAX_UNWRITTEN:
+                del self.unwritten[next(iter(self.unwritten))]
 
     def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
         if after is None:

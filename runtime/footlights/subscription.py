@@ -76,6 +76,7 @@ class Subscription:
             raise InvalidCommand("A subscription is entered once; subscribe again.")
         recollection = await self.host.recall(self.after or {}, self.terminal_seen)
         self._recalled.extend(recollection.events)
+        self.expect(recollection.to_come if self.after is not None else ())
         if recollection.is_all:
             self._phase = _Phase.ATTACHED
             self.host.attach(self)
@@ -162,6 +163,11 @@ class Subscription:
     def skip(self, turn_ids: Iterable[str]) -> None:
         """Count these turns as taken; called by the session when it attaches this subscription."""
         self._cursor.update(dict.fromkeys(turn_ids, ALL_SEEN))
+
+    def expect(self, turn_ids: Iterable[str]) -> None:
+        """These turns are to come. The cursor names them, so that one who leaves before that comes back for them."""
+        for turn_id in turn_ids:
+            self._cursor.setdefault(turn_id, -1)
 
     def end(self) -> None:
         """There will be no more events: the session is closed, or nobody listens."""

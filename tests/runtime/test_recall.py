@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from footlights import (
+    Busy,
     BusyRule,
     CommitFinal,
     CommitOutcome,
@@ -15,6 +16,7 @@ from footlights import (
     EventType,
     InterruptReason,
     InvalidCommand,
+    LedgerUnavailable,
     Limits,
     MemoryLedger,
     SessionClosed,
@@ -33,12 +35,12 @@ from footlights.testing import only, take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionSession
-    from footlights.authority import CommitRecord
+    from footlights.authority import CommitRecord, World
 
 
 def cast() -> Cast:
@@ -344,3 +346,69 @@ async def test_an_earlier_epochs_turn_may_be_asked_for_by_every_call(quiet_clock
         async with session.subscribe(after={turn_id: 1}) as stream:
             [commit] = [event async for event in stream.until_commit(turn_id)]
         assert commit.event_type is EventType.COMMIT_FINAL
+
+
+class Ailing(MemoryLedger):
+    """One that cannot always write, or be read."""
+
+    can_write = True
+    can_read = True
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        if not self.can_write:
+            raise LedgerUnavailable("not now")
+        await super().append(records, world)
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        if not self.can_read:
+            raise LedgerUnavailable("not now")
+        return await super().find(session_id, turn_id)
+
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        if not self.can_read:
+            raise LedgerUnavailable("not now")
+        return await super().commits_after(session_id, turn_id, limit)
+
+
+@pytest.mark.parametrize("had_seen_some", [True, False])
+async def test_a_turn_that_the_ledger_could_not_write_is_told_as_it_was(
+    quiet_clock: MockClock, had_seen_some: bool
+) -> None:
+    ledger = Ailing()
+    async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=1)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            cursor = dict(stream.cursor)
+        ledger.can_write = False
+        lost = await take_turn(session, "One.")
+        ledger.can_write = True
+        for said in ("Two.", "Three."):
+            await take_turn(session, said)
+        if had_seen_some:
+            cursor[lost[0].turn_id] = 2
+        events = [event for event in await told(session, cursor) if event.turn_id == lost[0].turn_id]
+        assert only(events, CommitFinal).issues == only(lost, CommitFinal).issues
+        assert await session.finalize(lost[0].turn_id).wait() == only(lost, CommitFinal)
+
+
+async def test_a_ledger_that_cannot_be_read_now_is_asked_again_later(quiet_clock: MockClock) -> None:
+    ledger = Ailing()
+    async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=1)) as stage:
+        session = stage.start()
+        turns = [(await take_turn(session, said))[0].turn_id for said in ("One.", "Two.")]
+        ledger.can_read = False
+        with pytest.raises(Busy, match="Come back"):
+            await told(session, {turns[0]: 1})
+        retained = await told(session, {turns[1]: 1})
+        assert retained, "what is retained needs no ledger"
+        ledger.can_read = True
+        assert await told(session, {turns[0]: 1})
+
+
+async def test_a_number_that_nobody_gives_out_names_no_session(quiet_clock: MockClock) -> None:
+    ledger = MemoryLedger()
+    await ledger.begin_epoch(cast().world)
+    async with open_stage(cast(), ledger=ledger) as stage:
+        assert stage.resume("s1-000001").session_id == "s1-000001"
+        with pytest.raises(InvalidCommand):
+            stage.resume(f"s1-{'1' * 200_000}")

@@ -16,6 +16,7 @@ from attrs import fields
 from footlights import BusyRule, Limits, Mode, SessionParams, TurnParams, laws
 from footlights.budget import BudgetTier
 from footlights.events import PAYLOAD_TYPES, CommitOutcome, InterruptReason, Payload, WarmState
+from footlights.limits import MAX_REPLAY_TURNS
 from footlights.recall import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel
 from footlights_actors.tavern import tavern_cast
@@ -90,6 +91,12 @@ def test_the_laws_have_the_names_that_they_have_everywhere() -> None:
     named = {*re.findall(r'LawBroken\("(\w+)"', source), *re.findall(r'"(\w+_\w+)"', table)}
     assert len(named) == 11
     assert named <= set(laws.LAWS)
+
+
+def test_more_turns_are_remembered_than_a_server_retains() -> None:
+    source = (files("footlights_transports") / "static" / "footlights.js").read_text(encoding="utf-8")
+    (kept,) = re.findall(r"const WHOLE_TURNS_KEPT = ([\d_]+);", source)
+    assert int(kept) > MAX_REPLAY_TURNS
 
 
 async def test_the_program_in_the_docs_prints_what_they_say(node: str, tmp_path: Path) -> None:
@@ -268,6 +275,24 @@ async def test_a_server_that_was_killed_and_comes_back_tells_how_the_turn_ended(
             assert script.events[-2]["payload"]["reason"] == "runtime_restart"
             assert await script.told() is None
             assert script.types(one).count("commit_final") == script.types(other).count("commit_final") == 1
+
+
+async def test_who_took_nothing_of_a_turn_and_returns_after_a_kill_is_told_how_it_ended(
+    node: str, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "inn.ledger"
+    async with held_server(ledger) as (port, kill):
+        async with run_js(node, "unread.mjs", url=f"ws://127.0.0.1:{port}") as script:
+            told = await script.told()
+        assert told["cursor"] == {**BEFORE_ALL, told["turnId"]: -1}
+        kill()
+        async with held_server(ledger, port), run_js(node, "follow.mjs") as script:
+            back = {"sessionId": told["sessionId"], "after": told["cursor"], "commits": 1}
+            await script.say({"url": f"ws://127.0.0.1:{port}", **back})
+            assert await script.told() == "ready"
+            assert (await script.told())["cursor"] == {**BEFORE_ALL, told["turnId"]: ALL_SEEN}
+            assert [each["seq"] for each in script.events] == [RESTART_SEQ, ALL_SEEN]
+            await script.say(None)
 
 
 async def test_a_session_without_a_stream_goes_on_after_a_restart(node: str, tmp_path: Path) -> None:

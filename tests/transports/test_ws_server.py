@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
-from footlights import CommitOutcome, EventType, InterruptReason, Limits, TurnFinal, TurnInterrupted
+from footlights import CommitOutcome, EventType, InterruptReason, Limits, MemoryLedger, TurnFinal, TurnInterrupted
 from footlights.testing import only
 from footlights_actors import Flood, Say, ScriptedModel, Stall
 from footlights_transports.gate import Gate, WireLimits
@@ -15,6 +16,7 @@ from .ws_peer import HeldModel, connect, error_code, open_house
 
 if TYPE_CHECKING:
     from footlights import StreamEvent
+    from footlights.authority import CommitRecord
 
 STALLING = (Say("Well,"), Stall())
 
@@ -57,6 +59,37 @@ async def test_finalize_is_answered_when_the_commit_is_known_and_holds_up_nothin
         result = (await peer.reply(finalize))["result"]
         assert result["commit_outcome"] == CommitOutcome.OK
         assert set(result) == {"commit_id", "commit_digest", "commit_outcome"}
+
+
+class HeldLedger(MemoryLedger):
+    """One that takes its time to look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_look = trio.Event()
+        self.is_looking = trio.Event()
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        self.is_looking.set()
+        await self.may_look.wait()
+        return await super().find(session_id, turn_id)
+
+
+async def test_who_comes_back_for_what_the_ledger_has_to_look_up_holds_up_nothing() -> None:
+    ledger = HeldLedger()
+    async with open_house(ledger=ledger, limits=Limits(replay_turns=0)) as house, connect(house) as peer:
+        session_id = (await peer.ask("start"))["session_id"]
+        turn_id = (await peer.ask("begin_turn", session_id=session_id, input="A room?"))["turn_id"]
+        await house.stage.session(session_id).close()
+        await peer.ask("start", params={"session_id": "inn"})
+        back = await peer.send("subscribe", session_id="inn", after={"t1-000001": 1})
+        await ledger.is_looking.wait()
+        assert await peer.refusal("subscribe", session_id="inn", after={}) == "invalid_command", "it is being followed"
+        later = (await peer.ask("begin_turn", session_id="inn", input="Another?"))["turn_id"]
+        assert later != turn_id
+        ledger.may_look.set()
+        assert (await peer.reply(back))["error"]["code"] == "unknown_turn"
+        await peer.ask("subscribe", session_id="inn", after={})
 
 
 async def test_only_so_many_commands_may_wait_for_their_answers() -> None:

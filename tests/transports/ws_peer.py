@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from trio_websocket import WebSocketConnection
 
+    from footlights import Ledger
     from footlights.models import Model, Output, Prompt
     from footlights_transports.listening import Listening
 
@@ -64,10 +65,11 @@ async def open_house(
     limits: Limits | None = None,
     tls: ssl.SSLContext | None = None,
     goodbye: float = 5.0,
+    ledger: Ledger | None = None,
 ) -> AsyncGenerator[House]:
     """The server stops before the stage does."""
     cast = standard_cast(model or ScriptedModel(lambda _: TALK))
-    async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
+    async with open_stage(cast, limits=limits, ledger=ledger) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, gate or Gate(limits=wire_limits))
         stopped, scope = trio.Event(), trio.CancelScope()
 

@@ -124,7 +124,16 @@ const ALSO_UNLAWFUL = [
     ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [1, 5] })]],
     ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [3, 2] })]],
     ["seq_gap", [event("turn_accepted", 0), event("turn_interrupted", 1_000_000_000)]],
+    ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 1), 5)]],
+    ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 1), [null])]],
+    ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 5), [{}])]],
+    ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 5), [{ start_seq: 1 }])]],
+    ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 5), [{ end_seq: 4 }])]],
 ];
+
+function withRanges(it, ranges) {
+    return { ...it, payload: { ...it.payload, dropped_seq_ranges: ranges } };
+}
 
 for (const [law, events] of [...Object.entries(UNLAWFUL), ...ALSO_UNLAWFUL]) {
     test(`what breaks ${law} is not handed on: ${seqs(events)}`, async () => {
@@ -270,7 +279,7 @@ test("one client follows a session once", async () => {
 test("a first subscription that is refused fails, and can be tried again", async () => {
     const { line, client } = await met();
     const session = client.session("s");
-    for (const code of ["unknown_session", "busy"]) {
+    for (const code of ["unknown_session", "internal", "session_closed"]) {
         const subscribing = session.subscribe();
         await line.refuse("subscribe", code);
         await assert.rejects(subscribing, coded(code));
@@ -343,6 +352,36 @@ test("what ended before a stream began is not asked for later", async () => {
     assert.deepEqual(after, { old: ALL_SEEN, open: -1 });
     next.drop();
     assert.deepEqual((await (await server.line()).done("subscribe")).after, { ...after, other: ALL_SEEN });
+});
+
+test("a turn that is due is kept in the cursor, and never placed over what is known", async () => {
+    const { server, line, client } = await met();
+    const subscribing = client.session("s").subscribe({ after: { known: 3 } });
+    await line.done("subscribe", { cursor: { known: -1, due: -1 } });
+    const stream = await subscribing;
+    assert.deepEqual(stream.cursor, { known: 3, due: -1 });
+    line.send(event("token_delta", 4, { turn_id: "known" }));
+    line.drop();
+    const next = await server.line();
+    const asked = await next.done("subscribe", { cursor: { known: -1, due: ALL_SEEN, another: -1 } });
+    assert.deepEqual(asked.after, { known: 4, due: -1 });
+    assert.deepEqual(stream.cursor, { known: 3, due: -1, another: -1 });
+    next.send(event("turn_interrupted", 1_000_000_000, { turn_id: "due", gap: [0, 999_999_999] }));
+    next.send(event("commit_final", ALL_SEEN, { turn_id: "due" }));
+    await take(stream, 3);
+    assert.deepEqual(stream.cursor, { known: 4, due: ALL_SEEN, another: -1 });
+});
+
+test("a turn that is due can be waited for, and is missed when the session is gone", async () => {
+    const { server, line, client } = await met();
+    const subscribing = client.session("s").subscribe({ after: {} });
+    await line.done("subscribe", { cursor: { due: -1 } });
+    const stream = await subscribing;
+    const waiting = stream.untilCommit("due").next();
+    line.drop();
+    await (await server.line()).refuse("subscribe", "unknown_session");
+    await assert.rejects(waiting, coded("unknown_session"));
+    assert.deepEqual(stream.cursor, { due: -1 });
 });
 
 test("a cursor that names a turn which never was is a cursor", async () => {
@@ -457,6 +496,35 @@ test("a stream that got nothing yet asks for everything that came since", async 
     assert.deepEqual((await (await server.line()).done("subscribe")).after, { t: -1 });
 });
 
+test("the cursor names a turn that was begun here and of which nothing was taken", async () => {
+    const { line, session, stream } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.done("begin_turn", { turn_id: "t" });
+    await beginning;
+    assert.deepEqual(stream.cursor, { t: -1 });
+    for (const each of [...turn("t"), ...turn("u")]) line.send(each);
+    assert.deepEqual(stream.cursor, { t: -1 });
+    await take(stream, 5);
+    assert.deepEqual(stream.cursor, { t: ALL_SEEN, u: 0 });
+    const late = session.beginTurn("And now?");
+    await line.done("begin_turn", { turn_id: "t" });
+    await late;
+    assert.deepEqual(stream.cursor, { t: ALL_SEEN, u: 0 });
+});
+
+test("a turn that was begun while the server had not answered yet is where the server says", async () => {
+    const { line, client } = await met();
+    const session = client.session("s");
+    const beginnings = ["old", "open", "untold"].map((each) => session.beginTurn(each));
+    const subscribing = session.subscribe();
+    for (const turn_id of ["old", "open", "untold"]) await line.done("begin_turn", { turn_id });
+    await Promise.all(beginnings);
+    await line.done("subscribe", { cursor: { old: ALL_SEEN, open: -1 } });
+    const stream = await subscribing;
+    for await (const each of stream.untilCommit("old")) assert.fail(each.event_type);
+    assert.deepEqual(stream.cursor, { old: ALL_SEEN, open: -1, untold: -1 });
+});
+
 test("a repeat after a resume is found", async () => {
     const { server, line, stream } = await followed();
     line.send(event("turn_accepted", 0));
@@ -474,6 +542,56 @@ test("whoever sends no JSON is left, and asked again", async () => {
     await (await server.line()).done("subscribe");
     assert.equal(line.wasLeft, true);
 });
+
+for (const frame of [null, 5, "x", true, [null], [event("turn_accepted", 0), 5], [[]]]) {
+    test(`so is whoever sends JSON that is no message: ${JSON.stringify(frame).slice(0, 20)}`, async () => {
+        const { server, line, stream } = await followed();
+        line.send(frame);
+        assert.equal(line.wasLeft, true);
+        const next = await server.line();
+        assert.deepEqual((await next.done("subscribe")).after, {});
+        next.send(event("turn_accepted", 0));
+        await take(stream, 1);
+    });
+}
+
+for (const answer of [
+    { ok: false },
+    { ok: false, error: null },
+    { ok: false, error: "busy" },
+    { ok: false, error: { message: "No." } },
+    { ok: true },
+    { ok: true, result: null },
+    { ok: true, result: [] },
+    {},
+]) {
+    test(`and whoever gives an answer that is none: ${JSON.stringify(answer)}`, async () => {
+        const { server, line, session } = await followed();
+        const beginning = session.beginTurn("Hello?");
+        const canceling = session.cancel();
+        const { id } = await line.command("begin_turn");
+        line.send({ reply: id, ...answer });
+        assert.equal(line.wasLeft, true);
+        await assert.rejects(beginning, ConnectionLost);
+        const next = await server.line();
+        await next.done("subscribe");
+        await next.done("cancel", { canceled: [] });
+        assert.deepEqual(await canceling, []);
+    });
+}
+
+for (const cursor of [null, 5, ["t"], { t: "1" }, { t: null }, { t: 0.5 }]) {
+    test(`and whoever begins nowhere: ${JSON.stringify(cursor)}`, async () => {
+        const { server, line, client } = await met({ attempts: 2 });
+        const subscribing = client.session("s").subscribe();
+        await line.done("subscribe", { cursor });
+        const next = await server.line();
+        assert.equal(line.wasLeft, true);
+        await next.done("subscribe", { cursor });
+        await (await server.line()).done("subscribe", { cursor: { t: -1 } });
+        assert.deepEqual((await subscribing).cursor, { t: -1 });
+    });
+}
 
 test("a turn whose reply was lost is not begun again", async () => {
     const { server, line, session } = await followed();
@@ -626,6 +744,21 @@ test("who cannot connect to bring a session back tries again", async () => {
     const canceling = session.cancel();
     await line.refuse("cancel", "unknown_session");
     (await server.line()).drop();
+    await (await server.line()).done("subscribe");
+    await line.done("cancel", { canceled: [] });
+    await canceling;
+    assert.deepEqual(pauses, [0, 0, 1]);
+});
+
+test("so does who meets a server that is busy", async () => {
+    const pauses = [];
+    const { server, session, line } = await forgotten({ attempts: 3, backoff: remembered(pauses) });
+    const canceling = session.cancel();
+    await line.refuse("cancel", "unknown_session");
+    for (const code of ["busy", "rate_limited"]) {
+        const aside = await server.line();
+        await aside.refuse("subscribe", code);
+    }
     await (await server.line()).done("subscribe");
     await line.done("cancel", { canceled: [] });
     await canceling;
@@ -847,6 +980,68 @@ test("a server that is busy when a stream comes back is asked again", async () =
     next.send(event("turn_accepted", 0));
     await take(stream, 1);
     assert.deepEqual(pauses, [0, 0, 1]);
+});
+
+test("so is one that is busy when a stream begins", async () => {
+    const pauses = [];
+    const { line, client } = await met({ backoff: remembered(pauses) });
+    const subscribing = client.session("s").subscribe({ after: { t: 3 } });
+    await line.refuse("subscribe", "busy");
+    await line.refuse("subscribe", "rate_limited");
+    assert.deepEqual((await line.done("subscribe")).after, { t: 3 });
+    assert.deepEqual((await subscribing).cursor, { t: 3 });
+    assert.deepEqual(pauses, [0, 1]);
+});
+
+for (const code of ["busy", "rate_limited"]) {
+    test(`one that never has the time to begin a stream is given up: ${code}`, async () => {
+        const { line, client } = await met({ attempts: 2 });
+        const session = client.session("s");
+        for (let round = 0; round < 2; round++) {
+            const subscribing = session.subscribe();
+            for (let refusal = 0; refusal < 3; refusal++) await line.refuse("subscribe", code);
+            await assert.rejects(subscribing, coded(code));
+        }
+        assert.equal(line.waiting, 0);
+    });
+}
+
+for (const code of ["busy", "rate_limited", "internal"]) {
+    test(`one that refuses to go on is asked again, but not for ever: ${code}`, async () => {
+        const { server, line, stream } = await followed({ attempts: 2 });
+        line.drop();
+        const next = await server.line();
+        for (let refusal = 0; refusal < 3; refusal++) await next.refuse("subscribe", code);
+        await assert.rejects(stream.next(), coded(code));
+        assert.equal(next.waiting, 0);
+    });
+}
+
+test("one that goes on, and refuses later, is asked as often again", async () => {
+    const pauses = [];
+    const { server, line, stream } = await followed({ attempts: 1, backoff: remembered(pauses) });
+    line.drop();
+    const next = await server.line();
+    for (let round = 0; round < 3; round++) {
+        await next.refuse("subscribe", "busy");
+        await next.done("subscribe");
+        next.send({ notice: "detached", session_id: "s", reason: "stalled" });
+    }
+    await next.done("subscribe");
+    next.send(event("turn_accepted", 0));
+    await take(stream, 1);
+    assert.deepEqual(pauses, [0, 0, 1, 2, 3, 4, 5]);
+});
+
+test("a refusal of a stream that was left is nobody's", async () => {
+    const { server, line, session, stream } = await followed();
+    line.send({ notice: "detached", session_id: "s", reason: "stalled" });
+    const { id } = await line.command("subscribe");
+    await stream.return();
+    const subscribing = session.subscribe();
+    line.send({ reply: id, ok: false, error: { code: "unknown_session", message: "No." } });
+    await (await server.line()).done("subscribe", { cursor: { t: -1 } });
+    assert.deepEqual((await subscribing).cursor, { t: -1 });
 });
 
 test("a connection that breaks while streams come back is replaced", async () => {

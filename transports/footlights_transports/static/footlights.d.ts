@@ -3,7 +3,7 @@
 /** In a cursor: everything of this turn was taken, its commit_final too. */
 export declare const ALL_SEEN: 1_000_000_001;
 
-/** How far each turn was taken: the last seq by turn id. */
+/** How far each turn was taken: the last seq by turn id, and -1 if nothing of it was. */
 export type Cursor = Readonly<Record<string, number>>;
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -174,7 +174,7 @@ export interface ConnectOptions {
     WebSocket?: new (url: string, protocols: string[]) => WebSocketLike;
     /** How many events may wait for a slow consumer before its stream is detached, to be resumed later. */
     maxWaiting?: number;
-    /** How often in a row connecting again may fail. */
+    /** How often in a row connecting again may fail, and how often one that is busy is asked again for a stream. */
     attempts?: number;
     /** How many milliseconds to wait before the attempt, counted from 0. */
     backoff?: (attempt: number) => number;
@@ -263,7 +263,7 @@ export interface Session {
 
 /** The events of a session, for one consumer. Leaving a `for await` over it leaves the stream. */
 export interface Stream extends AsyncIterableIterator<StreamEvent> {
-    /** What was taken so far, for `subscribe({ after })`. */
+    /** What was taken so far, for `subscribe({ after })`; a turn that was begun and has not come yet is at -1. */
     readonly cursor: Cursor;
     /** The turns whose end was taken and whose commit was not, for `subscribe({ terminalSeen })`. */
     readonly terminalSeen: readonly string[];

@@ -19,8 +19,11 @@ const RESTART_SEQ = 1_000_000_000;
 const OPEN = 1; // WebSocket.OPEN, also of a class that was injected
 const TOO_BIG = 1009; // the close code for a frame over the server's limit
 const HALF_A_PAIR = /[^\\](?:\\\\)*\\ud[89a-f]/; // what JSON.stringify makes of a string that is not Unicode
-const WHOLE_TURNS_KEPT = 1_024; // many more than a server retains
+const WHOLE_TURNS_KEPT = 1_024; // more than a server ever retains
 const TURNS_BEGUN_KEPT = 1_024;
+const PASSING = ["busy", "rate_limited"]; // refusals of what may be done a moment later
+// A server fails for a moment, or says that a session is closed while it goes itself: the next one may know better.
+const PASSING_ON_RETURN = [...PASSING, "internal", "session_closed"];
 const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds; a browser takes a longer one for none
 
 /** In a cursor: everything of this turn was taken, its commit_final too. */
@@ -92,6 +95,10 @@ function protocolsFor(token) {
     return [SUBPROTOCOL, `bearer.${token}`];
 }
 
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isCursor = (value) => isObject(value) && Object.values(value).every(Number.isSafeInteger);
+
 // -- the laws
 
 const KINDS = {
@@ -140,7 +147,7 @@ class Turns {
         else this.#set(turnId, seq >= ALL_SEEN ? { seq: ALL_SEEN, state: "committed" } : { seq, state });
     }
 
-    /** The turn was begun: also if nothing of it ever comes, its end is to be asked for. */
+    /** The turn was begun, and nothing of it has come yet. */
     expect(turnId) {
         this.place(turnId, -1);
     }
@@ -148,7 +155,7 @@ class Turns {
     /** Count the event as seen. Throws `LawBroken`, and has then not counted it. */
     see(event) {
         const isPlaced = typeof event.turn_id === "string" && Number.isSafeInteger(event.seq);
-        if (!isPlaced) throw new LawBroken("envelope", event);
+        if (!isPlaced || !hasRanges(event)) throw new LawBroken("envelope", event);
         const turn = this.#turns.get(event.turn_id) ?? { seq: -1, state: "unbegun" };
         if (turn.state !== "committed") checkSeq(turn, event);
         const state = stateAfter(turn, event);
@@ -163,7 +170,7 @@ class Turns {
         return this.#turns.get(turnId)?.state === "committed";
     }
 
-    /** Whether a turn was begun, and its commit has not been seen. */
+    /** Whether a turn was begun or is due, and its commit has not been seen. */
     get isAnyOpen() {
         return [...this.#turns.values()].some(({ state }) => state !== "committed");
     }
@@ -197,6 +204,12 @@ function stateAfter(turn, event) {
     const next = STEPS[state][kind];
     if (next === undefined) throw new LawBroken(BROKEN[state](kind), event);
     return next;
+}
+
+function hasRanges({ payload }) {
+    const ranges = payload?.dropped_seq_ranges ?? [];
+    const isRange = (each) => Number.isSafeInteger(each?.start_seq) && Number.isSafeInteger(each?.end_seq);
+    return Array.isArray(ranges) && ranges.every(isRange);
 }
 
 function checkSeq(turn, event) {
@@ -236,6 +249,17 @@ function frameOf(command) {
         throw new FootlightsError("invalid_command", "Half of a surrogate pair is not valid Unicode.");
     }
     return frame;
+}
+
+/** What a server sent: an object, or several; null if that is none of ours. */
+function messageIn(data) {
+    try {
+        const frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
+        const messages = Array.isArray(frame) ? frame : [frame];
+        return messages.every(isObject) ? frame : null;
+    } catch {
+        return null;
+    }
 }
 
 const sizeOf = (frame) => new TextEncoder().encode(frame).length;
@@ -368,14 +392,9 @@ class Connection {
 
     #receive(data) {
         this.#pulse.beat();
-        let frame;
-        try {
-            frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
-        } catch {
-            this.close(); // whoever speaks there is no Footlights server
-            return;
-        }
-        if (Array.isArray(frame)) for (const event of frame) this.#listener.event(this, event);
+        const frame = messageIn(data);
+        if (frame === null) this.close(); // whoever speaks there is no Footlights server
+        else if (Array.isArray(frame)) for (const event of frame) this.#listener.event(this, event);
         else if ("event_type" in frame) this.#listener.event(this, frame);
         else if ("reply" in frame) this.#reply(frame);
         else if ("notice" in frame) this.#listener.notice(this, frame);
@@ -386,6 +405,10 @@ class Connection {
         const asked = this.#asked.get(id);
         if (asked === undefined) {
             if (reply === null) this.close(); // it understands nothing, or takes us for somebody else
+            return;
+        }
+        if (!(ok ? isObject(result) : typeof error?.code === "string")) {
+            this.close();
             return;
         }
         this.#asked.delete(id);
@@ -425,8 +448,10 @@ class Connection {
 
 /** Events on their way from the connection to whoever reads the stream. Bounded: past its limit it takes no more. */
 class Inbox {
-    /** How often in a row the server refused to send, or let go. */
+    /** How often in a row the server refused to send. */
     refusals = 0;
+    /** How often it had to wait before it came back, since the last event. */
+    pauses = 0;
     /** More came than may wait: no more is taken until the consumer has caught up. Then the server is asked again. */
     isFull = false;
     /** Whether the server never sent for it. */
@@ -434,6 +459,7 @@ class Inbox {
     attached = deferred();
     #events = [];
     #readers = [];
+    #begun = [];
     #over = null;
 
     constructor(sessionId, after, terminalSeen, limit, whenDrained) {
@@ -452,7 +478,20 @@ class Inbox {
         return after === null ? terminals : { ...terminals, after };
     }
 
-    /** The server answered: events follow. Turns that ended before it came are not this stream's business. */
+    /** The turn was begun: also if nothing of it ever comes, its end is to be asked for. */
+    expect(turnId) {
+        if (this.isNew) {
+            this.#begun.push(turnId); // it may be over before this stream begins: the server tells
+            return;
+        }
+        this.received.expect(turnId);
+        this.taken.expect(turnId);
+    }
+
+    /**
+     * The server answered: events follow. Turns that ended before it came are not this stream's business. Those at -1
+     * are due to it: without their end, it does not end well.
+     */
     attach(cursor) {
         for (const [turnId, seq] of Object.entries(cursor)) {
             if (this.received.knows(turnId)) continue; // and what was received need not have been taken
@@ -460,12 +499,14 @@ class Inbox {
             this.taken.place(turnId, seq);
         }
         this.isNew = false;
+        this.refusals = 0;
+        for (const turnId of this.#begun.splice(0)) this.expect(turnId);
         this.attached.resolve();
     }
 
     /** Throws `LawBroken`. */
     put(event) {
-        this.refusals = 0;
+        this.pauses = 0;
         if (this.#events.length >= this.limit) {
             this.isFull = true;
             return;
@@ -615,9 +656,9 @@ class Client {
     }
 
     #begun(sessionId, turnId) {
-        const received = this.#inboxes.get(sessionId)?.received;
-        received?.expect(turnId);
-        if (!received?.isWhole(turnId)) this.#notesOf(sessionId).begin(turnId);
+        const inbox = this.#inboxes.get(sessionId);
+        inbox?.expect(turnId);
+        if (!inbox?.received.isWhole(turnId)) this.#notesOf(sessionId).begin(turnId);
     }
 
     async #close(sessionId) {
@@ -667,7 +708,8 @@ class Client {
                 const subscribing = connection.ask("subscribe", { after: {}, ...this.#wishFor(sessionId) }, true);
                 return await subscribing.finally(() => connection.close());
             } catch (error) {
-                if (++failed >= this.#settings.attempts || !(error instanceof ConnectionLost)) throw error;
+                const mayPass = error instanceof ConnectionLost || PASSING.includes(error.code);
+                if (++failed >= this.#settings.attempts || !mayPass) throw error;
                 await this.#pause(failed - 1);
             }
         }
@@ -717,7 +759,8 @@ class Client {
         try {
             const wish = { ...this.#wishFor(inbox.sessionId), ...inbox.request };
             const { cursor = {} } = await connection.ask("subscribe", wish, true);
-            inbox.attach(cursor);
+            if (isCursor(cursor)) inbox.attach(cursor);
+            else connection.close();
         } catch (error) {
             connection.following.delete(inbox.sessionId);
             if (!(error instanceof ConnectionLost)) this.#refuse(inbox, error);
@@ -725,18 +768,16 @@ class Client {
     }
 
     #refuse(inbox, error) {
-        const mayPass = ["busy", "rate_limited"].includes(error.code);
-        // A server says so also while it goes itself. The next one may know better.
-        const mayBeTheServer = error.code === "session_closed" && inbox.refusals < this.#settings.attempts;
+        if (!this.#wants(inbox)) return;
+        const passing = inbox.isNew ? PASSING : PASSING_ON_RETURN;
         const isGone = ["session_closed", "unknown_session"].includes(error.code);
-        if (inbox.isNew) this.#fail(inbox, error);
-        else if (mayPass || mayBeTheServer) this.#attachLater(inbox);
-        else if (isGone && !inbox.received.isAnyOpen) this.#end(inbox);
+        if (passing.includes(error.code) && inbox.refusals++ < this.#settings.attempts) this.#attachLater(inbox);
+        else if (isGone && !inbox.isNew && !inbox.received.isAnyOpen) this.#end(inbox);
         else this.#fail(inbox, error);
     }
 
     async #attachLater(inbox) {
-        await this.#pause(inbox.refusals++);
+        await this.#pause(inbox.pauses++);
         await this.#attach(inbox);
     }
 
@@ -919,7 +960,7 @@ class Stream {
         this.#hasBegun = hasBegun;
     }
 
-    /** What was taken so far, for `subscribe({ after })`. */
+    /** What was taken so far, for `subscribe({ after })`; a turn that was begun and has not come yet is at -1. */
     get cursor() {
         return this.#inbox.taken.cursor;
     }
