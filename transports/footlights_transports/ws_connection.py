@@ -83,7 +83,7 @@ class WsConnection:
 
     async def run(self) -> None:
         """Take commands until the connection ends."""
-        self._tasks.start_soon(self._watch_for_silence, name="ws silence")
+        self._tasks.start_soon(watch_for_silence, self._stream, self._limits.keep_alive, self.lose, name="ws silence")
         try:
             while True:
                 await self._take(await self._socket.get_message())
@@ -103,12 +103,7 @@ class WsConnection:
     @property
     def fault(self) -> Fault | None:
         """What the client did wrong, if the connection ends for that and it was not told."""
-        if self._stream.has_said_goodbye:
-            return None
-        if self._stream.was_sent_too_much:
-            return Fault(TOO_BIG, str(native.too_large(self._limits.max_frame_bytes)))
-        closed = self._socket.closed
-        return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
+        return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
     async def _leave(self) -> None:
         all_followed = list(self._followed.values())
@@ -162,8 +157,16 @@ class WsConnection:
                 return {}
             case native.Subscribe():
                 self._check_may_follow(command.session_id)
-                # Not soon, but now: a turn that the next command begins belongs to what was asked for.
-                await self._tasks.start(self._follow, command_id, command)
+                wanted = desk.subscribe(
+                    user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
+                )
+                followed = self._followed[command.session_id] = _Followed(wanted, trio.Event())
+                if command.after is None:
+                    # Not soon, but now: a turn that the next command begins belongs to what was asked for.
+                    await self._tasks.start(self._follow, command_id, command.session_id, followed)
+                else:
+                    # Who comes back gets such a turn anyway, and the ledger may have to be asked before.
+                    self._tasks.start_soon(self._come_back, command_id, command.session_id, followed, name="ws return")
             case native.Finalize(session_id, turn_id):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.Close(session_id):
@@ -211,25 +214,32 @@ class WsConnection:
         if len(self._followed) >= limit:
             raise Busy(f"This connection follows {limit} sessions (max_subscriptions_per_connection).")
 
+    async def _come_back(self, command_id: CommandId, session_id: str, followed: _Followed) -> None:
+        try:
+            await self._follow(command_id, session_id, followed)
+        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+            await self._writer.send(_refusal(command_id, error))
+
     async def _follow(
-        self, command_id: CommandId, wish: native.Subscribe, *, task_status: trio.TaskStatus[None]
+        self,
+        command_id: CommandId,
+        session_id: str,
+        followed: _Followed,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Send a session's events until it ends or lets us go. The reply is sent before the first of them.
 
-        Raises what the desk refuses it for, before it has started.
+        Raises what it is refused for, before it has started.
         """
         async with AsyncExitStack() as stack:
-            wanted = self._desk.subscribe(
-                self._user, wish.session_id, wish.after, wish.terminal_seen, remote_models=wish.remote_models
-            )
-            stream = await stack.enter_async_context(wanted)
-            followed = self._followed[wish.session_id] = _Followed(stream, trio.Event())
             stack.callback(followed.done.set)
-            stack.callback(self._followed.pop, wish.session_id)
+            stack.callback(self._followed.pop, session_id)
+            stream = await stack.enter_async_context(followed.stream)
             # What it counts as taken already: a client that comes back says so.
             await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
             task_status.started()
-            await self._pump(wish.session_id, stream)
+            await self._pump(session_id, stream)
 
     async def _pump(self, session_id: str, stream: Subscription) -> None:
         try:
@@ -241,26 +251,37 @@ class WsConnection:
             if not (self._is_leaving or self._desk.is_closing):
                 await self._writer.send(native.write_notice("ended", session_id))
 
-    # -- signs of life
 
-    async def _watch_for_silence(self) -> None:
-        patience = self._limits.keep_alive
-        while True:
-            silent_since = self._stream.alive_at
-            await trio.sleep_until(silent_since + patience)
-            if self._stream.alive_at > silent_since:
-                continue
-            given_up_at = trio.current_time() + patience * _SILENCES_OF_THE_DEAD
-            # The ping may have to wait behind events that nobody reads; and one that is gone needs none.
-            with trio.move_on_at(given_up_at), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._stream.send_all(PING)
-            await trio.sleep_until(given_up_at)
-            if self._stream.alive_at == silent_since:
-                self.lose()
+def fault_of(socket: WebSocketConnection, stream: WireStream, max_frame_bytes: int) -> Fault | None:
+    """What the client did wrong, if the connection ends for that and it was not told."""
+    if stream.has_said_goodbye:
+        return None
+    if stream.was_sent_too_much:
+        return Fault(TOO_BIG, str(native.too_large(max_frame_bytes)))
+    closed = socket.closed
+    return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
+
+
+async def watch_for_silence(stream: WireStream, patience: float, lose: Callable[[], None]) -> None:
+    """Ask a peer that was silent for so long for a sign of life, and call `lose` if none comes."""
+    while True:
+        silent_since = stream.alive_at
+        await trio.sleep_until(silent_since + patience)
+        if stream.alive_at > silent_since:
+            continue
+        given_up_at = trio.current_time() + patience * _SILENCES_OF_THE_DEAD
+        # The ping may have to wait behind events that nobody reads; and one that is gone needs none.
+        with trio.move_on_at(given_up_at), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await stream.send_all(PING)
+        await trio.sleep_until(given_up_at)
+        if stream.alive_at == silent_since:
+            lose()
 
 
 def _refusal(command_id: CommandId, error: Exception) -> bytes:
     if isinstance(error, FootlightsError):
+        if error.code not in native.WIRE_CODES:
+            log.error("a command failed: %s", error.code)
         return native.write_error(command_id, error)
     log.error("a command failed: %s", describe(error))
     return native.write_error(command_id, FootlightsError())

@@ -2,6 +2,8 @@
 
 A client connects to `/v1` with the subprotocol `footlights.v1`, and shows its token in the Authorization header. A
 browser cannot set headers: it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
+
+Where there is a chat gateway, a client may connect to its paths too, and need offer no subprotocol.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import orjson
 from attrs import frozen
 
 from footlights.errors import InvalidCommand
+from footlights_transports.dialects import kgent
 from footlights_transports.dialects.native import SUBPROTOCOL, Unauthorized, UnsupportedVersion, error_json
 
 if TYPE_CHECKING:
@@ -35,6 +38,17 @@ class Admitted:
 
 
 @frozen
+class Visitor:
+    """Who comes to the chat gateway, and for what."""
+
+    user: User
+    target: kgent.Target
+    query: str
+    subprotocol: str | None
+    """What it offered and gets."""
+
+
+@frozen
 class Refused:
     """The answer to a handshake that fails: an HTTP status, and the error as JSON."""
 
@@ -46,14 +60,15 @@ class Refused:
         return orjson.dumps({"error": error_json(self.error)})
 
 
-def judge(request: WebSocketRequest, gate: Gate) -> Admitted | Refused:
-    """Whether this handshake may go on."""
+def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -> Admitted | Visitor | Refused:
+    """Whether this handshake may go on. Only the gateway itself knows whether a visitor finds what it wants."""
     try:
         target = urlsplit(request.path)
         in_batches = parse_qs(target.query).get("batch") == ["1"]
     except ValueError:
         return Refused(404, InvalidCommand(f"Connect to {PATH}."))
-    if target.path != PATH:
+    wanted = kgent.read_path(target.path) if has_gateway else None
+    if target.path != PATH and wanted is None:
         return Refused(404, InvalidCommand(f"Connect to {PATH}."))
     try:
         gate.check_origin(_header(request, b"origin"))
@@ -62,13 +77,16 @@ def judge(request: WebSocketRequest, gate: Gate) -> Admitted | Refused:
     if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
         # What follows the head must be frames, and whoever counts those must not be led astray.
         return Refused(400, InvalidCommand("A handshake has no body."))
-    if SUBPROTOCOL not in request.proposed_subprotocols:
+    if wanted is None and SUBPROTOCOL not in request.proposed_subprotocols:
         return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
     try:
         user = gate.admit(_authorization(request))
     except Unauthorized as error:
         return Refused(401, error)
-    return Admitted(user, in_batches)
+    if wanted is None:
+        return Admitted(user, in_batches)
+    offered = kgent.SUBPROTOCOL in request.proposed_subprotocols
+    return Visitor(user, wanted, target.query, kgent.SUBPROTOCOL if offered else None)
 
 
 def _authorization(request: WebSocketRequest) -> str | None:

@@ -1,4 +1,4 @@
-"""The native protocol over WebSocket.
+"""The native protocol over WebSocket, and beside it the chat gateway.
 
     async with trio.open_nursery() as nursery:
         listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=7600))
@@ -14,22 +14,30 @@ from typing import TYPE_CHECKING
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
-from footlights.errors import Busy
+from footlights.errors import Busy, FootlightsError, InvalidCommand
 from footlights.failures import describe
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.idle import close_idle_sessions
+from footlights_transports.kgent_connection import HEADERS, Welcome
+from footlights_transports.kgent_gateway import UnknownAgent
 from footlights_transports.listening import Listening
 from footlights_transports.ws_connection import WsConnection
-from footlights_transports.ws_handshake import Admitted, Refused, judge
+from footlights_transports.ws_handshake import Refused, Visitor, judge
 from footlights_transports.ws_stream import WireStream
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
 
     from trio_websocket import WebSocketRequest
 
     from footlights_transports.desk import FrontDesk
+    from footlights_transports.kgent_connection import ObserveConnection, PerturbConnection
+    from footlights_transports.kgent_gateway import KgentGateway
+    from footlights_transports.ws_handshake import Admitted
+
+    Client: TypeAlias = WsConnection | PerturbConnection | ObserveConnection
 
 log = logging.getLogger("footlights.ws")
 
@@ -46,12 +54,13 @@ async def serve_ws(
     port: int,
     tls: ssl.SSLContext | None = None,
     goodbye: float = 1.0,
+    kgent: KgentGateway | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them and close.
 
-    Port 0 is any free one. Raises `RegistrationError` for an address where the gate forbids to listen, and `OSError`
-    for one that cannot be had.
+    With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free one. Raises
+    `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
     """
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
@@ -59,7 +68,7 @@ async def serve_ws(
         # A name may have several addresses, and each would get a port of its own.
         _close(listeners[1:])
         del listeners[1:]
-    server = WsServer(desk, goodbye)
+    server = WsServer(desk, goodbye, kgent)
 
     async def accept() -> None:
         with trio.CancelScope() as accepting:
@@ -78,12 +87,13 @@ class WsServer:
     connections: trio.Nursery
     """Where `serve` is to run, once `run` accepts."""
 
-    def __init__(self, desk: FrontDesk, goodbye: float) -> None:
+    def __init__(self, desk: FrontDesk, goodbye: float, kgent: KgentGateway | None = None) -> None:
         self._desk = desk
         self._limits = desk.gate.limits
         self._goodbye = goodbye
+        self._kgent = kgent
         self._strangers: dict[trio.CancelScope, None] = {}
-        self._clients: dict[WsConnection, None] = {}
+        self._clients: dict[Client, None] = {}
         self._being_accepted = 0
         self._opened = trio.Event()
         self._closing = trio.Event()
@@ -94,6 +104,8 @@ class WsServer:
             nursery.start_soon(self._keep_connections, name="ws connections")
             nursery.start_soon(close_idle_sessions, self._desk, name="idle sessions")
             try:
+                if self._kgent is not None:
+                    await nursery.start(self._kgent.keep)
                 await self._opened.wait()
                 await accept()
                 await trio.sleep_forever()
@@ -149,14 +161,14 @@ class WsServer:
             del self._strangers[oldest]
             oldest.cancel(reason="too many have not shaken hands")
 
-    async def _host(self, client: WsConnection) -> None:
+    async def _host(self, client: Client) -> None:
         self._clients[client] = None
         try:
             await client.run()
         finally:
             del self._clients[client]
 
-    async def _meet(self, wire: WireStream, nursery: trio.Nursery, patience: trio.CancelScope) -> WsConnection | None:
+    async def _meet(self, wire: WireStream, nursery: trio.Nursery, patience: trio.CancelScope) -> Client | None:
         """The client, if it shakes hands in time and may come in."""
         self._strangers[patience] = None
         patience.deadline = trio.current_time() + self._limits.handshake_timeout
@@ -170,20 +182,39 @@ class WsServer:
             self._strangers.pop(patience, None)
         return None
 
-    async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> WsConnection | None:
-        verdict = judge(request, self._desk.gate)
-        limit = self._limits.max_connections
-        if isinstance(verdict, Admitted) and len(self._clients) + self._being_accepted >= limit:
-            verdict = Refused(503, Busy(f"There are {limit} connections (max_connections)."))
+    async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> Client | None:
+        verdict = self._judge(request)
         if isinstance(verdict, Refused):
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         self._being_accepted += 1
         try:
+            if isinstance(verdict, Welcome):
+                with verdict:
+                    socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=HEADERS.copy())
+                return verdict.connection(socket, wire, nursery)
             socket = await request.accept(subprotocol=SUBPROTOCOL)
+            return WsConnection(self._desk, socket, wire, verdict, nursery)
         finally:
             self._being_accepted -= 1
-        return WsConnection(self._desk, socket, wire, verdict, nursery)
+
+    def _judge(self, request: WebSocketRequest) -> Admitted | Welcome | Refused:
+        verdict = judge(request, self._desk.gate, has_gateway=self._kgent is not None)
+        limit = self._limits.max_connections
+        if not isinstance(verdict, Refused) and len(self._clients) + self._being_accepted >= limit:
+            return Refused(503, Busy(f"There are {limit} connections (max_connections)."))
+        return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
+
+    def _welcome(self, visitor: Visitor) -> Welcome | Refused:
+        assert self._kgent is not None, "without a gateway nobody visits it"
+        try:
+            return Welcome(self._kgent, visitor)
+        except UnknownAgent as error:
+            return Refused(404, error)
+        except InvalidCommand as error:
+            return Refused(400, error)
+        except FootlightsError as error:
+            return Refused(503, error)
 
 
 def _secured(
