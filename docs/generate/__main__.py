@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING
 import api
 import dexi
 import intents
+import kgent
 import settings
 import tables
 
 import footlights
 import footlights_actors
-from footlights import authority, modes, redaction, testing
+from footlights import authority, mission, modes, redaction, testing
 from footlights.authority import patch
 from footlights.testing import faults
+from footlights_actors.announcer import Announcement, Announcer
 from footlights_actors.anthropic_model import AnthropicModel
+from footlights_actors.caller import Caller
 from footlights_actors.local_model import LocalModel
 from footlights_actors.openai_model import OpenAIModel
+from footlights_actors.voice import EspeakVoice, NullVoice, Voice
 from footlights_transports.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
 
 if TYPE_CHECKING:
@@ -59,6 +63,12 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-personas": settings.personas,
     "config-budget": settings.budget,
     "config-wire": settings.wire,
+    "config-chat": settings.chat,
+    "kgent-errors": kgent.errors,
+    "kgent-modes": kgent.modes,
+    "kgent-states": kgent.states,
+    "kgent-turn-types": kgent.turn_types,
+    "kgent-names": kgent.names,
     "api-stage": lambda: api.described(
         footlights.open_stage, footlights.Stage, footlights.TraceFiles, footlights.TurnSummary
     ),
@@ -185,6 +195,40 @@ _PARTS: dict[str, Callable[[], str]] = {
         modes.Assistance,
         modes.heed,
     ),
+    "api-mission": lambda: api.described(
+        mission.decide,
+        mission.Decision,
+        mission.voice_failed,
+        mission.MissionEvent,
+        mission.Context,
+        mission.History,
+        mission.UtilityPayload,
+        mission.TextPayload,
+        mission.VoicePayload,
+        mission.Suppression,
+        mission.compose,
+        mission.compose_plain,
+        mission.broken_rules,
+        mission.dedupe_key,
+        mission.row_for,
+        mission.row_of,
+        mission.Row,
+        mission.read_callout,
+        mission.CalloutRequest,
+        mission.replay,
+    ),
+    "api-mission-terms": lambda: api.described(
+        mission.MissionEventType,
+        mission.Classification,
+        mission.Certainty,
+        mission.SuppressionReason,
+        mission.Tier,
+        mission.SessionState,
+        mission.VoiceMode,
+        mission.SpeechMode,
+        mission.Speak,
+    ),
+    "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, NullVoice, EspeakVoice),
     "api-redaction": lambda: api.described(
         redaction.Redactor, redaction.Redacted, redaction.RedactedValue, redaction.SecretPattern
     ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import source
 import tables
 
+from footlights.chat import ChatFluxConfig
 from footlights_transports import config_schema
 from footlights_transports.gate import WireLimits
 
@@ -51,6 +52,12 @@ def wire() -> str:
         [tables.code(member.name), _amount(member), source.meaning(WireLimits, member)]
         for member in source.members(WireLimits)
     )
+    return tables.table(["setting", "default", "meaning"], rows)
+
+
+def chat() -> str:
+    meanings = {member.name: source.meaning(ChatFluxConfig, member) for member in source.members(ChatFluxConfig)}
+    rows = ([tables.code(each.name), _default(each), meanings[each.name]] for each in config_schema.CHAT)
     return tables.table(["setting", "default", "meaning"], rows)
 
 

@@ -17,7 +17,6 @@ import footlights.testing.faults
 import footlights_actors
 from footlights import lifecycle, wire
 from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
-from footlights_actors.tool_call import MAX_SUMMARY_CHARS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))

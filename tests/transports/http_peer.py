@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from footlights import Cast, Ledger, Limits, Model, TurnParams
     from footlights.models import Output, Prompt
     from footlights_transports.listening import Listening
+    from footlights_transports.missions import MissionSettings
 
 TALK: tuple[Line, ...] = (Say("Good evening, my friend."),)
 
@@ -89,6 +90,7 @@ async def open_house(
     trusting: ssl.SSLContext | None = None,
     headers: Mapping[str, str] | None = None,
     goodbye: float = 5.0,
+    mission: MissionSettings | None = None,
 ) -> AsyncGenerator[House]:
     """The server stops before the stage does."""
     cast = cast or standard_cast(model or ScriptedModel(lambda _: TALK))
@@ -102,7 +104,7 @@ async def open_house(
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             serve = partial(serve_http, desk, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
             with scope:
-                await serve(task_status=task_status)
+                await serve(mission=mission, task_status=task_status)
             stopped.set()
 
         listening: Listening = await nursery.start(run)

@@ -27,9 +27,11 @@ from footlights_transports.gate import Gate, User, WireLimits
 from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_errors import STATUS
 from footlights_transports.http_events import OpenStreams
+from footlights_transports.http_mission import MissionRoutes
 from footlights_transports.http_routes import HttpRoutes
 from footlights_transports.http_server import serve_http
 from footlights_transports.metrics import Metrics
+from footlights_transports.missions import Missions
 from footlights_transports.openapi import openapi_document
 
 if TYPE_CHECKING:
@@ -146,8 +148,8 @@ def test_every_answer_is_as_the_document_says(operation: Operation, mode: Genera
 async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         desk = FrontDesk(stage, Gate())
-        chat = ChatRoutes(desk, ChatFeeds(stage.ledger)).routes()
-        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), chat).app()
+        others = [*ChatRoutes(desk, ChatFeeds(stage.ledger)).routes(), *MissionRoutes(desk, Missions(desk)).routes()]
+        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), others).app()
     routes = {
         (route.path, method.lower())
         for route in app.routes

@@ -16,7 +16,7 @@ import typer
 
 from footlights import FootlightsError, laws
 from footlights_actors.weights import WeightsNotFetched
-from footlights_transports import cli_dexi, cli_ledger, cli_models, cli_serve
+from footlights_transports import cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
 from footlights_transports.cli_dexi import count, judge_dexi
 from footlights_transports.model_choice import SCRIPTED, tavern_with
 from footlights_transports.play import is_terminal, play_here
@@ -37,6 +37,7 @@ app.add_typer(cli_serve.app)
 app.add_typer(cli_dexi.app)
 app.add_typer(cli_ledger.app)
 app.add_typer(cli_models.app, name="models")
+app.add_typer(cli_mission.app, name="mission")
 app.add_typer(benchmarks, name="bench")
 
 

@@ -15,21 +15,26 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
 from footlights.limits import Limits
+from footlights_actors.voice import EspeakVoice, VoiceError
 from footlights_actors.weights import CACHE_VARIABLE
 from footlights_transports.config_cast import read_cast
+from footlights_transports.config_chat import read_chat
 from footlights_transports.config_read import checked, complain_unknown, section
 from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, WIRE
 from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Problem, Source
 from footlights_transports.dialects.native import MAX_CURSORS
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.logs import VARIABLE
+from footlights_transports.missions import MissionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from footlights import Cast
+    from footlights_transports.config_chat import ChatSettings
     from footlights_transports.config_source import KeyPath
 
 __all__ = ["Config", "ConfigError", "load_config"]
@@ -56,6 +61,8 @@ class Config:
     limits: Limits
     gate: Gate
     cast: Cast
+    mission: MissionSettings
+    chat: ChatSettings
     chat_agent: str | None = None
 
 
@@ -77,6 +84,8 @@ def load_config(
     gate = _gate(source, server)
     cast = read_cast(source)
     chat_agent = None if cast is None else _chat_agent(source, server, cast)
+    mission = _mission(source, server)
+    chat = read_chat(source, server, environ or {})
     _check_ports(source, server)
     ledger, trace = _ledger(source, server), _trace(source, server)
     if source.problems or cast is None:
@@ -93,13 +102,15 @@ def load_config(
         gate=gate,
         cast=cast,
         chat_agent=chat_agent,
+        mission=mission,
+        chat=chat,
     )
 
 
 def _warn_of_strangers(environ: Mapping[str, str]) -> None:
     """Not a problem: an orchestrator sets variables of its own for a service that is named like us."""
     ours = [name for name in sorted(environ) if name.startswith(PREFIX) and SEPARATOR not in name]
-    strangers = [name for name in ours if name not in (VARIABLE, CACHE_VARIABLE)]
+    strangers = [name for name in ours if name not in (VARIABLE, CACHE_VARIABLE, CONTENT_KEYS_VARIABLE)]
     if strangers:
         log.warning("no settings: %s; a setting is written FOOTLIGHTS_SECTION__NAME", ", ".join(strangers))
 
@@ -122,6 +133,20 @@ def _chat_agent(source: Source, server: Mapping[str, Any], cast: Cast) -> str | 
     if named not in cast.personas:
         source.complain(("server", "chat_agent"), f"is no persona; there are: {', '.join(cast.personas)}.")
     return named
+
+
+def _mission(source: Source, server: Mapping[str, Any]) -> MissionSettings:
+    if not server["voice_folder"]:
+        return MissionSettings(replay=server["mission_replay"])
+    folder = _path(source, server, "voice_folder")
+    if _is_there(folder) and not _is_folder(folder):
+        source.complain(("server", "voice_folder"), f"names {folder}, which is no folder.")
+    try:
+        voice = EspeakVoice(folder)
+    except VoiceError as error:
+        source.complain(("server", "voice_folder"), f"cannot be used: {error}")
+        return MissionSettings()
+    return MissionSettings(voice=voice, replay=server["mission_replay"])
 
 
 def _check_ports(source: Source, server: Mapping[str, Any]) -> None:

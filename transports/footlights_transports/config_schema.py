@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from attrs import fields, frozen
 
 from footlights.budget import BudgetConfig
+from footlights.chat import ChatFluxConfig
 from footlights.limits import Limits
 from footlights_transports.gate import WireLimits
 
@@ -106,6 +107,10 @@ SERVER = (
     Setting("tokens_file", FILE, "Who may connect: a user and a token on each line."),
     Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
     Setting("chat_agent", TEXT, "Who answers POST /api/chat; the analyst if there is one, or else the first persona."),
+    Setting("voice_folder", FOLDER, "Where espeak-ng speaks callouts into, as WAV files. Nothing is heard if not set."),
+    Setting("mission_replay", FLAG, "Whether callouts say themselves when they are decided; for replays only.", False),
+    Setting("content_folder", FOLDER, "Where chats are kept, sealed, whose users agreed. None are if not set."),
+    Setting("content_keys_file", FILE, "Their keys, one a line, the newest first; FOOTLIGHTS_CONTENT_KEYS if not set."),
     Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers speak TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )
@@ -182,17 +187,16 @@ MODELS: Mapping[str, tuple[Setting, ...]] = {
 
 def _of_class(kind: type[Any]) -> tuple[Setting, ...]:
     """The class checks its values itself; what they mean stands there too."""
-    return tuple(
-        Setting(each.name, NUMBER if isinstance(each.default, float) else WHOLE, "", each.default)
-        for each in fields(kind)
-    )
+    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
+    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
 
 
 LIMITS = _of_class(Limits)
 WIRE = _of_class(WireLimits)
 BUDGET = _of_class(BudgetConfig)
+CHAT = _of_class(ChatFluxConfig)
 
-SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "limits", "wire")
+SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "chat", "limits", "wire")
 
 
 def names(settings: Iterable[Setting]) -> list[str]:

@@ -26,10 +26,12 @@ from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_connection import HttpConnection, HttpStream
 from footlights_transports.http_events import OpenStreams
 from footlights_transports.http_guard import CONNECTION, HttpGuard
+from footlights_transports.http_mission import MissionRoutes
 from footlights_transports.http_routes import HttpRoutes
 from footlights_transports.idle import close_idle_sessions
 from footlights_transports.listening import Listening
 from footlights_transports.metrics import Metrics
+from footlights_transports.missions import Missions
 
 if TYPE_CHECKING:
     import ssl
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from footlights_transports.desk import FrontDesk
     from footlights_transports.dexi_runs import DexiSettings
     from footlights_transports.gate import WireLimits
+    from footlights_transports.missions import MissionSettings
 
 log = logging.getLogger("footlights.http")
 
@@ -53,13 +56,14 @@ async def serve_http(
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
     dexi: DexiSettings | None = None,
+    mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them.
 
     Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself; `dexi` says how
-    runs are decided on and told. Raises `RegistrationError` for an address where the gate forbids to listen, and
-    `OSError` for one that cannot be had.
+    runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
+    gate forbids to listen, and `OSError` for one that cannot be had.
     """
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
@@ -70,12 +74,14 @@ async def serve_http(
     metrics = metrics or Metrics()
     runs = DexiRuns(desk, dexi)
     feeds = ChatFeeds(desk.stage.ledger)
-    server = _Server(desk, metrics, tls, goodbye, runs, feeds)
+    missions = Missions(desk, mission)
+    server = _Server(desk, metrics, tls, goodbye, runs, feeds, missions)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
             nursery.start_soon(close_idle_sessions, desk, name="idle sessions")
             nursery.start_soon(runs.keep, name="runs")
+            nursery.start_soon(missions.keep, name="missions")
             nursery.start_soon(_keep_feeds, feeds, desk, name="chat feeds")
             nursery.start_soon(server.keep_connections, name="http connections")
             try:
@@ -112,12 +118,14 @@ class _Server:
         goodbye: float,
         runs: DexiRuns,
         feeds: ChatFeeds,
+        missions: Missions,
     ) -> None:
         self._limits = desk.gate.limits
         self._tls = tls
         self._goodbye = goodbye
         self._event_streams = OpenStreams()
-        routes = HttpRoutes(desk, metrics, self._event_streams, runs, ChatRoutes(desk, feeds).routes())
+        others = [*ChatRoutes(desk, feeds).routes(), *MissionRoutes(desk, missions).routes()]
+        routes = HttpRoutes(desk, metrics, self._event_streams, runs, others)
         self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk.gate)))
         self._config = _config(self._limits)
         self._context = WorkerContext(None)

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from footlights_transports.openapi_dexi import dexi_paths, dexi_schemas
+from footlights_transports.openapi_mission import mission_paths, mission_schemas
 from footlights_transports.openapi_words import (
     TEXT,
     content,
@@ -29,7 +30,7 @@ _EVERYWHERE = (400, 403, 408, 413, 429, 500, 503, 505)
 
 def openapi_document(wants_tokens: bool) -> Json:
     """The document; with tokens, most routes ask for one."""
-    components: Json = {"schemas": {**schemas(), **dexi_schemas()}, "responses": refusals()}
+    components: Json = {"schemas": {**schemas(), **dexi_schemas(), **mission_schemas()}, "responses": refusals()}
     if wants_tokens:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return {
@@ -203,6 +204,7 @@ class _Routes:
                 )
             },
             **dexi_paths(self._operation),
+            **mission_paths(self._operation),
         }
 
     def _cancel(self, name: str, summary: str) -> Json:

@@ -22,10 +22,13 @@ from attrs import frozen
 
 from footlights import FootlightsError, open_stage
 from footlights.authority import SqliteLedger
+from footlights.chat import STANDARD_TEMPLATES
 from footlights.failures import leaves
+from footlights_actors.kgent_templates import with_templates
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dexi_runs import DexiSettings
 from footlights_transports.http_server import serve_http
+from footlights_transports.kgent_gateway import KgentGateway
 from footlights_transports.metrics import Metrics
 from footlights_transports.ws_server import serve_ws
 
@@ -181,7 +184,7 @@ async def _perform(
     async with (
         SqliteLedger(config.ledger) as ledger,
         open_stage(
-            config.cast,
+            with_templates(config.cast, STANDARD_TEMPLATES),
             ledger=metrics.watching(ledger),
             limits=config.limits,
             trace=config.trace,
@@ -189,9 +192,11 @@ async def _perform(
         ) as stage,
     ):
         desk = FrontDesk(stage, config.gate, watch=metrics)
-        ws = await _listen(servers, partial(serve_ws, desk), config, config.ws_port)
+        kgent = KgentGateway(desk, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
+        ws = await _listen(servers, partial(serve_ws, desk, kgent=kgent), config, config.ws_port)
         dexi = DexiSettings(chat_agent=config.chat_agent)
-        http = await _listen(servers, partial(serve_http, desk, metrics=metrics, dexi=dexi), config, config.http_port)
+        http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
+        http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
         await stop.wait()
         ws.stop_accepting()

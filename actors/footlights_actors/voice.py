@@ -1,0 +1,112 @@
+"""Voices: what makes a spoken sentence of a callout.
+
+A voice may be slow, may fail and may be missing. Nothing waits for it but the callout that it speaks, and whatever it
+raises becomes `voice_backend_error`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from footlights.errors import FootlightsError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights.mission import UtilityPayload
+
+PROGRAM = "espeak-ng"
+MAX_FILES = 500
+"""The oldest recordings go first."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_NAME_CHARS = 120
+
+
+class VoiceError(FootlightsError):
+    """A voice could not speak. The message says why, without what it should have said."""
+
+    code = "voice_backend_error"
+
+
+class Voice(Protocol):
+    """Speaks. It may be asked for several callouts at once."""
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        """Speak what `payload.voice` says, and return when that is done. Whatever it raises is a failure."""
+        ...
+
+
+class NullVoice:
+    """Speaks to nobody, and never fails."""
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class EspeakVoice:
+    """Writes each callout as a WAV file into a folder, with espeak-ng.
+
+    A file that is there is complete. What is said goes through a pipe and never into the list of processes.
+    Raises `VoiceError` if there is no such program.
+    """
+
+    def __init__(self, folder: Path, program: str = PROGRAM, max_files: int = MAX_FILES) -> None:
+        found = shutil.which(program)
+        if found is None:
+            raise VoiceError(f"There is no {PROGRAM} on this machine.")
+        self._folder = trio.Path(folder)
+        self._program = found
+        self._max_files = max_files
+        self._asked = 0
+        self._written: deque[trio.Path] | None = None
+        """The recordings in the folder, the oldest first; None before the first look."""
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        assert payload.voice is not None, "there is nothing to speak"
+        file = self._folder / f"{_name(payload.mission_id)}-{_name(payload.event_id)}.wav"
+        self._asked += 1
+        part = file.with_suffix(f".{self._asked}.part")
+        await self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            await self._record(payload.voice.text, part)
+            await part.rename(file)
+        finally:
+            with trio.CancelScope(shield=True):
+                await part.unlink(missing_ok=True)
+        await self._keep(file)
+
+    async def _record(self, text: str, part: trio.Path) -> None:
+        ended = await trio.run_process(
+            [self._program, "--stdin", "-w", str(part)],
+            stdin=text.encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        if ended.returncode != 0 or not await part.exists():
+            raise VoiceError(f"{PROGRAM} ended with {ended.returncode} and wrote nothing that can be heard.")
+
+    async def _keep(self, file: trio.Path) -> None:
+        """This one, and no more than so many of those before."""
+        if self._written is None:
+            self._written = deque(await self._found())
+        if file not in self._written:
+            self._written.append(file)
+        while len(self._written) > self._max_files:
+            await self._written.popleft().unlink(missing_ok=True)
+
+    async def _found(self) -> list[trio.Path]:
+        """What there is of earlier times, the oldest first."""
+        dated = [((await file.stat()).st_mtime_ns, file) for file in await self._folder.glob("*.wav")]
+        return [file for _, file in sorted(dated)]
+
+
+def _name(identifier: str) -> str:
+    return _UNFIT.sub("_", identifier)[:_MAX_NAME_CHARS].lstrip(".") or "_"

@@ -1,0 +1,67 @@
+"""The tables of the chat gateway."""
+
+from __future__ import annotations
+
+import api
+import source
+import tables
+
+from footlights.chat import (
+    RECOVERY,
+    ChatEvent,
+    ChatMessage,
+    DialogueMode,
+    ErrorCode,
+    FluxState,
+    HolographicBuffer,
+    Templates,
+    TraceMonoid,
+    Turn,
+    TurnType,
+    Watcher,
+)
+from footlights_actors.kgent_flux import KgentFlux
+from footlights_actors.kgent_soul import KgentSoul
+from footlights_actors.kgent_store import ContentStore
+from footlights_actors.kgent_templates import with_templates
+
+
+def errors() -> str:
+    rows = (
+        [tables.code(member.text), source.meaning(ErrorCode, member), RECOVERY[ErrorCode(member.text)]]
+        for member in source.members(ErrorCode)
+    )
+    return tables.table(["code", "why", "what a client can do"], rows)
+
+
+def modes() -> str:
+    return _values(DialogueMode, "mode", "what is wanted")
+
+
+def states() -> str:
+    return _values(FluxState, "state", "meaning")
+
+
+def turn_types() -> str:
+    return _values(TurnType, "turn type", "meaning")
+
+
+def names() -> str:
+    return api.described(
+        KgentFlux,
+        KgentSoul,
+        ChatMessage,
+        ChatEvent,
+        Turn,
+        TraceMonoid,
+        HolographicBuffer,
+        Watcher,
+        Templates,
+        with_templates,
+        ContentStore,
+    )
+
+
+def _values(kind: type, name: str, meaning: str) -> str:
+    rows = ([tables.code(each.text), source.meaning(kind, each)] for each in source.members(kind))
+    return tables.table([name, meaning], rows)

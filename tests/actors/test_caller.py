@@ -1,0 +1,235 @@
+"""The caller of a session: real turns called out, whatever its voice does."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import CommitOutcome, Limits, SessionParams, TurnParams, open_stage
+from footlights.authority import MemoryLedger
+from footlights.errors import LedgerUnavailable, SessionClosed
+from footlights.mission import Context, SessionState, Tier, UtilityPayload
+from footlights.testing import cancel_everywhere, take_turn
+from footlights_actors import Fail, Say, ScriptedModel, Stall, standard_cast
+from footlights_actors.announcer import Announcement, Announcer
+from footlights_actors.caller import Caller
+from footlights_actors.tavern import tavern_cast
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    from footlights import Cast, InteractionSession, Ledger, Prompt, Stage
+    from footlights.authority import CommitRecord
+    from footlights.testing.trial import Trial
+    from footlights_actors import Line
+    from footlights_actors.voice import Voice
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+
+
+def clock_ms() -> int:
+    return round(trio.current_time() * 1_000)
+
+
+def script(prompt: Prompt) -> Iterable[Line]:
+    if "fail" in prompt.user:
+        return [Fail(RuntimeError("secret words"))]
+    if "stay" in prompt.user:
+        return [Say("Well,"), Stall()]
+    return [Say("Good evening.")]
+
+
+class Silent:
+    """A voice that never comes back, or fails at once."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self.hangs = hangs
+        self.asked = 0
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        self.asked += 1
+        await trio.lowlevel.checkpoint()
+        if self.hangs:
+            await trio.sleep_forever()
+        raise RuntimeError("no voice")
+
+
+@asynccontextmanager
+async def called(
+    session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
+) -> AsyncGenerator[list[Announcement]]:
+    """All that is told of the session; at the end it is closed, and its caller has ended by itself."""
+    told: list[Announcement] = []
+    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, told.append, ledger=ledger)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(caller.run)
+        yield told
+        await session.close()
+
+
+def kinds(told: list[Announcement]) -> list[tuple[str, str | None]]:
+    return [(each.payload.event_type.value, each.payload.suppression.reason) for each in told]
+
+
+def cast() -> Cast:
+    return standard_cast(ScriptedModel(script))
+
+
+async def test_turns_are_called_out_as_they_end(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await take_turn(session, "Hello")
+            await take_turn(session, "fail, please")
+            staying = session.begin_turn("stay")
+            await trio.testing.wait_all_tasks_blocked()
+            session.cancel(staying)
+            await session.finalize(staying).wait()
+            await trio.testing.wait_all_tasks_blocked()
+    assert kinds(told) == [("state_change", None), ("threat_update", None), ("debrief", None)]
+    assert all(each.payload.mission_id == session.session_id for each in told)
+    assert not any("secret" in each.payload.text.block for each in told)
+
+
+async def test_what_waits_for_an_answer_is_called_out_and_so_is_the_answer(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.sleep(60)
+            await take_turn(session, "Yes.", TurnParams(approvals={"a-000001": True}))
+    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == [
+        "action_required",
+        "state_change",
+        "debrief",
+        "state_change",
+    ]
+    (debrief,) = [each.payload for each in told if each.payload.event_type == "debrief"]
+    assert debrief.text.what_changed.endswith("The answer was yes.")
+    assert debrief.voice is not None
+
+
+async def test_without_a_ledger_only_the_commit_is_called_out(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await take_turn(session, "sell me the lantern")
+    assert "action_required" not in {kind for kind, _ in kinds(told)}
+
+
+class Unreadable(MemoryLedger):
+    """A ledger that writes, and cannot be read; or has never heard of anything."""
+
+    def __init__(self, *, is_broken: bool) -> None:
+        super().__init__()
+        self.is_broken = is_broken
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.lowlevel.checkpoint()
+        if self.is_broken:
+            raise LedgerUnavailable("It cannot be read.")
+        return None
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+async def test_a_ledger_that_cannot_be_read_costs_only_what_it_would_have_told(
+    quiet_clock: trio.testing.MockClock, is_broken: bool
+) -> None:
+    ledger = Unreadable(is_broken=is_broken)
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=ledger) as stage:
+        session = stage.start()
+        async with called(session, ledger=ledger) as told:
+            await take_turn(session, "sell me the lantern")
+    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["state_change"]
+
+
+async def test_a_voice_that_fails_trips_the_breaker_and_never_a_turn(quiet_clock: trio.testing.MockClock) -> None:
+    voice = Silent(hangs=False)
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        async with called(session, voice=voice) as told:
+            for _ in range(4):
+                events = await take_turn(session, "fail, please")
+                await trio.sleep(10)
+                assert events[-1].event_type == "commit_final"
+    assert [reason for _, reason in kinds(told)] == ["voice_backend_error"] * 4
+    assert [each.voice_failed for each in told] == [True, True, True, False]
+    assert voice.asked == 3
+
+
+async def test_a_voice_that_hangs_holds_up_no_turn_and_the_caller_comes_back(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with open_stage(cast(), limits=Limits(stall_detach=1)) as stage:
+        session = stage.start()
+        async with called(session, voice=Silent(hangs=True)) as told:
+            began = trio.current_time()
+            for _ in range(3):
+                await take_turn(session, "fail, please")
+                await trio.sleep(2)
+            assert trio.current_time() - began < 7
+            assert told == []
+            await trio.sleep(60)
+    assert [kind for kind, _ in kinds(told)] == ["threat_update"] * 3
+
+
+class Stuck(MemoryLedger):
+    """A ledger that never comes to the end of its writing."""
+
+    async def append(self, *_: object) -> None:
+        await trio.sleep_forever()
+
+
+async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    told: list[Announcement] = []
+    ended = trio.Event()
+
+    async def run(stage: Stage) -> None:
+        await Caller(stage.session("s"), Announcer(clock_ms), lambda: LISTENING, told.append).run()
+        ended.set()
+
+    async with trio.open_nursery() as nursery:
+        async with open_stage(cast(), ledger=Stuck(), limits=Limits(shutdown_deadline=1)) as stage:
+            session = stage.start(SessionParams(session_id="s"))
+            nursery.start_soon(run, stage)
+            session.begin_turn("Hello")
+            await trio.testing.wait_all_tasks_blocked()
+        await ended.wait()
+    assert told == []
+
+
+async def test_a_session_that_is_closed_has_no_caller(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        await session.close()
+        with pytest.raises(SessionClosed):
+            await Caller(session, Announcer(clock_ms), lambda: LISTENING, print).run()
+
+
+def test_a_caller_that_is_cancelled_anywhere_changes_nothing_about_the_turn() -> None:
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(cast()) as stage:
+            session = stage.start()
+            async with trio.open_nursery() as nursery:
+                scope = trio.CancelScope()
+                trial.aim(scope.cancel)
+
+                async def call() -> None:
+                    with scope:
+                        announcer = Announcer(clock_ms, Silent(hangs=False))
+                        await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
+
+                nursery.start_soon(call)
+                turn_id = session.begin_turn("Hello")
+                commit = await session.finalize(turn_id).wait()
+                assert commit.commit_outcome is CommitOutcome.OK
+                await session.close()
+
+    assert cancel_everywhere(scenario, orders=1, pairs=0).points > 20

@@ -1,0 +1,122 @@
+"""Voices: real processes that write real files, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import wave
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights.mission import (
+    Certainty,
+    Classification,
+    Context,
+    History,
+    MissionEvent,
+    MissionEventType,
+    SessionState,
+    Tier,
+    UtilityPayload,
+    compose,
+    decide,
+)
+from footlights_actors.voice import EspeakVoice, NullVoice, VoiceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+
+
+def payload(event_id: str = "e1", mission_id: str = "heist") -> UtilityPayload:
+    kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
+    event = MissionEvent(
+        mission_id=mission_id,
+        event_id=event_id,
+        event_type=kind[0],
+        classification=kind[1],
+        certainty=Certainty.CONFIRMED,
+        text=compose(*kind, change="The guard woke."),
+    )
+    return decide(event, LISTENING, History(), 0).payload
+
+
+def program(folder: Path, script: str) -> str:
+    """A program that takes the place of espeak-ng: `$out` is where it is to write."""
+    file = folder / "speaker"
+    file.write_text(f'#!/bin/sh\nout="$3"\n{script}\n')
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return str(file)
+
+
+async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "a" / "wav", program(tmp_path, 'cat >"$out"; echo "$@" >>"$out"'))
+    await voice.speak(payload())
+    (file,) = (tmp_path / "a" / "wav").iterdir()
+    assert file.name == "heist-e1.wav"
+    said, arguments = file.read_text().split("--stdin")
+    assert said == "The guard woke."
+    assert "guard" not in arguments
+
+
+@pytest.mark.parametrize("script", ['cat >"$out"; exit 3', "cat >/dev/null"], ids=["status", "no file"])
+async def test_a_program_that_fails_is_an_error_and_leaves_nothing(tmp_path: Path, script: str) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, script))
+    with pytest.raises(VoiceError) as failed:
+        await voice.speak(payload())
+    assert "guard" not in str(failed.value)
+    assert list((tmp_path / "wav").iterdir()) == []
+
+
+async def test_a_program_that_is_cancelled_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"; mkfifo "$out.wait"; read it <"$out.wait"'))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(voice.speak, payload())
+        part = trio.Path(tmp_path / "wav" / "heist-e1.1.part.wait")
+        while not await part.exists():  # noqa: ASYNC110 - it is made by another process
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert [each.name for each in (tmp_path / "wav").iterdir()] == ["heist-e1.1.part.wait"]
+
+
+async def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=2)
+    for event_id in ("e1", "e2", "e2", "e3"):
+        await voice.speak(payload(event_id))
+    assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == ["heist-e2.wav", "heist-e3.wav"]
+
+
+async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) -> None:
+    (tmp_path / "wav").mkdir()
+    for age, name in enumerate(("newer", "older")):
+        (tmp_path / "wav" / f"{name}.wav").write_text("")
+        os.utime(tmp_path / "wav" / f"{name}.wav", (1_000 - age, 1_000 - age))
+    await EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=2).speak(payload())
+    assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == ["heist-e1.wav", "newer.wav"]
+
+
+async def test_no_id_leads_out_of_the_folder(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
+    await voice.speak(payload("../../x", "..:" + "y" * 500))
+    (file,) = (tmp_path / "wav").iterdir()
+    assert file.name == f"_{'y' * 117}-_.._x.wav"
+
+
+def test_a_machine_without_the_program_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(VoiceError, match="There is no espeak-ng on this machine"):
+        EspeakVoice(tmp_path, program="no-such-program")
+
+
+async def test_a_voice_for_nobody_never_fails() -> None:
+    await NullVoice().speak(payload())
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="there is no espeak-ng here")
+async def test_espeak_writes_sound_that_can_be_played(tmp_path: Path) -> None:
+    await EspeakVoice(tmp_path).speak(payload())
+    with wave.open(str(tmp_path / "heist-e1.wav"), "rb") as sound:
+        assert sound.getnframes() / sound.getframerate() > 0.3

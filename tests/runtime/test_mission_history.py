@@ -1,0 +1,291 @@
+"""What was spoken before: cooldowns, rates, budgets and the breaker. Times are milliseconds."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from footlights.mission import (
+    MATRIX,
+    Certainty,
+    Classification,
+    Context,
+    Decision,
+    History,
+    MissionEvent,
+    MissionEventType,
+    SessionState,
+    SuppressionReason,
+    Tier,
+    compose,
+    decide,
+    row_of,
+    voice_failed,
+)
+from footlights.mission.history import DAY_MS, MAX_MISSIONS, MAX_TENANTS, DayCount, Spoken
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+NOON = 1_000 * DAY_MS + DAY_MS // 2
+
+
+def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
+    return MissionEvent(
+        mission_id=mission,
+        event_id="e",
+        event_type=MissionEventType.STATE_CHANGE,
+        classification=classification,
+        certainty=Certainty.CONFIRMED,
+        text=compose(MissionEventType.STATE_CHANGE, classification, change=words),
+    )
+
+
+class Told:
+    """A history that grows with what it is told."""
+
+    def __init__(self, context: Context = LISTENING) -> None:
+        self.history = History()
+        self.context = context
+
+    def tell(self, made: MissionEvent, at: int) -> Decision:
+        decision = decide(made, self.context, self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+    def fail(self, made: MissionEvent, at: int) -> Decision:
+        decision = voice_failed(self.tell(made, at), self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+
+def verdict(decision: Decision) -> tuple[str | None, int]:
+    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms
+
+
+SPOKEN = (None, 0)
+
+# -- cooldowns
+
+
+@pytest.mark.parametrize(
+    ("classification", "cooldown"),
+    [
+        (Classification.INFO, 60_000),
+        (Classification.WARN, 30_000),
+        (Classification.CRITICAL, 10_000),
+        (Classification.ACTION, 5_000),
+    ],
+)
+def test_the_same_is_not_spoken_again_until_its_cooldown_is_over(classification: Classification, cooldown: int) -> None:
+    told = Told()
+    assert verdict(told.tell(event("Lit.", classification), 0)) == SPOKEN
+    assert verdict(told.tell(event("LIT", classification), 0)) == ("dedupe_cooldown", cooldown)
+    assert verdict(told.tell(event("Lit.", classification), cooldown - 1)) == ("dedupe_cooldown", 1)
+    assert verdict(told.tell(event("Lit.", classification), cooldown)) == SPOKEN
+
+
+def test_a_repetition_that_is_suppressed_does_not_begin_the_cooldown_again() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    told.tell(event("Lit."), 59_000)
+    assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
+
+
+def test_missions_and_tenants_do_not_silence_each_other() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    assert verdict(told.tell(event("Lit.", mission="other"), 0)) == SPOKEN
+    told.context = evolve(LISTENING, tenant_id="other")
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+# -- the mission rate
+
+
+def test_a_mission_tells_two_things_in_15_seconds() -> None:
+    told = Told()
+    assert verdict(told.tell(event("One."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Two.", Classification.WARN), 1_000)) == SPOKEN
+    assert verdict(told.tell(event("Three."), 1_000)) == ("mission_rate_limited", 14_000)
+    assert verdict(told.tell(event("Three."), 14_999)) == ("mission_rate_limited", 1)
+    assert verdict(told.tell(event("Three."), 15_000)) == SPOKEN
+    assert verdict(told.tell(event("Four."), 15_000)) == ("mission_rate_limited", 1_000)
+
+
+@pytest.mark.parametrize("urgent", [Classification.CRITICAL, Classification.ACTION])
+def test_what_is_urgent_is_neither_limited_by_the_mission_rate_nor_counted(urgent: Classification) -> None:
+    told = Told()
+    for number in range(4):
+        assert verdict(told.tell(event(f"Fire {number}.", urgent), 0)) == SPOKEN
+    assert verdict(told.tell(event("One."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Two."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Three."), 0)) == ("mission_rate_limited", 15_000)
+    assert verdict(told.tell(event("Fire again.", urgent), 0)) == SPOKEN
+
+
+# -- the voice
+
+
+def test_a_mission_speaks_twelve_times_a_minute() -> None:
+    told = Told()
+    for number in range(12):
+        assert verdict(told.tell(event(f"Fire {number}.", Classification.CRITICAL), number * 1_000)) == SPOKEN
+    assert verdict(told.tell(event("More.", Classification.CRITICAL), 12_000)) == ("voice_rate_limited", 48_000)
+    assert verdict(told.tell(event("More.", Classification.CRITICAL, "other"), 12_000)) == SPOKEN
+    assert verdict(told.tell(event("More.", Classification.CRITICAL), 60_000)) == SPOKEN
+    assert verdict(told.tell(event("And more.", Classification.CRITICAL), 60_000)) == ("voice_rate_limited", 1_000)
+
+
+def test_a_tenant_speaks_500_times_a_day() -> None:
+    told = Told()
+    for number in range(500):
+        assert verdict(told.tell(event("Fire.", Classification.CRITICAL, f"m{number}"), 0)) == SPOKEN
+    until_midnight = DAY_MS // 2
+    refused = ("voice_budget_exceeded", until_midnight)
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL, "m500"), 0)) == refused
+    told.context = evolve(LISTENING, tenant_id="other")
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL, "m500"), 0)) == SPOKEN
+    told.context = LISTENING
+    last = event("Fire.", Classification.CRITICAL, "m501")
+    assert verdict(told.tell(last, until_midnight - 1)) == ("voice_budget_exceeded", 1)
+    assert verdict(told.tell(last, until_midnight)) == SPOKEN
+
+
+# -- the breaker
+
+
+def test_a_voice_that_fails_is_told_and_what_it_took_is_given_back() -> None:
+    told = Told()
+    decision = told.fail(event("Lit."), 0)
+    assert verdict(decision) == ("voice_backend_error", 0)
+    assert not decision.speak
+    assert decision.payload.text == event("Lit.").text
+    assert decision.history == History(failures=(NOON,), latest_ms=NOON)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_three_failures_within_a_minute_open_the_breaker_for_30_seconds() -> None:
+    told = Told()
+    assert verdict(told.fail(event("Lit."), 0)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 1_000)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 59_999)) == ("voice_backend_error", 30_000)
+    other = event("Fire.", Classification.CRITICAL, "other")
+    assert verdict(told.tell(other, 60_000)) == ("voice_backend_error", 29_999)
+    assert verdict(told.tell(other, 89_998)) == ("voice_backend_error", 1)
+    assert verdict(told.tell(other, 89_999)) == SPOKEN
+
+
+def test_failures_that_are_long_past_do_not_open_the_breaker() -> None:
+    told = Told()
+    for at in (0, 1_000, 60_000):
+        assert verdict(told.fail(event("Lit."), at)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 60_500)) == ("voice_backend_error", 30_000)
+
+
+def test_a_voice_that_fails_right_after_its_rest_rests_again() -> None:
+    told = Told()
+    for at in (0, 0, 0):
+        told.fail(event("Lit."), at)
+    assert verdict(told.fail(event("Lit."), 30_000)) == ("voice_backend_error", 30_000)
+
+
+def test_a_failure_gives_back_only_its_own_part_while_others_speak() -> None:
+    told = Told()
+    failing = told.tell(event("One."), 0)
+    told.tell(event("Two."), 0)
+    after = voice_failed(failing, told.history, NOON + 500).history
+    assert [spoken.dedupe_key for spoken in after.missions["default", "heist"]] == [
+        spoken.dedupe_key for spoken in told.history.missions["default", "heist"][1:]
+    ]
+    assert after.tenants == {"default": DayCount(1_000, 1)}
+
+
+def test_a_failure_that_comes_very_late_gives_nothing_back_twice() -> None:
+    told = Told()
+    failing = told.tell(event("One."), 0)
+    told.tell(event("Two.", mission="other"), DAY_MS)
+    after = voice_failed(failing, told.history, NOON + DAY_MS).history
+    assert after.missions == told.history.missions
+    assert after.tenants == {"default": DayCount(1_001, 1)}
+    assert voice_failed(failing, History(), NOON).history.missions == {}
+
+
+# -- what each row of the matrix names
+
+
+def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
+    """What becomes of an event when everything is done to bring this about."""
+    told = Told()
+    if named is SuppressionReason.CONTEXT_INELIGIBLE:
+        made = evolve(made, operator_ref=None)
+    elif named is SuppressionReason.MISSING_EVIDENCE:
+        made = evolve(made, repo_attributed=True)
+    elif named is SuppressionReason.DEDUPE_COOLDOWN:
+        told.tell(made, 0)
+    elif named is SuppressionReason.MISSION_RATE_LIMITED:
+        told.tell(event("One."), 0)
+        told.tell(event("Two."), 0)
+    else:
+        told.history = evolve(told.history, tenants={"default": DayCount(1_000, 500)})
+    return told.tell(made, 0).payload.suppression.reason
+
+
+@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
+def test_every_reason_that_a_row_names_can_befall_it(row: object) -> None:
+    for event_type in MissionEventType:
+        for classification in Classification:
+            made = evolve(event("Lit.", classification), event_type=event_type, operator_ref="op-1")
+            if row_of(made, LISTENING) is row:
+                assert [befallen(made, named) for named in row_of(made, LISTENING).suppression] == list(
+                    row_of(made, LISTENING).suppression
+                )
+
+
+# -- memory and time
+
+
+def test_what_is_long_past_is_forgotten() -> None:
+    told = Told()
+    told.tell(event("Lit.", mission="old"), 0)
+    told.tell(event("Lit."), 60_000)
+    assert list(told.history.missions) == [("default", "heist")]
+    told.tell(event("Lit."), DAY_MS)
+    assert told.history.tenants == {"default": DayCount(1_001, 1)}
+
+
+def test_a_history_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
+    told = Told()
+    spoken = {("t", f"m{number}"): (Spoken(NOON + number, "k", True),) for number in range(MAX_MISSIONS)}
+    told.history = evolve(told.history, missions=spoken)
+    assert verdict(told.tell(event("Lit."), 5_000)) == ("voice_rate_limited", 55_000)
+    told.context = evolve(LISTENING, tenant_id="t")
+    assert verdict(told.tell(event("Lit.", mission="m7"), 5_000)) == SPOKEN
+    assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
+    assert len(told.history.missions) <= MAX_MISSIONS
+
+
+def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> None:
+    told = Told()
+    told.history = evolve(told.history, tenants={f"t{n}": DayCount(1_000, 1) for n in range(MAX_TENANTS)})
+    assert verdict(told.tell(event("Lit."), 0)) == ("voice_budget_exceeded", DAY_MS // 2)
+    assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
+    assert list(told.history.tenants) == ["default"]
+
+
+def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
+    told = Told()
+    told.tell(event("Lit."), 10_000)
+    assert verdict(told.tell(event("Lit."), 0)) == ("dedupe_cooldown", 60_000)
+    assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Dark."), 70_000)) == SPOKEN
+
+
+def test_a_history_holds_no_words() -> None:
+    told = Told()
+    told.tell(event("Secretwords."), 0)
+    assert "secretwords" not in repr(told.history).lower()
+
+
+def test_only_what_is_spoken_can_fail() -> None:
+    silent = decide(event("Lit."), Context(), History(), 0)
+    with pytest.raises(AssertionError):
+        voice_failed(silent, silent.history, 0)
