@@ -13,15 +13,18 @@ from os.path import exists, isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from footlights.budget import BudgetConfig
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
 from footlights.limits import Limits
+from footlights.redaction import Redactor
 from footlights_actors.voice import EspeakVoice, VoiceError
 from footlights_actors.weights import CACHE_VARIABLE
 from footlights_transports.config_cast import read_cast
 from footlights_transports.config_chat import read_chat
+from footlights_transports.config_dexi import read_redactor
 from footlights_transports.config_read import checked, complain_unknown, section
 from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, WIRE
 from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Problem, Source
@@ -64,6 +67,7 @@ class Config:
     mission: MissionSettings
     chat: ChatSettings
     chat_agent: str | None = None
+    redactor: Redactor = field(factory=Redactor)
 
 
 def load_config(
@@ -85,7 +89,8 @@ def load_config(
     cast = read_cast(source)
     chat_agent = None if cast is None else _chat_agent(source, server, cast)
     mission = _mission(source, server)
-    chat = read_chat(source, server, environ or {})
+    chat = read_chat(source, server, environ or {}, BudgetConfig() if cast is None else cast.budget)
+    redactor = read_redactor(source)
     _check_ports(source, server)
     ledger, trace = _ledger(source, server), _trace(source, server)
     if source.problems or cast is None:
@@ -104,6 +109,7 @@ def load_config(
         chat_agent=chat_agent,
         mission=mission,
         chat=chat,
+        redactor=redactor,
     )
 
 

@@ -125,6 +125,10 @@ CAST = (
 ANALYST = (
     Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; some come along if not set."),
 )
+DEXI = (
+    Setting("secret_patterns", TEXTS, "Regular expressions of what else runs must not show.", ()),
+    Setting("secret_fields", TEXTS, 'Names of fields whose values they must not show, such as "maiden name".', ()),
+)
 PERSONA = (
     Setting("text", TEXT, "Who it is and how it speaks, told to the model.", ""),
     Setting("model", TEXT, "The name of the model that speaks for it; the first one if not set."),
@@ -196,7 +200,7 @@ WIRE = _of_class(WireLimits)
 BUDGET = _of_class(BudgetConfig)
 CHAT = _of_class(ChatFluxConfig)
 
-SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "chat", "limits", "wire")
+SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "chat", "dexi", "limits", "wire")
 
 
 def names(settings: Iterable[Setting]) -> list[str]:

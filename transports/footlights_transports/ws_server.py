@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
-from footlights.errors import Busy, FootlightsError, InvalidCommand
+from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
 from footlights.failures import describe
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.idle import close_idle_sessions
@@ -209,7 +209,7 @@ class WsServer:
         assert self._kgent is not None, "without a gateway nobody visits it"
         try:
             return Welcome(self._kgent, visitor)
-        except UnknownAgent as error:
+        except (UnknownAgent, UnknownSession) as error:
             return Refused(404, error)
         except InvalidCommand as error:
             return Refused(400, error)

@@ -1,0 +1,198 @@
+"""Dialogues of one session as streams of chat events, one dialogue after the other.
+
+    flux = KgentFlux(KgentSoul(session))
+    async with aclosing(flux.dialogue_stream("What should I focus on?")) as events:
+        async for event in events: ...
+
+Every stream ends with one `done`. A dialogue that is completed leaves exactly one SPEECH turn in the trace and the
+mirror, and one that is not leaves nothing. Leaving a stream early cancels its turn.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import evolve
+
+from footlights.budget import BudgetConfig, BudgetTier
+from footlights.chat import (
+    Allowance,
+    BrokeOff,
+    ChatFluxConfig,
+    ChatMessage,
+    Committed,
+    DialogueMode,
+    ErrorCode,
+    FluxState,
+    FluxStep,
+    HolographicBuffer,
+    InvalidMessage,
+    Spoke,
+    SpokeAll,
+    Telling,
+    TraceMonoid,
+    affordable,
+    speech_of,
+    thoughts_of,
+)
+from footlights.chat.flux_state import after
+from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from footlights.chat import ChatEvent, SoulEvent, Turn
+    from footlights_actors.kgent_soul import KgentSoul
+
+MAX_TRACE = 1_024
+"""Turns that a flux keeps in its trace."""
+_BUSY_SECONDS = 1
+
+
+class KgentFlux:
+    """One soul's dialogues. Raises `RegistrationError` if its session may not even whisper.
+
+    `budget` should be the cast's own. `wall_clock` gives seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        soul: KgentSoul,
+        config: ChatFluxConfig | None = None,
+        *,
+        budget: BudgetConfig | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.soul = soul
+        self.config = config or ChatFluxConfig()
+        self.trace = TraceMonoid(MAX_TRACE)
+        self.mirror = HolographicBuffer()
+        self.state = FluxState.DORMANT
+        self._budget = budget or BudgetConfig()
+        self._wall_clock = wall_clock
+        self._stamp = 0.0
+        self._last_speech: Turn | None = None
+        self._tokens = Allowance(self.config.session_tokens, self.config.session_tokens_seconds, trio.current_time())
+        self._place = trio.Semaphore(1)
+        self._open = 0
+        self._dry = trio.Event()
+        if self._budget.whisper_max > self.config.session_tokens:
+            raise RegistrationError("session_tokens must be enough for a whisper.")
+
+    async def dialogue_stream(self, message: str, mode: DialogueMode | None = None) -> AsyncGenerator[ChatEvent, None]:
+        """One dialogue as chat events. What goes wrong is an `error` event, and not an exception."""
+        mode = mode or DialogueMode.REFLECT
+        try:
+            said = ChatMessage("user", message, self._now(), mode)
+        except InvalidMessage as error:
+            telling = Telling(str(uuid.uuid4()), mode, self.config.buffer_chunks)
+            for event in self._refuse(telling, error):
+                yield event
+            return
+        async with aclosing(self.converse(said)) as events:
+            async for event in events:
+                yield event
+
+    async def converse(self, message: ChatMessage) -> AsyncGenerator[ChatEvent, None]:
+        """The same for a message that has a correlation id of its own."""
+        telling = Telling(message.correlation_id, message.mode, self.config.buffer_chunks)
+        try:
+            self._begin()
+        except FootlightsError as error:
+            for event in self._refuse(telling, error):
+                yield event
+            return
+        try:
+            async with self._place, aclosing(self._dialogue(message, telling)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._open -= 1
+            self._stop_if_dry()
+
+    async def drain(self) -> None:
+        """Begin no more dialogues, and wait until those that began have ended. Idempotent."""
+        self.state = after(self.state, FluxStep.DRAIN)
+        self._stop_if_dry()
+        await self._dry.wait()
+
+    # -- inside
+
+    def _begin(self) -> None:
+        self.state = after(self.state, FluxStep.BEGIN)
+        if self._open > self.config.max_waiting_dialogues:
+            raise Busy("Too many dialogues of this session wait.")
+        self._open += 1
+
+    def _stop_if_dry(self) -> None:
+        if self.state is FluxState.DRAINING and not self._open:
+            self.state = after(self.state, FluxStep.RUN_DRY)
+            self._dry.set()
+
+    async def _dialogue(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
+        plan = self.soul.plan(message.content, message.mode)
+        now = trio.current_time()
+        tier = affordable(plan.tier, self._budget, self._tokens.left(now), self.config.entropy_budget)
+        if tier is None:
+            wait = self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), now)
+            for told in telling.fail(ErrorCode.RATE_LIMITED, self._now(), wait):
+                yield told
+            return
+        reserved, used = self._budget.max_for_tier(tier), 0
+        self._tokens.take(reserved, now)
+        whole: SpokeAll | None = None
+        try:
+            async with aclosing(self.soul.perform(evolve(plan, tier=tier), self.config.stream_timeout)) as events:
+                async for event in events:
+                    if isinstance(event, Spoke):
+                        used += 1
+                    elif isinstance(event, SpokeAll):
+                        used, whole = event.tokens, event
+                    for told in self._told(telling, event, whole):
+                        yield told
+        except FootlightsError as error:
+            for told in self._refuse(telling, error):
+                yield told
+        finally:
+            self._tokens.settle(reserved, used, trio.current_time())
+
+    def _told(self, telling: Telling, event: SoulEvent, whole: SpokeAll | None) -> list[ChatEvent]:
+        match event:
+            case Committed():
+                assert whole is not None, "what counts was said"
+                return self._complete(telling, whole, event)
+            case BrokeOff(code=None):
+                return telling.end(self._now())
+            case BrokeOff(code=ErrorCode() as code):
+                return telling.fail(code, self._now())
+            case _:
+                return telling.take(event, self._now())
+
+    def _complete(self, telling: Telling, whole: SpokeAll, committed: Committed) -> list[ChatEvent]:
+        now = self._now()
+        speech = speech_of(whole, committed, self._last_speech, now)
+        thoughts = thoughts_of(speech, telling.chunks) if self.config.emit_thoughts else []
+        # Nothing waits in here: either all turns of the dialogue are in the trace, or none.
+        cause = () if self._last_speech is None else (self._last_speech.id,)
+        for turn in (*thoughts, speech):
+            self.trace.append_mut(turn, cause)
+            self.mirror.reflect(turn)
+            cause = (turn.id,)
+        self._last_speech = speech
+        return telling.complete(speech, whole.tokens, whole.template, now)
+
+    def _refuse(self, telling: Telling, error: FootlightsError) -> list[ChatEvent]:
+        if isinstance(error, Busy):
+            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), _BUSY_SECONDS, str(error))
+        if isinstance(error, InvalidCommand | TooLarge):
+            return telling.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error))
+        return telling.fail(ErrorCode.SESSION_EXPIRED, self._now())
+
+    def _now(self) -> float:
+        """Seconds since the epoch, and never less than before."""
+        self._stamp = max(self._stamp, self._wall_clock())
+        return self._stamp

@@ -1,0 +1,221 @@
+"""Who answers in a dialogue: an agent of the cast, in one session, or a template where that is enough.
+
+A dialogue is a turn of the session. If its model wants to be asked later, it is, with more patience each time; if no
+model can answer and a template can, the template does, in a turn of its own. Once a word was said, nothing is tried
+again.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from attrs import evolve, frozen
+
+from footlights.budget import BudgetTier
+from footlights.chat import (
+    NO_TEMPLATES,
+    BrokeOff,
+    DialogueMode,
+    ErrorCode,
+    Spoke,
+    TurnReading,
+    standard_tier,
+)
+from footlights.errors import Detached, FootlightsError, ModelError, ModelTimeout, SessionClosed, StreamError
+from footlights.outbox import DetachReason
+from footlights.params import Mode, TurnParams
+from footlights_actors.kgent_templates import SMALL_TALK, fallback_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+
+    from footlights.chat import SoulEvent, Templates
+    from footlights.events import StreamEvent
+    from footlights.subscription import Subscription
+
+FIRST_DELAY = 1.0
+"""Seconds until a model that wants to be asked later is asked again; twice as many each time."""
+DEFAULT_STREAM_TIMEOUT = 30.0
+
+
+class DialogueSession(Protocol):
+    """What a soul needs of its session. `footlights.InteractionSession` has it."""
+
+    @property
+    def session_id(self) -> str: ...
+    def begin_turn(self, said: str, params: TurnParams | None = None) -> str: ...
+    def cancel(self, turn_id: str | None = None) -> tuple[str, ...]: ...
+    def subscribe(
+        self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
+    ) -> Subscription: ...
+
+
+@frozen
+class Plan:
+    """How a message is to be answered."""
+
+    said: str
+    mode: DialogueMode
+    tier: BudgetTier
+    """What it is worth; DORMANT if a template answers."""
+    workload: str | None = None
+    """The template's workload, if one answers."""
+
+
+class KgentSoul:
+    """One agent in one session. `agent` is a persona of the cast; without one its first speaks.
+
+    If `personas` has one that is named like the agent and the mode (`muse.challenge`), that one speaks in this mode. To
+    answer with `templates`, the cast needs them too: `with_templates`.
+    """
+
+    def __init__(
+        self,
+        session: DialogueSession,
+        agent: str | None = None,
+        *,
+        personas: Collection[str] = (),
+        templates: Templates = NO_TEMPLATES,
+        choose_tier: Callable[[str, DialogueMode], BudgetTier] = standard_tier,
+    ) -> None:
+        self.session = session
+        self.agent = agent
+        self._personas = frozenset(personas)
+        self._templates = templates
+        self._choose_tier = choose_tier
+
+    def plan(self, said: str, mode: DialogueMode) -> Plan:
+        """Whether a template is enough, and what the message is worth if not."""
+        if self._templates.short_circuit(said) is not None:
+            return Plan(said, mode, BudgetTier.DORMANT, SMALL_TALK)
+        return Plan(said, mode, self._choose_tier(said, mode))
+
+    async def dialogue_stream(
+        self, message: str, mode: DialogueMode | None = None, stream_timeout: float = DEFAULT_STREAM_TIMEOUT
+    ) -> AsyncGenerator[str, None]:
+        """The answer in pieces, as they come. Closing it cancels the turn; `contextlib.aclosing` closes it.
+
+        Raises:
+            ModelTimeout: it was not whole in time.
+            SessionClosed: the session is over.
+            ModelError: nobody could answer.
+            StreamError: it broke off, after the pieces that came, or was canceled.
+        """
+        plan = self.plan(message, mode or DialogueMode.REFLECT)
+        async with aclosing(self.perform(plan, stream_timeout)) as events:
+            async for event in events:
+                if isinstance(event, Spoke):
+                    yield event.text
+                elif isinstance(event, BrokeOff):
+                    raise _error(event)
+
+    async def perform(self, plan: Plan, stream_timeout: float) -> AsyncGenerator[SoulEvent, None]:
+        """All that happens to the answer, ending with one `Committed` or one `BrokeOff`. Closing it cancels the turn.
+
+        Raises what beginning a turn raises.
+        """
+        deadline = trio.current_time() + stream_timeout
+        delay = FIRST_DELAY
+        while True:
+            broke_off: BrokeOff | None = None
+            async with aclosing(self._attempt(plan, deadline)) as events:
+                async for event in events:
+                    if isinstance(event, BrokeOff):
+                        broke_off = event
+                    else:
+                        yield event
+            if broke_off is None:
+                return
+            if _may_ask_again(broke_off) and trio.current_time() + delay < deadline:
+                await trio.sleep(delay)
+                delay *= 2
+            elif self._may_fall_back(plan, broke_off):
+                plan = evolve(plan, tier=BudgetTier.DORMANT, workload=fallback_name(plan.mode))
+            else:
+                yield broke_off
+                return
+
+    def _may_fall_back(self, plan: Plan, broke_off: BrokeOff) -> bool:
+        is_first = plan.workload is None
+        is_unheard = broke_off.code is ErrorCode.LLM_UNAVAILABLE and not broke_off.said_something
+        return is_first and is_unheard and bool(self._templates.fallback(plan.mode))
+
+    async def _attempt(self, plan: Plan, deadline: float) -> AsyncGenerator[SoulEvent, None]:
+        """One turn of the session."""
+        session = self.session
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn(plan.said, self._params(plan))
+            attempt = _Attempt(session, turn_id, deadline)
+            try:
+                async with aclosing(attempt.read(stream)) as events:
+                    async for event in events:
+                        yield event
+                while attempt.detached_at is not None:
+                    async with session.subscribe(attempt.detached_at) as again, aclosing(attempt.read(again)) as events:
+                        async for event in events:
+                            yield event
+            finally:
+                session.cancel(turn_id)  # it has ended, unless nobody listens any more
+
+    def _params(self, plan: Plan) -> TurnParams:
+        of_mode = f"{self.agent}.{plan.mode}"
+        persona = of_mode if of_mode in self._personas else self.agent
+        return TurnParams(mode=Mode.CHAT, persona=persona, tier=plan.tier, workload=plan.workload)
+
+
+class _Attempt:
+    """One turn, read to its end. When its time is up, it is canceled."""
+
+    def __init__(self, session: DialogueSession, turn_id: str, deadline: float) -> None:
+        self._session = session
+        self._reading = TurnReading(turn_id)
+        self._deadline = deadline
+        self._is_late = False
+        self.detached_at: Mapping[str, int] | None = None
+        """Where to go on, if the stream let go before the end."""
+
+    async def read(self, stream: Subscription) -> AsyncGenerator[SoulEvent, None]:
+        reading = self._reading
+        self.detached_at = None
+        try:
+            while not reading.is_over:
+                for event in await self._next_batch(stream):
+                    for told in reading.take(event):
+                        yield self._as_it_counts(told)
+                if stream.is_exhausted and not reading.is_over:
+                    yield reading.lose_sight()
+        except Detached as error:
+            if error.reason == DetachReason.COMMIT_UNKNOWN:
+                yield reading.lose_sight()
+            else:
+                self.detached_at = stream.cursor
+
+    async def _next_batch(self, stream: Subscription) -> list[StreamEvent]:
+        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event.
+        with trio.move_on_at(self._deadline):
+            return await stream.receive_batch()
+        self._is_late = bool(self._session.cancel(self._reading.turn_id))
+        self._deadline = inf
+        return []
+
+    def _as_it_counts(self, event: SoulEvent) -> SoulEvent:
+        if self._is_late and isinstance(event, BrokeOff):
+            return evolve(event, code=ErrorCode.STREAM_TIMEOUT)
+        return event
+
+
+def _may_ask_again(broke_off: BrokeOff) -> bool:
+    return broke_off.asks_later and not broke_off.said_something
+
+
+def _error(broke_off: BrokeOff) -> FootlightsError:
+    if broke_off.code is ErrorCode.STREAM_TIMEOUT:
+        return ModelTimeout("The answer was not whole in time.")
+    if broke_off.code is ErrorCode.SESSION_EXPIRED:
+        return SessionClosed("The session is over.")
+    if broke_off.code is None or broke_off.said_something:
+        return StreamError("The answer broke off.")
+    return ModelError("Nobody could answer.")

@@ -1,0 +1,191 @@
+"""What was said, kept beyond the session for those who agreed to it: encrypted, erasable, and nowhere else.
+
+    store = ContentStore("kept", keys_from_file("content.keys"))
+    await store.keep(session_id, turn_id, said, answered)
+    await store.erase(session_id)
+
+One file for each session, one sealed line for each dialogue. Without a key nothing is written, and nothing can be read.
+Erasing a session unlinks its file; throwing away the keys erases everything at once, in copies and backups too.
+
+It needs an extra: pip install 'footlights[content]'
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import orjson
+import trio
+from attrs import asdict, frozen
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from footlights.chat import CONTENT_KEYS_VARIABLE
+from footlights.errors import FootlightsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_T = TypeVar("_T")
+
+_SUFFIX = ".sealed"
+_FOR_US_ALONE = 0o600
+
+
+class ContentKeyError(FootlightsError):
+    """There is no key, or none that fits. The message quotes none."""
+
+    code = "content_key"
+
+
+class ContentUnavailable(FootlightsError):
+    """What is kept cannot be read or written."""
+
+    code = "content_unavailable"
+
+
+@frozen
+class Kept:
+    """One completed dialogue."""
+
+    session_id: str
+    turn_id: str
+    said: str
+    """By the user."""
+    answered: str
+    """To the user."""
+
+
+def new_key() -> str:
+    """A key that nobody else has."""
+    return Fernet.generate_key().decode()
+
+
+def keys_from_file(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """One key a line, the newest first: that one seals, and all of them open. Raises `ContentKeyError`."""
+    try:
+        lines = Path(path).read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
+        raise ContentKeyError(f"The keys of kept content cannot be read from {os.fspath(path)}: {why}.") from None
+    return _at_least_one((line.strip() for line in lines if not line.startswith("#")), f"The file {os.fspath(path)}")
+
+
+def keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The same from the variable `FOOTLIGHTS_CONTENT_KEYS`, with commas between them. Raises `ContentKeyError`."""
+    return _at_least_one(
+        map(str.strip, environ.get(CONTENT_KEYS_VARIABLE, "").split(",")), f"The variable {CONTENT_KEYS_VARIABLE}"
+    )
+
+
+class ContentStore:
+    """A folder of sealed files, made if it is not there. Raises `ContentKeyError` for keys that cannot be ones.
+
+    Its methods raise `ContentUnavailable` if the folder cannot be used.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], keys: Sequence[str]) -> None:
+        if not keys:
+            raise ContentKeyError("Content is kept only encrypted, and there is no key.")
+        try:
+            self._seals = MultiFernet([Fernet(key) for key in keys])
+        except ValueError:
+            raise ContentKeyError("A key of kept content is none: a key is 32 bytes in URL-safe base64.") from None
+        self._folder = Path(folder)
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
+        """Add a dialogue to what is kept of its session. It is on the disk when this returns."""
+        kept = Kept(session_id, turn_id, said, answered)
+        await self._in_thread(lambda: self._append(session_id, self._seals.encrypt(orjson.dumps(asdict(kept)))))
+
+    async def read(self, session_id: str) -> list[Kept]:
+        """What is kept of a session, the oldest first. Raises `ContentKeyError` if no key fits."""
+        return await self._in_thread(lambda: [self._opened(line) for line in _lines(self._file(session_id))])
+
+    async def erase(self, session_id: str) -> bool:
+        """Forget a session; whether there was anything to forget."""
+        return await self._in_thread(lambda: _unlink(self._file(session_id)))
+
+    async def erase_all(self) -> int:
+        """Forget everything; how many sessions that were."""
+        return await self._in_thread(lambda: sum(map(_unlink, self._files())))
+
+    async def rotate(self) -> int:
+        """Seal everything with the newest key, so that the older ones may go; how many sessions that were.
+
+        Raises `ContentKeyError`, and leaves as it was what no key fits.
+        """
+        return await self._in_thread(lambda: sum(map(self._reseal, self._files())))
+
+    # -- inside, in a thread
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        try:
+            return await trio.to_thread.run_sync(work, limiter=self._limiter)
+        except OSError as error:
+            raise ContentUnavailable(f"Kept content cannot be reached: {error.strerror}.") from None
+
+    def _file(self, session_id: str) -> Path:
+        # Not its name: that is the user's, and may be anything.
+        return self._folder / f"{sha256(session_id.encode()).hexdigest()}{_SUFFIX}"
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(f"*{_SUFFIX}"))
+
+    def _append(self, session_id: str, sealed: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self._file(session_id), os.O_RDWR | os.O_CREAT | os.O_APPEND, _FOR_US_ALONE)
+        with os.fdopen(descriptor, "r+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(size - 1)
+            # A line that a crash cut short must not spoil the next one.
+            glue = b"\n" if size and file.read(1) != b"\n" else b""
+            file.write(glue + sealed + b"\n")
+            os.fsync(descriptor)
+
+    def _opened(self, line: bytes) -> Kept:
+        try:
+            return Kept(**orjson.loads(self._seals.decrypt(line)))
+        except InvalidToken:
+            raise ContentKeyError("None of the keys opens what is kept.") from None
+
+    def _reseal(self, path: Path) -> int:
+        try:
+            lines = [self._seals.rotate(line) for line in _lines(path)]
+        except InvalidToken:
+            raise ContentKeyError("None of the keys opens what is kept.") from None
+        fresh = path.with_suffix(".fresh")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_US_ALONE), "wb") as file:
+            file.writelines(line + b"\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        return 1
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The whole lines of a file. What follows the last line break was cut short by a crash."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    return [line for line in data.split(b"\n")[:-1] if line]
+
+
+def _unlink(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _at_least_one(found: Iterable[str], where: str) -> tuple[str, ...]:
+    keys = tuple(key for key in found if key)
+    if not keys:
+        raise ContentKeyError(f"{where} has no key, and content is kept only encrypted.")
+    return keys

@@ -1,0 +1,39 @@
+"""How much of something may still be used: so much at once, and it comes back evenly with time."""
+
+from __future__ import annotations
+
+from math import ceil
+
+
+class Allowance:
+    """`capacity` is what there is after a long silence; all of it comes back in `seconds`."""
+
+    __slots__ = ("_capacity", "_left", "_per_second", "_since")
+
+    def __init__(self, capacity: float, seconds: float, now: float) -> None:
+        self._capacity = float(capacity)
+        self._per_second = capacity / seconds
+        self._left = self._capacity
+        self._since = now
+
+    def left(self, now: float) -> float:
+        """What may be used now; less than nothing if more was used than there was."""
+        self._left = min(self._capacity, self._left + max(now - self._since, 0.0) * self._per_second)
+        self._since = max(now, self._since)
+        return self._left
+
+    def take(self, amount: float, now: float) -> bool:
+        """Use it, if there is so much."""
+        if amount > self.left(now):
+            return False
+        self._left -= amount
+        return True
+
+    def settle(self, taken: float, used: float, now: float) -> None:
+        """What was taken was not what was used in the end: give back the rest, or owe it."""
+        self._left = min(self._capacity, self.left(now) + taken - used)
+
+    def seconds_until(self, amount: float, now: float) -> int:
+        """In how many whole seconds there will be so much, if nothing is used meanwhile; at least 1."""
+        missing = min(amount, self._capacity) - self.left(now)
+        return max(1, ceil(missing / self._per_second - 1e-9))

@@ -1,0 +1,149 @@
+"""What the core's events of one turn mean for a dialogue. Pure: no trio.
+
+    reading.take(event)      pieces of text as they come, all of it at `turn_final`, how it ended at `commit_final`
+
+If deltas are missing, nothing is told from the hole on, until `turn_final` says it all: joined, the pieces are always
+the text of the turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from attrs import frozen
+
+from footlights.chat.messages import ErrorCode
+from footlights.chat.templates import TemplateUse
+from footlights.errors import RateLimitError
+from footlights.events import CommitFinal, CommitOutcome, Ext, InterruptReason, TokenDelta, TurnFinal, TurnInterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from footlights.events import StreamEvent
+
+NAMESPACE = "ext.footlights.kgent"
+"""Where a delta says that it comes from a template."""
+
+ERROR_CODES: Mapping[InterruptReason, ErrorCode | None] = {
+    InterruptReason.CANCELED: None,
+    InterruptReason.BARGE_IN: None,
+    InterruptReason.MODEL_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.TOOL_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.WORKLOAD_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.TIMEOUT: ErrorCode.STREAM_TIMEOUT,
+    InterruptReason.STALLED: ErrorCode.STREAM_TIMEOUT,
+    InterruptReason.SESSION_CLOSED: ErrorCode.SESSION_EXPIRED,
+    InterruptReason.SHUTDOWN: ErrorCode.SESSION_EXPIRED,
+    InterruptReason.RUNTIME_RESTART: ErrorCode.SESSION_EXPIRED,
+}
+"""What a dialogue is told of an interruption; None if it only ends: somebody wanted it to."""
+
+
+@frozen
+class Spoke:
+    """The next piece of the answer."""
+
+    text: str
+
+
+@frozen
+class SpokeAll:
+    """The answer is whole. Nothing says yet whether it counts."""
+
+    turn_id: str
+    text: str
+    tokens: int
+    """As the model counts, or the pieces that it came in; none for a template."""
+    template: TemplateUse | None = None
+    """Why it is one, if it is."""
+
+
+@frozen
+class Committed:
+    """The answer counts."""
+
+    turn_id: str
+    commit_digest: str
+
+
+@frozen
+class BrokeOff:
+    """There is no whole answer that counts."""
+
+    code: ErrorCode | None
+    """Why; None if it was canceled."""
+    said_something: bool = False
+    """Whether a part of it was told."""
+    asks_later: bool = False
+    """Whether the model only wants to be asked again later."""
+
+
+SoulEvent: TypeAlias = Spoke | SpokeAll | Committed | BrokeOff
+"""What happens to an answer: pieces, then all of it and that it counts; or that it broke off, at any point."""
+
+
+class TurnReading:
+    """One turn of the core, read as an answer. Events of other turns are passed over."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.is_over = False
+        """Whether it has ended, one way or the other."""
+        self._end = 0
+        self._pieces = 0
+        self._has_hole = False
+        self._template: TemplateUse | None = None
+        self._is_whole = False
+        self._cut: TurnInterrupted | None = None
+
+    def take(self, event: StreamEvent) -> Iterator[SoulEvent]:
+        if event.turn_id != self.turn_id:
+            return
+        match event.payload:
+            case TokenDelta(delta=delta, offset=offset, ext=ext):
+                self._template = self._template or _template(ext)
+                self._has_hole = self._has_hole or offset != self._end
+                if not self._has_hole:
+                    yield self._piece(delta)
+            case TurnFinal(text=text, output_tokens=output_tokens):
+                if text[self._end :]:
+                    yield self._piece(text[self._end :])
+                self._is_whole = True
+                tokens = self._pieces if output_tokens is None else output_tokens
+                yield SpokeAll(event.turn_id, text, 0 if self._template else tokens, self._template)
+            case TurnInterrupted() as cut:
+                self._cut = cut
+            case CommitFinal() as commit:
+                yield self._ending(commit)
+            case _:
+                pass
+
+    def lose_sight(self) -> BrokeOff:
+        """The core will not tell how it ended."""
+        self.is_over = True
+        return BrokeOff(ErrorCode.SESSION_EXPIRED, self._end > 0)
+
+    def _piece(self, text: str) -> Spoke:
+        self._end += len(text)
+        self._pieces += 1
+        return Spoke(text)
+
+    def _ending(self, commit: CommitFinal) -> SoulEvent:
+        self.is_over = True
+        said_something = self._end > 0
+        if self._cut is not None:
+            asks_later = self._cut.detail == RateLimitError.code
+            return BrokeOff(ERROR_CODES[self._cut.reason], said_something, asks_later)
+        if not self._is_whole:  # it is recalled from a ledger, which knows no words
+            return BrokeOff(ErrorCode.SESSION_EXPIRED, said_something)
+        if commit.commit_outcome is not CommitOutcome.OK:
+            return BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something)
+        return Committed(self.turn_id, commit.commit_digest)
+
+
+def _template(ext: Ext | None) -> TemplateUse | None:
+    if ext is None or ext.namespace != NAMESPACE or not isinstance(ext.data, dict):
+        return None
+    use = cast("dict[str, object]", ext.data).get("template")
+    return next((each for each in TemplateUse if each == use), None)

@@ -1,0 +1,198 @@
+"""Slow, stalled and vanishing observers delay nobody, and who is only slow misses nothing."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import memory_stream_pair
+from trio_websocket import ConnectionClosed, wrap_client_stream
+
+from footlights import BudgetConfig, open_stage
+from footlights.chat import ChatFluxConfig, ChatMessage
+from footlights_actors import Flood, Say, ScriptedModel, standard_cast
+from footlights_transports.desk import FrontDesk
+from footlights_transports.dialects.kgent import PerturbWish
+from footlights_transports.gate import Gate, User
+from footlights_transports.kgent_gateway import KgentGateway
+from footlights_transports.kgent_room import MAX_BEHIND
+from footlights_transports.ws_server import WsServer
+
+from .kgent_peer import Client, observe, open_chat_house, perturb, text
+from .ws_peer import shake_hands
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from trio.testing import MockClock
+
+    from .kgent_peer import ChatHouse
+
+OBSERVE = (
+    b"GET /observe/default HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+LONG = BudgetConfig(whisper_max=14_000, dialogue_max=14_000, deep_max=14_000)
+PLENTY = ChatFluxConfig(session_tokens=10_000_000, message_burst=1_000)
+DIALOGUES = 12
+LENGTH = 14_000 * 32
+"""Of each answer: together they are far more than sockets hold."""
+
+
+def longwinded() -> ScriptedModel:
+    return ScriptedModel(lambda _: [Flood("x" * 3_200, 140)])
+
+
+@asynccontextmanager
+async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream]:
+    """One that shakes hands and never reads."""
+    narrow = trio.socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    await narrow.connect(("127.0.0.1", house.listening.port))
+    async with trio.SocketStream(narrow) as stream:
+        await shake_hands(stream, OBSERVE)
+        yield stream
+
+
+async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one() -> None:
+    async with (
+        open_chat_house(longwinded(), PLENTY, budget=LONG) as house,
+        observe(house) as fast,
+        observe(house) as slow,
+        stalled_observer(house),
+        stalled_observer(house) as vanishing,
+        perturb(house) as mouth,
+    ):
+        for number in range(DIALOGUES):
+            await mouth.send(correlation_id=str(number))
+            heard = await fast.hear(str(number))
+            assert len(text(heard)) == LENGTH
+            if number == 1:
+                vanishing.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                vanishing.socket.close()
+        assert slow.frames == [], "it has not begun to read"
+        for number in range(DIALOGUES):
+            assert await slow.hear(str(number)) == fast.told(str(number))
+
+
+# -- with a clock that is not real
+
+
+@asynccontextmanager
+async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenerator[tuple[KgentGateway, WsServer]]:
+    async with open_stage(standard_cast(model)) as stage, trio.open_nursery() as nursery:
+        gateway = KgentGateway(FrontDesk(stage, Gate()), config)
+        server = WsServer(gateway.desk, 1.0, gateway)
+        nursery.start_soon(server.run, trio.lowlevel.checkpoint)
+        await trio.testing.wait_all_tasks_blocked()
+        yield gateway, server
+        nursery.cancel_scope.cancel()
+
+
+class Clogged(trio.abc.SendStream):
+    """A way out that takes so much and then nothing."""
+
+    def __init__(self, stream: trio.abc.SendStream) -> None:
+        self.stream = stream
+        self.is_open = True
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        if not self.is_open:
+            await trio.sleep_forever()
+        await self.stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+def say(gateway: KgentGateway, name: str) -> None:
+    conversation = gateway.enter(User(), "default", PerturbWish())
+    gateway.perturb(conversation, ChatMessage("user", "Tell me all of it.", correlation_id=name))
+
+
+async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:
+    model, config = ScriptedModel(lambda _: [Say("Well.")]), ChatFluxConfig(heartbeat_interval=1e6)
+    async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
+        ours, theirs = memory_stream_pair()
+        way_out = Clogged(ours.send_stream)
+        ended = trio.Event()
+
+        async def serve() -> None:
+            await server.serve(trio.StapledStream(way_out, ours.receive_stream))
+            ended.set()
+
+        nursery.start_soon(serve)
+        await shake_hands(theirs, OBSERVE)
+        way_out.is_open = False
+        began = trio.current_time()
+        say(gateway, "a")
+        await ended.wait()
+        assert trio.current_time() - began <= gateway.desk.gate.limits.send_timeout + 2
+        assert gateway.room(User(), "default").observe({}).unknown == []
+
+
+async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_clock: MockClock) -> None:
+    config = ChatFluxConfig(message_burst=1_000, heartbeat_interval=1e6)
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        client = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        room = gateway.room(User(), "default")
+        await trio.testing.wait_all_tasks_blocked()
+        # All at once, before its connection gets to read any of them.
+        for number in range(MAX_BEHIND + 1):
+            room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
+        room.wake()
+        with pytest.raises(ConnectionClosed) as closed:
+            await client.receive()
+        assert closed.value.reason is not None
+        assert closed.value.reason.code == 1013
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_heartbeat_comes_when_nothing_was_sent_for_its_interval(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        await shake_hands(theirs, OBSERVE)
+        began = trio.current_time()
+        assert await theirs.receive_some(2) == b"\x89\x00"
+        assert trio.current_time() - began == pytest.approx(5.0)
+        await trio.sleep(3)
+        say(gateway, "a")
+        while bytes(await theirs.receive_some()) != b"\x89\x00":
+            pass
+        assert trio.current_time() - began == pytest.approx(13.0)
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_observer_that_is_gone_before_it_is_let_in_leaves_its_place(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, ChatFluxConfig()) as (gateway, server):
+        ours, theirs = memory_stream_pair()
+        await theirs.send_all(OBSERVE)
+        await theirs.receive_stream.aclose()
+        await server.serve(ours)
+        assert gateway.room(User(), "default").is_empty
+
+
+async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        await shake_hands(theirs, OBSERVE)
+        await trio.sleep(1)
+        assert not gateway.room(User(), "default").is_empty
+        await theirs.receive_stream.aclose()
+        await trio.sleep(5)
+        assert [gateway.room(User(), "default").is_empty] == [True]

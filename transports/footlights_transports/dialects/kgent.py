@@ -1,0 +1,234 @@
+"""The K-gent wire protocol: what clients send to `/perturb/{agent}`, and what `/observe/{agent}` sends. Pure.
+
+    → {"action": "message", "version": "1.0.0", "data": {"content": ..., "mode": ..., "correlation_id": ...}}
+    ← {"event_type": "chunk", "payload": {...}, "sequence": 1, "timestamp": ...}
+
+`mode` and `correlation_id` may be left out.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qsl, unquote
+
+import orjson
+from attrs import evolve, frozen
+
+from footlights.chat import ChatMessage, DialogueMode, ErrorCode, InvalidMessage, Telling
+from footlights.chat.messages import is_correlation_id
+from footlights.errors import InvalidCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from footlights.chat import ChatEvent
+
+PROTOCOL_VERSION = "1.0.0"
+AGENTESE_HANDLES: Mapping[str, str] = MappingProxyType(
+    {"perturb": "self.soul.perturb", "observe": "time.soul.witness", "stream": "time.chat.stream"}
+)
+SUBPROTOCOL = "kgent.v1"
+"""A client may offer it, and then gets it; it need not."""
+MAX_RESUMED = 64
+"""Dialogues that an observer may name when it comes back."""
+
+_DIGITS = 15
+_FLAGS = {"0": False, "1": True}
+
+
+class Endpoint(StrEnum):
+    """The two ends of a dialogue."""
+
+    PERTURB = "perturb"
+    """Messages go in."""
+    OBSERVE = "observe"
+    """Events come out."""
+
+
+@frozen
+class Target:
+    """What a client connects to."""
+
+    endpoint: Endpoint
+    agent: str
+
+
+@frozen
+class PerturbWish:
+    """The parameters of the session that a client wants to talk in. None is: as it is, or as the server has it."""
+
+    session: str | None = None
+    """Its name; without one, the session that the server has for this user and agent."""
+    remote_models: bool | None = None
+    """Whether what is said may be told to models elsewhere."""
+    keep_content: bool | None = None
+    """Whether what is said may be kept beyond the session."""
+
+
+@frozen
+class ObserveWish:
+    """What an observer wants to hear besides what is to come."""
+
+    after: Mapping[str, int]
+    """Dialogues to go on with, and the last sequence that it has of each; 0 is none."""
+    session: str | None = None
+    """A session of which it wants to hear also the turns that others began."""
+
+
+class Unreadable(InvalidMessage):
+    """A frame that is no message. `correlation_id` is the one in it, if that could be read."""
+
+    def __init__(self, message: str, correlation_id: str | None = None) -> None:
+        super().__init__(message)
+        self.correlation_id = correlation_id
+
+
+# -- where to
+
+
+def read_path(path: str) -> Target | None:
+    """What this path leads to; None if nothing of ours."""
+    _, _, rest = path.partition("/")
+    name, _, agent = rest.partition("/")
+    if name not in list(Endpoint) or not agent or "/" in agent:
+        return None
+    return Target(Endpoint(name), unquote(agent))
+
+
+def read_perturb_query(query: str) -> PerturbWish:
+    """Raises `InvalidCommand`."""
+    pairs = _pairs(query, {"session", "remote_models", "keep_content"})
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise InvalidCommand("A parameter is there twice.")
+    flags = {name: given[name] for name in ("remote_models", "keep_content") if name in given}
+    if not set(flags.values()) <= set(_FLAGS):
+        raise InvalidCommand("remote_models and keep_content must be 0 or 1.")
+    return PerturbWish(given.get("session"), **{name: _FLAGS[value] for name, value in flags.items()})
+
+
+def read_observe_query(query: str) -> ObserveWish:
+    """`session=…`, and `correlation_id=…&after=…` as often as there are dialogues to go on with.
+
+    Without `after` it is 0. Raises `InvalidCommand`.
+    """
+    after: dict[str, int] = {}
+    named: str | None = None
+    session: str | None = None
+    for name, value in _pairs(query, {"correlation_id", "after", "session"}):
+        if name == "session":
+            session = value
+        elif name == "correlation_id":
+            named = value
+            after[named] = 0
+        elif named is None or not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
+            raise InvalidCommand("after must be a sequence, and stand behind its correlation_id.")
+        else:
+            after[named] = int(value)
+    if len(after) > MAX_RESUMED:
+        raise InvalidCommand(f"An observer goes on with no more than {MAX_RESUMED} dialogues.")
+    return ObserveWish(after, session)
+
+
+def _pairs(query: str, known: set[str]) -> list[tuple[str, str]]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=2 * MAX_RESUMED + 2)
+    except ValueError:
+        raise InvalidCommand("The query cannot be read.") from None
+    if not {name for name, _ in pairs} <= known:
+        raise InvalidCommand(f"The query may have {', '.join(sorted(known))}.")
+    return pairs
+
+
+# -- in
+
+
+def read_message(frame: str | bytes, now: float) -> ChatMessage:
+    """The message in a frame. Raises `Unreadable`, which quotes nothing of it."""
+    if isinstance(frame, bytes):
+        raise Unreadable("A message is a text frame.")
+    try:
+        document: object = orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        raise Unreadable("A message is a JSON object.") from None
+    try:
+        return _message(document, now)
+    except InvalidMessage as error:
+        raise Unreadable(str(error), _correlation_id(document)) from None
+
+
+def _message(document: object, now: float) -> ChatMessage:
+    outer = _object(document, "A message")
+    if outer.get("version") != PROTOCOL_VERSION:
+        # Before anything else: another version may look different.
+        raise InvalidMessage(f"version must be {PROTOCOL_VERSION}.")
+    _check_names(outer, "A message", {"action", "version", "data"})
+    if outer.get("action") != "message":
+        raise InvalidMessage("action must be message.")
+    data = _object(outer.get("data"), "data")
+    _check_names(data, "data", {"content", "mode", "correlation_id"})
+    content, mode = data.get("content"), data.get("mode", DialogueMode.REFLECT)
+    if not isinstance(content, str):
+        raise InvalidMessage("content must be a string.")
+    if mode not in list(DialogueMode):
+        raise InvalidMessage(f"mode must be one of {', '.join(DialogueMode)}.")
+    message = ChatMessage("user", content, now, DialogueMode(mode))
+    if "correlation_id" not in data:
+        return message
+    if not isinstance(data["correlation_id"], str):
+        raise InvalidMessage("correlation_id must be a string.")
+    return evolve(message, correlation_id=data["correlation_id"])
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{name} must be a JSON object.")
+    return cast("dict[str, Any]", value)
+
+
+def _check_names(found: Mapping[str, Any], name: str, known: set[str]) -> None:
+    if not found.keys() <= known:
+        raise InvalidMessage(f"{name} may have {', '.join(sorted(known))}.")
+
+
+def _correlation_id(document: object) -> str | None:
+    """The one in a message that is wrong otherwise."""
+    outer = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    data = outer.get("data")
+    found = cast("dict[str, Any]", data).get("correlation_id") if isinstance(data, dict) else None
+    return found if isinstance(found, str) and is_correlation_id(found) else None
+
+
+# -- out
+
+
+def write_event(event: ChatEvent) -> bytes:
+    """One frame."""
+    return event.to_json().encode()
+
+
+def refusal(
+    code: ErrorCode,
+    correlation_id: str | None,
+    now: float,
+    *,
+    meaning: str | None = None,
+    retry_after: int | None = None,
+) -> list[ChatEvent]:
+    """What is said of a message that began no dialogue: `error`, then `done`."""
+    return Telling(correlation_id, DialogueMode.REFLECT, 1).fail(code, now, retry_after, meaning)
+
+
+def cut_off(told: Sequence[ChatEvent], code: ErrorCode, correlation_id: str, now: float) -> list[ChatEvent]:
+    """How a dialogue ends of which no more will come: `error`, then `done`, unless it has ended."""
+    if told and told[-1].event_type == "done":
+        return []
+    stamp = max([now, *(each.timestamp for each in told[-1:])])
+    error, done = refusal(code, correlation_id, stamp, meaning="The dialogue broke off.")
+    chunks = sum(each.event_type == "chunk" for each in told)
+    return [
+        evolve(error, sequence=len(told) + 1),
+        evolve(done, sequence=len(told) + 2, payload={**done.payload, "total_chunks": chunks}),
+    ]

@@ -1,0 +1,245 @@
+"""One WebSocket connection to the chat gateway: one that talks, or one that listens.
+
+Who talks is told of what failed, and nothing else; what is said comes to those who listen. Losing a connection changes
+nothing about the dialogues.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import trio
+from trio_websocket import ConnectionClosed
+
+from footlights.chat import ErrorCode, InvalidMessage
+from footlights.errors import Detached, FootlightsError
+from footlights_transports.dialects import kgent
+from footlights_transports.dialects.native import RateLimited
+from footlights_transports.kgent_gateway import TooManyMessages
+from footlights_transports.kgent_room import Observer
+from footlights_transports.ws_connection import GOING_AWAY, fault_of, watch_for_silence
+from footlights_transports.ws_stream import PING
+from footlights_transports.ws_writer import FrameWriter
+
+if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
+
+    from footlights.chat import ChatEvent
+    from footlights_transports.kgent_gateway import Conversation, KgentGateway
+    from footlights_transports.kgent_overhearing import Overhearing
+    from footlights_transports.kgent_room import Dialogue
+    from footlights_transports.ws_connection import Fault
+    from footlights_transports.ws_handshake import Visitor
+    from footlights_transports.ws_stream import WireStream
+
+TOO_SLOW = 1013
+HEADERS = [
+    (b"kgent-protocol-version", kgent.PROTOCOL_VERSION.encode()),
+    (b"kgent-handles", "; ".join(f"{name}={handle}" for name, handle in kgent.AGENTESE_HANDLES.items()).encode()),
+]
+"""What every client of the gateway is told when it connects."""
+_A_MOMENT = 1
+"""What to wait, in seconds, when nobody can say it better."""
+
+
+class Welcome:
+    """A visitor that may come in: its place is taken, and the connection is still to be made."""
+
+    def __init__(self, gateway: KgentGateway, visitor: Visitor) -> None:
+        """Raises `FootlightsError` if it may not."""
+        user, agent = visitor.user, visitor.target.agent
+        self.subprotocol = visitor.subprotocol
+        self._gateway = gateway
+        self._place: Conversation | Observer
+        self._overhearing: Overhearing | None = None
+        if visitor.target.endpoint is kgent.Endpoint.PERTURB:
+            self._place = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
+        else:
+            wish = kgent.read_observe_query(visitor.query)
+            room = gateway.room(user, agent)
+            if wish.session is not None:
+                self._overhearing = gateway.overhear(user, agent, wish.session)
+            self._place = room.observe(wish.after)
+
+    def connection(
+        self, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
+    ) -> PerturbConnection | ObserveConnection:
+        """Let it in."""
+        if isinstance(self._place, Observer):
+            return ObserveConnection(self._gateway, socket, stream, tasks, self._place, self._overhearing)
+        return PerturbConnection(self._gateway, socket, stream, tasks, self._place)
+
+    def __enter__(self) -> None:
+        """Until it is let in."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """If it did not come in after all, its place is free again."""
+        if kind is not None and isinstance(self._place, Observer):
+            self._place.leave()
+
+
+class _Connection(ABC):
+    """What both kinds share. `run` ends when the client is gone, or was told to go."""
+
+    def __init__(
+        self, gateway: KgentGateway, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
+    ) -> None:
+        self._gateway = gateway
+        self._limits = gateway.desk.gate.limits
+        self._socket = socket
+        self._stream = stream
+        self._tasks = tasks
+        self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
+
+    async def run(self) -> None:
+        """Serve this client."""
+        self._tasks.start_soon(watch_for_silence, self._stream, self._limits.keep_alive, self.lose, name="ws silence")
+        self.begin()
+        try:
+            while True:
+                await self.take(await self._socket.get_message())
+        except ConnectionClosed:
+            self.lose()
+
+    def lose(self) -> None:
+        """Let everything of this connection go, at once."""
+        self._tasks.cancel_scope.cancel(reason="the connection is gone")
+
+    def leave(self) -> None:
+        """Say that the server goes away, after all that waits."""
+        self._tasks.start_soon(self.close, GOING_AWAY, "the server goes away", name="kgent goodbye")
+
+    @property
+    def fault(self) -> Fault | None:
+        """What the client did wrong, if the connection ends for that and it was not told."""
+        return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
+
+    async def close(self, code: int, reason: str) -> None:
+        await self._socket.aclose(code, reason)
+        self.lose()
+
+    def begin(self) -> None:  # noqa: B027 - who only talks has nothing to begin
+        """Called once, before anything is read."""
+
+    @abstractmethod
+    async def take(self, frame: str | bytes) -> None:
+        """Called with each frame."""
+        ...
+
+
+class PerturbConnection(_Connection):
+    """One that talks, in one conversation."""
+
+    def __init__(
+        self,
+        gateway: KgentGateway,
+        socket: WebSocketConnection,
+        stream: WireStream,
+        tasks: trio.Nursery,
+        conversation: Conversation,
+    ) -> None:
+        super().__init__(gateway, socket, stream, tasks)
+        self._conversation = conversation
+
+    async def take(self, frame: str | bytes) -> None:
+        """Begin a dialogue, or say why not."""
+        correlation_id: str | None = None
+        try:
+            message = kgent.read_message(frame, self._gateway.now)
+            correlation_id = message.correlation_id
+            dialogue = self._gateway.perturb(self._conversation, message)
+        except kgent.Unreadable as error:
+            await self._send(_refusal(error, error.correlation_id, self._gateway.now))
+        except FootlightsError as error:
+            await self._send(_refusal(error, correlation_id, self._gateway.now))
+        else:
+            self._tasks.start_soon(self._report, dialogue, name="kgent report")
+
+    async def _report(self, dialogue: Dialogue) -> None:
+        await dialogue.over.wait()
+        if dialogue.failure:
+            await self._writer.send_events(dialogue.failure)
+
+    async def _send(self, events: list[ChatEvent]) -> None:
+        await self._writer.send_events(map(kgent.write_event, events))
+
+
+class ObserveConnection(_Connection):
+    """One that listens. What it sends is read and passed over."""
+
+    def __init__(
+        self,
+        gateway: KgentGateway,
+        socket: WebSocketConnection,
+        stream: WireStream,
+        tasks: trio.Nursery,
+        observer: Observer,
+        overhearing: Overhearing | None,
+    ) -> None:
+        super().__init__(gateway, socket, stream, tasks)
+        self._observer = observer
+        self._overhearing = overhearing
+
+    async def run(self) -> None:
+        """Serve this client, and let its place go."""
+        try:
+            await super().run()
+        finally:
+            self._observer.leave()
+
+    def begin(self) -> None:
+        """Send what there is to hear."""
+        self._tasks.start_soon(self._pump, name="kgent events")
+        if self._overhearing is not None:
+            self._tasks.start_soon(self._overhearing.run, self._send, name="kgent overhearing")
+
+    def leave(self) -> None:
+        """Send what is open to its end; then say that the server goes away."""
+        self._observer.end()
+        if self._overhearing is not None:
+            self._overhearing.end()
+
+    async def take(self, frame: str | bytes) -> None:
+        """Observers have nothing to say."""
+
+    async def _pump(self) -> None:
+        for correlation_id in self._observer.unknown:
+            expired = kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, self._gateway.now)
+            await self._send(list(map(kgent.write_event, expired)))
+        try:
+            while (batch := await self._next_batch()) is None or batch:
+                if batch is None:
+                    await self._stream.send_all(PING)
+                else:
+                    await self._send(batch)
+        except Detached:
+            await self.close(TOO_SLOW, "You are too slow; come back with your correlation_id.")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.lose()
+        else:
+            if self._overhearing is not None:
+                await self._overhearing.over.wait()
+            await self.close(GOING_AWAY, "the server goes away")
+
+    async def _next_batch(self) -> list[bytes] | None:
+        """What comes next; None if nothing came for too long."""
+        with trio.move_on_after(self._gateway.config.heartbeat_interval):
+            return await self._observer.next_batch()
+        return None
+
+    async def _send(self, batch: list[bytes]) -> None:
+        with trio.move_on_after(self._limits.send_timeout) as patience:
+            await self._writer.send_events(batch)
+        if patience.cancelled_caught:
+            self.lose()
+
+
+def _refusal(error: FootlightsError, correlation_id: str | None, now: float) -> list[ChatEvent]:
+    if isinstance(error, RateLimited):
+        wait = error.retry_after if isinstance(error, TooManyMessages) else _A_MOMENT
+        code, meaning = ErrorCode.RATE_LIMITED, "Too many messages."
+        return kgent.refusal(code, correlation_id, now, meaning=meaning, retry_after=wait)
+    if isinstance(error, InvalidMessage):
+        return kgent.refusal(ErrorCode.INVALID_MESSAGE, correlation_id, now, meaning=str(error))
+    return kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now)

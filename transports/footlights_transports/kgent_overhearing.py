@@ -1,0 +1,81 @@
+"""What is said in a session by turns that the chat gateway did not begin: for observers who ask for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights.errors import Detached, SessionClosed
+from footlights.outbox import DetachReason
+from footlights_transports.dialects.kgent import write_event
+from footlights_transports.dialects.kgent_turns import TurnDialogues
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from footlights import InteractionSession, Subscription
+    from footlights.events import StreamEvent
+
+
+class Overhearing:
+    """One observer of one session. `is_told` says of which turns it is told already, by the gateway."""
+
+    def __init__(
+        self,
+        session: InteractionSession,
+        is_told: Callable[[str], bool],
+        buffer_chunks: int,
+        now: Callable[[], float],
+    ) -> None:
+        self._session = session
+        self._is_told = is_told
+        self._dialogues = TurnDialogues(buffer_chunks)
+        self._now = now
+        self._stream: Subscription | None = None
+        self._is_ending = False
+        self.over = trio.Event()
+        """Whether nothing more will be heard."""
+
+    def end(self) -> None:
+        """Hear what waits, and that is all."""
+        self._is_ending = True
+        if self._stream is not None:
+            self._stream.end()
+
+    async def run(self, send: Callable[[list[bytes]], Awaitable[None]]) -> None:
+        """Send what is said until the session ends. Raises `Busy` if too many follow it."""
+        try:
+            after = await self._follow(None, send)
+            while after is not None:
+                after = await self._follow(after, send)
+        except SessionClosed:
+            pass  # it ended before anything could be heard
+        finally:
+            self.over.set()
+
+    async def _follow(
+        self, after: Mapping[str, int] | None, send: Callable[[list[bytes]], Awaitable[None]]
+    ) -> Mapping[str, int] | None:
+        async with self._session.subscribe(after) as self._stream:
+            if self._is_ending:
+                self._stream.end()
+            return await self._tell(self._stream, send)
+
+    async def _tell(
+        self, stream: Subscription, send: Callable[[list[bytes]], Awaitable[None]]
+    ) -> Mapping[str, int] | None:
+        """Where to go on; None at the end."""
+        try:
+            while events := await stream.receive_batch():
+                await self._send(events, send)
+        except Detached as error:
+            if error.reason != DetachReason.COMMIT_UNKNOWN:
+                return stream.cursor
+            await send([write_event(told) for told in self._dialogues.lose_sight(self._now())])
+        return None
+
+    async def _send(self, events: list[StreamEvent], send: Callable[[list[bytes]], Awaitable[None]]) -> None:
+        heard = [event for event in events if not self._is_told(event.turn_id)]
+        if told := [each for event in heard for each in self._dialogues.take(event, self._now())]:
+            await send(list(map(write_event, told)))
