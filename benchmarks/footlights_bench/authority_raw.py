@@ -33,6 +33,8 @@ class RawBatch:
     rows: Sequence[Row]
     world: tuple[int, bytes]
     """Its position and its document."""
+    end: str
+    """The digest of the last row."""
 
 
 class RowMaker:
@@ -51,7 +53,7 @@ class RowMaker:
             data = canonical(record_to_json(record))
             names = (record.session_id, record.turn_id)
             rows.append((self._position, _EPOCH, *names, data, record.commit_digest, self._head))
-        return RawBatch(rows, (self._position, canonical(batch.world.view())))
+        return RawBatch(rows, (self._position, canonical(batch.world.view())), self._head)
 
 
 class RawLedger:
@@ -66,7 +68,7 @@ class RawLedger:
         document = canonical(genesis.view())
         self._connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (chain.FORMAT, genesis.digest(), document))
         self._connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
-        self._connection.execute("INSERT INTO tools_end VALUES (1, ?)", (chain.seed(genesis.digest()),))
+        self._connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (first_link, chain.seed(genesis.digest())))
         self._connection.execute("INSERT INTO epochs VALUES (?, 1, ?)", (_EPOCH, first_link))
 
     def __enter__(self) -> Self:
@@ -79,4 +81,5 @@ class RawLedger:
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", batch.rows)
         self._connection.execute("UPDATE world SET position = ?, document = ?", batch.world)
+        self._connection.execute("UPDATE ends SET entry_digest = ?", (batch.end,))
         self._connection.execute("COMMIT")

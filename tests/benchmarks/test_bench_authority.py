@@ -62,7 +62,7 @@ def test_the_command_prints_every_figure_and_writes_it_as_json(
 
 def _contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(path)) as connection:
-        tables = ("meta", "epochs", "commits", "world", "tools", "tools_end")
+        tables = ("meta", "epochs", "commits", "world", "tools", "ends")
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables}
 
 

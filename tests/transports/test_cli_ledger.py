@@ -140,9 +140,12 @@ def test_an_audit_with_a_head_sees_a_cut_end(footlights: Any, ledger: Path, tmp_
 
 def test_an_audit_with_a_head_of_the_tools_sees_that_their_end_was_cut_with_care(footlights: Any, ledger: Path) -> None:
     kept = json.loads(footlights("audit", "--json", ledger).out)["tools_head"]
-    assert footlights("audit", ledger, "--tools-head", kept).code == 0
+    done = footlights("audit", ledger, "--tools-head", kept)
+    assert done.code == 0
+    assert done.out.endswith("the head of the tools that was kept is at step 2\n")
+    assert json.loads(footlights("audit", ledger, "--json", "--tools-head", kept).out)["tools_head_position"] == 2
     tamper(ledger, "DELETE FROM tools WHERE position = 2")
-    tamper(ledger, "UPDATE tools_end SET entry_digest = (SELECT entry_digest FROM tools)")
+    tamper(ledger, "UPDATE ends SET tool_digest = (SELECT entry_digest FROM tools)")
     assert footlights("audit", ledger).code == 0
     cut = footlights("audit", ledger, "--tools-head", kept)
     assert cut.code == 1
@@ -176,7 +179,8 @@ def test_somebody_at_a_terminal_sees_how_far_it_is(
     monkeypatch.setattr(cli_ledger, "_LARGE", 1)
     done = footlights("audit", ledger)
     assert done.out.startswith("Nothing was altered.")
-    assert "auditing" in terminal.getvalue()
+    shown = terminal.getvalue()
+    assert [each in shown for each in ("auditing", "auditing tools", "auditing the file")] == [True, True, True]
 
 
 # -- replay

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import orjson
 import typer
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from footlights.authority.audit import AuditReport
-    from footlights.authority.reader import Entry, EpochRow, GenesisRow, ToolRow, WorldRow
+    from footlights.authority.reader import EndsRow, Entry, EpochRow, GenesisRow, ToolRow, WorldRow
     from footlights.authority.rebuild import Replay
 
+_T = TypeVar("_T")
+
 _LARGE = 5_000
-"""From so many commits on, a person at a terminal is shown how far it is."""
+"""From so many commits or steps of tools on, a person at a terminal is shown how far it is."""
 _LATEST = 10
 
 app = typer.Typer()
@@ -58,15 +60,16 @@ def audit_ledger(
 ) -> None:
     """Prove that nothing in a ledger was altered.
 
-    Recomputes every digest, follows every chain and makes the world again. Exits with 1 and names the first commit or
-    step of a tool that is not as it was written. Without the heads, it cannot be seen that the end was cut with care.
+    Recomputes every digest, follows every chain, makes the world again and examines the file's tables and indexes.
+    Exits with 1 and names the first commit or step of a tool that is not as it was written. Without the heads, it
+    cannot be seen that the end was cut with care.
     """
     with _reading(ledger) as reader:
         report = audit(_Watched(reader, "auditing"), head, tools_head=tools_head)
     if as_json:
         _print_json(_report_json(report))
     else:
-        _print_report(report, head)
+        _print_report(report)
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -175,6 +178,9 @@ class _Watched:
     reader: SqliteReader
     doing: str
 
+    def check_schema(self) -> None:
+        self.reader.check_schema()
+
     def genesis(self) -> GenesisRow:
         return self.reader.genesis()
 
@@ -182,26 +188,30 @@ class _Watched:
         return self.reader.epochs()
 
     def entries(self) -> Iterator[Entry]:
-        commits = self.reader.count()
-        return iter(
-            track(
-                self.reader.entries(),
-                self.doing,
-                commits,
-                console=Console(stderr=True),
-                transient=True,
-                disable=commits < _LARGE or not sys.stderr.isatty(),
-            )
-        )
+        return self._tracked(self.reader.entries(), self.doing, self.reader.count())
 
     def world(self) -> WorldRow:
         return self.reader.world()
 
     def tools(self) -> Iterator[ToolRow]:
-        return self.reader.tools()
+        return self._tracked(self.reader.tools(), f"{self.doing} tools", self.reader.count_tool_steps())
 
-    def tools_end(self) -> str:
-        return self.reader.tools_end()
+    def ends(self) -> EndsRow:
+        return self.reader.ends()
+
+    def check_file(self) -> None:
+        with ExitStack() as shown:
+            if _is_shown(self.reader.count() + self.reader.count_tool_steps()):
+                shown.enter_context(Console(stderr=True).status(f"{self.doing} the file"))
+            self.reader.check_file()
+
+    def _tracked(self, rows: Iterator[_T], doing: str, number: int) -> Iterator[_T]:
+        console = Console(stderr=True)
+        return iter(track(rows, doing, number, console=console, transient=True, disable=not _is_shown(number)))
+
+
+def _is_shown(number: int) -> bool:
+    return number >= _LARGE and sys.stderr.isatty()
 
 
 def _all_named(reader: SqliteReader, name: str) -> list[Entry]:
@@ -248,7 +258,7 @@ def _print_json(value: object) -> None:
     typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def _print_report(report: AuditReport, kept_head: str | None) -> None:
+def _print_report(report: AuditReport) -> None:
     if report.flaw is not None:
         typer.echo(harmless(str(report.flaw)))
         steps = f" and {report.tool_steps:,} steps of tools" if report.tool_steps else ""
@@ -262,8 +272,10 @@ def _print_report(report: AuditReport, kept_head: str | None) -> None:
     typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not made again)'}")
     typer.echo(f"  head      {report.head}")
     typer.echo(f"  of tools  {report.tools_head}")
-    if kept_head is not None:
+    if report.head_position is not None:
         typer.echo(f"  the head that was kept is at commit {report.head_position:,}")
+    if report.tools_head_position is not None:
+        typer.echo(f"  the head of the tools that was kept is at step {report.tools_head_position:,}")
 
 
 def _report_json(report: AuditReport) -> dict[str, JsonValue]:
@@ -280,4 +292,5 @@ def _report_json(report: AuditReport) -> dict[str, JsonValue]:
         "head_position": report.head_position,
         "tool_steps": report.tool_steps,
         "tools_head": report.tools_head,
+        "tools_head_position": report.tools_head_position,
     }

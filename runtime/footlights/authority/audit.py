@@ -1,9 +1,9 @@
 """The proof that a ledger says what it said when it was written, by somebody who trusts none of it.
 
 An audit walks the ledger once, from its genesis. It recomputes every digest, follows every chain and makes the
-world again, and stops at the first row that is not what it must be. It is pure: it reads rows, and asks no
-clock, no rules and no stage. What it cannot see is that the end was cut with care, or written anew; for that, give it
-the heads that were kept elsewhere.
+world again, and stops at the first row that is not what it must be. It has its reader see to the tables and indexes
+that hold the rows. It is pure: it asks no clock, no rules and no stage. What it cannot see is that the end was cut
+with care, or written anew; for that, give it the heads that were kept elsewhere.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class AuditReport:
     """How many steps of tools there are: that one began, how it ended, that its key was given back."""
     tools_head: str
     """The digest of all of these up to here, to be kept like `head`."""
+    tools_head_position: int | None
+    """Behind which step the head of the tools that was kept elsewhere was found."""
 
     @property
     def ok(self) -> bool:
@@ -70,6 +72,7 @@ def audit(
     """
     walk, tools = _Walk(head, genesis), ToolsWalk(tools_head)
     try:
+        reader.check_schema()
         genesis_row = reader.genesis()
         walk.begin(genesis_row)
         tools.begin(genesis_row.digest)
@@ -78,10 +81,12 @@ def audit(
                 walk.take_commit(row)
             else:
                 walk.take_epoch(row)
-        walk.end(reader.world())
+        world, ends = reader.world(), reader.ends()
+        walk.end(world, ends.entry_digest)
         for step in reader.tools():
             tools.take(step, walk.epoch)
-        tools.end(reader.tools_end())
+        tools.end(ends.tool_digest)
+        reader.check_file()  # last, because it names no row
     except Altered as error:
         return walk.report(error.flaw, tools)
     return walk.report(None, tools)
@@ -187,8 +192,14 @@ class _Walk:
         if head == self._kept_head:
             self._head_position = position
 
-    def end(self, row: WorldRow) -> None:
+    def end(self, row: WorldRow, last_digest: str) -> None:
         self._check_kept_world(row)
+        if last_digest != self._head:
+            raise Altered(
+                "ledger",
+                f"Epoch {self.epoch} and commit {self._position} are not the last that were written: "
+                "some were taken out or put in at the end.",
+            )
         if self._kept_head is not None and self._head_position is None:
             raise Altered(
                 f"after commit {self._position}",
@@ -215,6 +226,7 @@ class _Walk:
             head_position=self._head_position,
             tool_steps=tools.position,
             tools_head=tools.head,
+            tools_head_position=tools.head_position,
         )
 
 

@@ -18,7 +18,7 @@ class ToolsWalk:
 
     def __init__(self, kept_head: str | None) -> None:
         self._kept_head = kept_head
-        self._kept_head_found = kept_head is None
+        self.head_position: int | None = None
         self._epoch = 1
         self._last_steps: dict[str, ToolStep] = {}
         self.position = 0
@@ -54,7 +54,8 @@ class ToolsWalk:
     def _arrive(self, position: int, head: str) -> None:
         self.position = position
         self.head = head
-        self._kept_head_found |= head == self._kept_head
+        if head == self._kept_head:
+            self.head_position = position
 
     def end(self, last_digest: str) -> None:
         if last_digest != self.head:
@@ -62,7 +63,7 @@ class ToolsWalk:
                 "tools",
                 f"Step {self.position} is not the last that was written: some were taken out or put in at the end.",
             )
-        if not self._kept_head_found:
+        if self._kept_head is not None and self.head_position is None:
             raise Altered(
                 "tools",
                 "The head that was kept elsewhere is not among their steps: these were cut before it, or written anew.",

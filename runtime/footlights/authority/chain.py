@@ -14,7 +14,10 @@ import orjson
 from footlights.authority.digest import digest, digest_bytes
 
 FORMAT = 3
-"""Which way of writing a ledger this is. It enters the chains, so no reader can take one format for another."""
+"""Which way of writing a ledger this is. It enters the chains, so no reader can take one format for another.
+
+No version that was released wrote any other: from the first release on, whoever changes what is written raises it.
+"""
 
 
 def seed(genesis_digest: str) -> str:

@@ -16,6 +16,7 @@ import trio
 from attrs import frozen
 
 from footlights.authority.record import record_from_json
+from footlights.authority.tool_steps import check_key
 from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
 from footlights.ids import in_order
@@ -99,7 +100,8 @@ class Ledger(Protocol):
         """Claim `key` before the tool has any effect. None: it is yours, durably, so go ahead.
 
         Otherwise what is known of whoever claimed it before; the tool must not run again. Raises
-        `LedgerUnavailable` if the claim could not be kept.
+        `LedgerUnavailable` if the claim could not be kept, and `InvalidCommand` for a key that is no plain string of
+        valid Unicode, as the other two do.
         """
         ...
 
@@ -197,6 +199,7 @@ class MemoryLedger:
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         await trio.lowlevel.checkpoint()
+        check_key(key)
         known = self._tool(key)
         if known is not None:
             return known
@@ -208,6 +211,7 @@ class MemoryLedger:
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
         await trio.lowlevel.checkpoint()
+        check_key(key)
         state = ToolState(outcome)
         known = self._tool(key)
         if known is None or known.state not in (ToolState.STARTED, state):
@@ -218,6 +222,7 @@ class MemoryLedger:
 
     async def release_tool(self, key: str) -> None:
         await trio.lowlevel.checkpoint()
+        check_key(key)
         self._open_tools.discard(key)
 
     def _tool(self, key: str) -> ToolRecord | None:

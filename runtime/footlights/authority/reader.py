@@ -27,7 +27,8 @@ class Flaw:
     """Something in a ledger that is not as it was written."""
 
     place: str
-    """Which commit, which epoch, which step of a tool, the genesis, the world or the tools."""
+    """Which commit, which epoch, which step of a tool; the genesis, the world; the ledger or the tools as a whole, or
+    what is kept of their ends; the schema or the file that holds all of it."""
     what: str
     """What is wrong with it: a sentence."""
     position: int | None = None
@@ -102,8 +103,22 @@ class ToolRow:
     digest: str
 
 
+@frozen
+class EndsRow:
+    """The last digest of each chain, as it was written with what it ends."""
+
+    entry_digest: str
+    """Of the last epoch or commit."""
+    tool_digest: str
+    """Of the last step of a tool."""
+
+
 class LedgerReader(Protocol):
     """Raises `Altered` for a row that is not even of the right shape, and `LedgerUnreadable`."""
+
+    def check_schema(self) -> None:
+        """Raises `Altered` if there is anything else than what holds the rows, or that is not made as it should be."""
+        ...
 
     def genesis(self) -> GenesisRow: ...
 
@@ -121,6 +136,8 @@ class LedgerReader(Protocol):
         """In order."""
         ...
 
-    def tools_end(self) -> str:
-        """The digest of the last step of a tool, as it was written with it."""
+    def ends(self) -> EndsRow: ...
+
+    def check_file(self) -> None:
+        """Raises `Altered` if a stage that looks for one of the rows might not find it, or find another."""
         ...

@@ -133,6 +133,8 @@ def read_world(document: bytes, place: str) -> JsonWorld:
         world = JsonWorld(orjson.loads(document), max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
     except (orjson.JSONDecodeError, FootlightsError):
         raise Altered(place, "The document cannot be read.") from None
+    if world.written != document:
+        raise Altered(place, "The document is not written in canonical form.")
     return world
 
 

@@ -69,8 +69,8 @@ class CommitRecord:
     previous: str | None
     """The commit_digest of the session's commit before this one."""
     mode_decision: dict[str, JsonValue] | None = None
-    """Why the turn was in its mode, if that was decided for it: ids and values of closed sets. Kept also if the turn was
-    interrupted."""
+    """Why the turn was in its mode, if that was decided for it: ids and values of closed sets. Kept also if the turn
+    was interrupted."""
     commit_digest: str = ""
     """Over every field above. `sealed` fills it in."""
     commit_id: str = ""

@@ -23,6 +23,7 @@ import trio
 from footlights.authority.ledger import ToolState
 from footlights.authority.sqlite_schema import connect
 from footlights.authority.sqlite_store import InDoubt, SqliteStore
+from footlights.authority.tool_steps import check_key
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class SqliteLedger:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
+        check_key(key)
         async with self._one_at_a_time:
             known = await self._in_thread(partial(self._store.tool, key))
             if known is None:
@@ -118,10 +120,12 @@ class SqliteLedger:
             return known
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+        check_key(key)
         async with self._one_at_a_time:
             await self._write(partial(self._store.complete_tool, key, ToolState(outcome)))
 
     async def release_tool(self, key: str) -> None:
+        check_key(key)
         async with self._one_at_a_time:
             await self._write(partial(self._store.release_tool, key))
 

@@ -15,8 +15,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from footlights.authority.reader import Altered, Entry, EpochRow, GenesisRow, LedgerUnreadable, ToolRow, WorldRow
-from footlights.authority.sqlite_schema import is_new, translated
+from footlights.authority.reader import (
+    Altered,
+    EndsRow,
+    Entry,
+    EpochRow,
+    GenesisRow,
+    LedgerUnreadable,
+    ToolRow,
+    WorldRow,
+)
+from footlights.authority.sqlite_schema import is_built_as_ours, is_new, translated
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -60,6 +69,19 @@ class SqliteReader:
     def close(self) -> None:
         self._connection.close()
 
+    # -- how it is built
+
+    def check_schema(self) -> None:
+        with _readable():
+            ours = is_built_as_ours(self._connection)
+        if not ours:
+            raise Altered("schema", "The tables and indexes are not those that the ledger was made with.")
+
+    def check_file(self) -> None:
+        ((found,),) = self._rows("PRAGMA integrity_check(1)")
+        if found != "ok":
+            raise Altered("file", f"SQLite finds it damaged: {' '.join(found.split())}.")
+
     # -- all of it
 
     def genesis(self) -> GenesisRow:
@@ -85,16 +107,21 @@ class SqliteReader:
             _check_shape(f"tool step {row[0]}", row, int, int, str, str, str)
             yield ToolRow(*row)
 
-    def tools_end(self) -> str:
-        row = self._only_row("tools", "SELECT id, entry_digest FROM tools_end")
-        _check_shape("tools", row, str)
-        return str(row[0])
+    def ends(self) -> EndsRow:
+        row = self._only_row("ends", "SELECT id, entry_digest, tool_digest FROM ends")
+        _check_shape("ends", row, str, str)
+        return EndsRow(*row)
 
     # -- parts of it
 
     def count(self) -> int:
         """How many commits there are."""
         ((number,),) = self._rows("SELECT count(*) FROM commits")
+        return int(number)
+
+    def count_tool_steps(self) -> int:
+        """How many steps tools have taken."""
+        ((number,),) = self._rows("SELECT count(*) FROM tools")
         return int(number)
 
     def latest(self, number: int) -> list[Entry]:

@@ -1,12 +1,14 @@
 """What a ledger file looks like inside, how it is opened, and how to tell that it is one.
 
-A file that is not ours, or was written by a later version, is refused before anything in it is touched.
+A file that is not ours, was written by a later version, or is built otherwise than we build one, is refused before
+anything in it is touched.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from footlights.authority.chain import FORMAT, seed
@@ -54,9 +56,10 @@ TABLES = (
         entry_digest TEXT NOT NULL
     )""",
     "CREATE INDEX tools_by_key ON tools (key)",
-    """CREATE TABLE tools_end (
+    """CREATE TABLE ends (
         id INTEGER PRIMARY KEY CHECK (id = 1),
-        entry_digest TEXT NOT NULL  -- of the last step, so that it is missed
+        entry_digest TEXT NOT NULL,  -- of the last epoch or commit, so that it is missed
+        tool_digest TEXT NOT NULL  -- of the last step of a tool, likewise
     )""",
 )
 
@@ -95,6 +98,25 @@ def is_new(connection: sqlite3.Connection) -> bool:
     return False
 
 
+def is_built_as_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file has our tables and indexes, to the letter, and nothing else: no trigger, no view."""
+    found = _built(connection)
+    # A set, because a file that was packed has them in another order.
+    return len(found) == len(_ours()) and set(found) == set(_ours())
+
+
+def _built(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+
+
+@cache
+def _ours() -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for table in TABLES:
+            connection.execute(table)
+        return _built(connection)
+
+
 def make_durable(connection: sqlite3.Connection) -> None:
     """From here on a COMMIT that returns has reached the disk, and readers and the writer never wait for each other."""
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
@@ -112,7 +134,7 @@ def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes 
         connection.execute(table)
     connection.execute("INSERT INTO meta VALUES (1, ?, ?, ?)", (FORMAT, genesis_digest, document))
     connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
-    connection.execute("INSERT INTO tools_end VALUES (1, ?)", (seed(genesis_digest),))
+    connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     mark(connection)
     connection.execute("COMMIT")

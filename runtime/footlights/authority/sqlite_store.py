@@ -14,20 +14,26 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.authority.ledger import Opening, ToolRecord, ToolState
+from footlights.authority.sqlite_head import Head, link_all, read_head
 from footlights.authority.sqlite_lock import WriteLock
 from footlights.authority.sqlite_rows import (
-    Head,
     document_of,
     find_record,
     find_tool,
     last_digest,
     latest_records,
-    link_all,
-    read_head,
     records_after,
     restore,
 )
-from footlights.authority.sqlite_schema import LedgerDamaged, create, is_new, make_durable, mark, translated
+from footlights.authority.sqlite_schema import (
+    LedgerDamaged,
+    create,
+    is_built_as_ours,
+    is_new,
+    make_durable,
+    mark,
+    translated,
+)
 from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import checked_digest
 from footlights.errors import InvalidCommand, LedgerUnavailable
@@ -117,6 +123,8 @@ class SqliteStore:
         new = is_new(connection)
         if new and (self._head is not None or genesis is None):
             raise LedgerDamaged("The ledger's file has been emptied.")
+        if not new and not is_built_as_ours(connection):
+            raise LedgerDamaged("The tables and indexes in the ledger's file are not those that it was made with.")
         make_durable(connection)
         if new and genesis is not None:
             create(connection, genesis.digest(), document_of(genesis))
@@ -190,6 +198,8 @@ class SqliteStore:
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
             yield connection
+            ends = (after.entry_digest, after.tool_digest)
+            connection.execute("UPDATE ends SET entry_digest = ?, tool_digest = ?", ends)
         try:
             connection.execute("COMMIT")
         except _COMMIT_ERRORS as error:
@@ -262,7 +272,6 @@ class SqliteStore:
         row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
         with self._writing(after) as connection:
             connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)
-            connection.execute("UPDATE tools_end SET entry_digest = ?", (after.tool_digest,))
 
 
 def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> None:

@@ -1,8 +1,10 @@
-"""What a ledger file holds of tools: each step that one took, in order. None of them ever changes."""
+"""What a ledger holds of tools: the steps that each took under its key, in order. None of them ever changes."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from footlights.errors import InvalidCommand
 
 
 class ToolStep(StrEnum):
@@ -26,3 +28,17 @@ NEXT_STEPS: dict[ToolStep | None, frozenset[ToolStep]] = {
     ToolStep.RELEASED: frozenset({ToolStep.STARTED}),
 }
 """Which step may follow which, of the same key."""
+
+
+def check_key(key: object) -> None:
+    """Raises `InvalidCommand` for a key that could not be written down and found again."""
+    if type(key) is not str or not _is_unicode(key):
+        raise InvalidCommand("The key of a tool is a plain string of valid Unicode.")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import trio
@@ -214,6 +214,28 @@ async def test_a_tool_that_had_no_effect_gives_its_key_back(ledger: Ledger) -> N
     assert await ledger.begin_tool("k") is None
     await ledger.complete_tool("k", "ok")
     assert await ledger.begin_tool("k") == ToolRecord("k", ToolState.OK)
+
+
+@pytest.mark.parametrize("key", ["rent:\ud800", 5, b"rent", None, ToolState.OK])
+async def test_a_key_that_is_not_plain_text_is_refused_and_nothing_is_kept(ledger: Ledger, key: Any) -> None:
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: ledger.begin_tool(key),
+        lambda: ledger.complete_tool(key, "ok"),
+        lambda: ledger.release_tool(key),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidCommand, match="key"):
+            await call()
+    # The number 5 would have become the text "5" in a file.
+    assert await ledger.begin_tool("5") is None
+
+
+@pytest.mark.parametrize("key", ["", "a\0b", "\U0001f36f", "x" * 100_000])
+async def test_any_text_can_be_a_key(ledger: Ledger, key: str) -> None:
+    assert await ledger.begin_tool(key) is None
+    await ledger.complete_tool(key, "ok")
+    assert await ledger.begin_tool(key) == ToolRecord(key, ToolState.OK)
+    assert await ledger.begin_tool("a") is None
 
 
 async def test_every_method_is_a_checkpoint(ledger: Ledger) -> None:

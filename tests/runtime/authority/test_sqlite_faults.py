@@ -11,7 +11,18 @@ import pytest
 import trio
 from attrs import Factory, define
 
-from footlights.authority import CommitRecord, JsonWorld, JudgeRequest, RuleBook, ToolState, World, accept, judge, patch
+from footlights.authority import (
+    CommitRecord,
+    JsonWorld,
+    JudgeRequest,
+    RuleBook,
+    ToolState,
+    World,
+    accept,
+    chain,
+    judge,
+    patch,
+)
 from footlights.authority.audit import audit
 from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.authority.sqlite_reader import SqliteReader
@@ -93,7 +104,7 @@ def content(path: Path) -> list[list[tuple[object, ...]]]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
         return [
             reader.execute(f"SELECT * FROM {table}").fetchall()
-            for table in ("epochs", "commits", "world", "tools", "tools_end")
+            for table in ("epochs", "commits", "world", "tools", "ends")
         ]
 
 
@@ -387,8 +398,11 @@ def empty(path: Path) -> None:
 @pytest.mark.parametrize(
     "statements",
     [
-        ("DELETE FROM commits WHERE position = 2",),
-        ("UPDATE tools SET entry_digest = 'x'", "UPDATE tools_end SET entry_digest = 'x'"),
+        (
+            "DELETE FROM commits WHERE position = 2",
+            "UPDATE ends SET entry_digest = (SELECT entry_digest FROM commits)",
+        ),
+        ("DELETE FROM tools", f"UPDATE ends SET tool_digest = '{chain.seed(EMPTY.digest())}'"),
     ],
 )
 async def test_nothing_is_written_to_a_file_that_holds_something_else_than_was_left_in_it(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -287,15 +287,15 @@ def written(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("document", [b'["forged"]', b"not JSON", b"[9007199254740993]"])
+@pytest.mark.parametrize("document", [b'["forged"]', b"not JSON", b"[9007199254740993]", b'["noted"] ', b"\xff"])
 async def test_a_world_that_was_altered_is_not_restored(written: Path, document: bytes) -> None:
     alter(written, "UPDATE world SET document = ?", document)
     with pytest.raises(LedgerDamaged):
         await SqliteLedger(written).begin_epoch(EMPTY)
 
 
-@pytest.mark.parametrize("record", [b"{}", b"not JSON"])
-async def test_a_last_commit_that_cannot_be_read_is_damage(written: Path, record: bytes) -> None:
+@pytest.mark.parametrize("record", [b"{}", b"not JSON", b"[" * 150 + b"]" * 150, 7])
+async def test_a_last_commit_that_cannot_be_read_is_damage(written: Path, record: object) -> None:
     alter(written, "UPDATE commits SET record = ?", record)
     with pytest.raises(LedgerDamaged):
         await SqliteLedger(written).begin_epoch(EMPTY)
@@ -309,20 +309,136 @@ async def test_a_commit_that_was_altered_is_never_found(written: Path) -> None:
             await ledger.find("s", "t1")
 
 
+async def test_a_commit_in_the_place_of_another_is_never_found(written: Path) -> None:
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        alter(written, "UPDATE commits SET turn_id = 't2'")
+        with pytest.raises(LedgerDamaged, match="turn"):
+            await ledger.find("s", "t2")
+        alter(written, "UPDATE commits SET session_id = 'other'")
+        with pytest.raises(LedgerDamaged, match="session"):
+            await ledger.find("other", "t2")
+        with pytest.raises(LedgerDamaged, match="session"):
+            await ledger.last_digests(["other"])
+
+
+async def test_no_commit_is_chained_to_a_digest_that_was_altered(written: Path) -> None:
+    ((digest,),) = rows(written, "SELECT commit_digest FROM commits")
+    alter(written, "UPDATE commits SET commit_digest = 'forged'")
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        assert await ledger.last_digests(["s"]) == {"s": digest}
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "DELETE FROM tools WHERE step = 'ok'",
-        "DELETE FROM tools_end",
         "INSERT INTO tools VALUES (3, 1, 'j', 'started', 'forged')",
+        "UPDATE ends SET tool_digest = 'forged'",
+        "DELETE FROM ends",
+        "DELETE FROM commits",
+        "INSERT INTO epochs VALUES (2, 2, 'forged')",
+        "UPDATE ends SET entry_digest = 'forged'",
     ],
 )
-async def test_nothing_goes_on_where_the_last_step_of_a_tool_is_not_the_last_that_was_written(
-    written: Path, statement: str
-) -> None:
+async def test_nothing_goes_on_where_the_last_is_not_the_last_that_was_written(written: Path, statement: str) -> None:
     alter(written, statement)
-    with pytest.raises(LedgerDamaged, match="last step"):
+    with pytest.raises(LedgerDamaged):
         await SqliteLedger(written).begin_epoch(EMPTY)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM epochs WHERE epoch = 3",
+        "UPDATE epochs SET epoch = 0 WHERE epoch = 3",
+        "UPDATE epochs SET epoch = 9 WHERE epoch = 3",
+        "UPDATE epochs SET first_position = 1 WHERE epoch = 3",
+    ],
+)
+async def test_the_number_of_an_epoch_is_never_given_out_again(written: Path, statement: str) -> None:
+    for epoch in (2, 3):
+        async with SqliteLedger(written) as ledger:
+            assert (await ledger.begin_epoch(EMPTY)).epoch == epoch
+    alter(written, statement)
+    with pytest.raises(LedgerDamaged):
+        await SqliteLedger(written).begin_epoch(EMPTY)
+
+
+TOOL_FORGERIES = {
+    "another outcome": "UPDATE tools SET step = 'error' WHERE position = 2",
+    "given back": "UPDATE tools SET step = 'released' WHERE position = 2",
+    "another key": "UPDATE tools SET key = 'j' WHERE position = 3",
+    "another epoch": "UPDATE tools SET epoch = 2 WHERE position = 2",
+    "another digest": "UPDATE tools SET entry_digest = 'forged' WHERE position = 2",
+    "the step before it altered": "UPDATE tools SET entry_digest = 'forged' WHERE position = 1",
+    "the step before it deleted": "DELETE FROM tools WHERE position = 1",
+    "no outcome at all": "UPDATE tools SET step = 'finished' WHERE position = 2",
+    "no text": "UPDATE tools SET step = x'ff' WHERE position = 2",
+}
+
+
+@pytest.mark.parametrize("forgery", TOOL_FORGERIES)
+async def test_a_step_of_a_tool_that_was_altered_is_never_believed(written: Path, forgery: str) -> None:
+    key = "j" if forgery == "another key" else "k"
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        await ledger.begin_tool("last")
+        with closing(sqlite3.connect(written, isolation_level=None)) as other:
+            other.execute("PRAGMA ignore_check_constraints = ON")
+            assert other.execute(TOOL_FORGERIES[forgery]).rowcount == 1
+        with pytest.raises(LedgerDamaged, match="step"):
+            await ledger.begin_tool(key)
+        with pytest.raises(LedgerDamaged):
+            await ledger.complete_tool(key, "ok")
+
+
+async def test_a_step_that_no_tool_can_take_is_not_believed_whatever_its_digest(written: Path) -> None:
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        ((last,),) = rows(written, "SELECT tool_digest FROM ends")
+        digest = chain.link_tool(str(last), 3, 1, "j", "finished")
+        with closing(sqlite3.connect(written, isolation_level=None)) as other:
+            other.execute("PRAGMA ignore_check_constraints = ON")
+            other.execute("INSERT INTO tools VALUES (3, 1, 'j', 'finished', ?)", (digest,))
+        with pytest.raises(LedgerDamaged, match="step"):
+            await ledger.begin_tool("j")
+
+
+def test_whatever_was_altered_a_stage_opens_or_says_that_it_cannot(written: Path) -> None:
+    good = written.read_bytes()
+    refused = 0
+    for (table,) in rows(written, "SELECT name FROM sqlite_master WHERE type = 'table'"):
+        for _, column, *_ in rows(written, f"PRAGMA table_info({table})"):
+            for value in (None, 7, 2**62, "words", b"\xff", 0.5):
+                written.write_bytes(good)
+                with closing(sqlite3.connect(written, isolation_level=None)) as connection:
+                    connection.execute("PRAGMA ignore_check_constraints = ON")
+                    with suppress(sqlite3.IntegrityError):  # which SQLite itself does not take there
+                        connection.execute(f"UPDATE {table} SET {column} = ?", (value,))
+                refused += not opens(written)
+        written.write_bytes(good)
+        alter(written, f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
+        assert not opens(written), table
+        written.write_bytes(good)
+    assert refused > 30
+
+
+def opens(path: Path) -> bool:
+    """Also whether it finds a tool and a commit there."""
+
+    async def look() -> None:
+        async with SqliteLedger(path) as ledger:
+            await ledger.begin_epoch(EMPTY)
+            await ledger.begin_tool("k")
+            await ledger.find("s", "t1")
+
+    try:
+        trio.run(look)
+    except LedgerUnavailable:
+        return False
+    return True
 
 
 def test_a_file_that_was_torn_is_damage(written: Path) -> None:
