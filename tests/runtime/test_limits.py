@@ -59,3 +59,9 @@ def test_a_count_below_one_is_refused_however_it_is_written() -> None:
 def test_limits_cannot_change() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         Limits().replay_turns = 5  # type: ignore[misc]  # that is the point
+
+
+def test_no_more_turns_are_retained_than_clients_remember() -> None:
+    assert Limits(replay_turns=512).replay_turns == 512
+    with pytest.raises(RegistrationError, match=r"replay_turns is 513; it must be at most 512\."):
+        Limits(replay_turns=513)

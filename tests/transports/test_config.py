@@ -130,6 +130,19 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     assert config.chat_agent == "analyst"
 
 
+def test_a_host_says_what_runs_must_not_show(folder: Path) -> None:
+    redactor = load_config(
+        written(folder, "[dexi]\nsecret_patterns = ['room (\\d+)', 'X\\d+']\nsecret_fields = ['maiden name']")
+    ).redactor
+    said = redactor.text("room 7, X1, maiden_name=Lovelace, ada@example.org, password=x").text
+    assert said == "room [redacted], [redacted], maiden_name=[redacted], [redacted], password=[redacted]"
+    assert problems(written(folder, "[dexi]\nsecret_patterns = ['a', '(', 'x*']\nsecret_field = ['a']")) == [
+        "2: dexi.secret_patterns cannot be used: number 2: A pattern to redact is not a regular expression.",
+        "2: dexi.secret_patterns cannot be used: number 3: A pattern to redact matches the empty text.",
+        "3: dexi.secret_field is no setting. Did you mean secret_fields? There are: secret_patterns, secret_fields.",
+    ]
+
+
 def test_somebody_of_the_cast_answers_the_chat(folder: Path) -> None:
     tavern = load_config(written(folder, '[server]\nchat_agent = "innkeeper"'))
     assert tavern.chat_agent == "innkeeper"
@@ -448,7 +461,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is no setting. Did you mean server? "
-            "There are: server, tokens, cast, analyst, models, personas, world, budget, chat, limits, wire."
+            "There are: server, tokens, cast, analyst, models, personas, world, budget, chat, dexi, limits, wire."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",
@@ -736,9 +749,9 @@ def test_one_token_for_two_names_repeats_neither_name() -> None:
 
 
 def test_no_more_turns_are_kept_than_a_client_may_name(folder: Path) -> None:
-    fits = "[limits]\nreplay_turns = 4000\nmax_queued_turns = 80\nmax_concurrent_turns = 16"
-    assert load_config(written(folder, fits)).limits.replay_turns == 4000
-    (told,) = problems(written(folder, fits.replace("80", "81")))
+    fits = "[limits]\nreplay_turns = 512\nmax_queued_turns = 3568\nmax_concurrent_turns = 16"
+    assert load_config(written(folder, fits)).limits.replay_turns == 512
+    (told,) = problems(written(folder, fits.replace("3568", "3569")))
     assert told.startswith("2: limits.replay_turns is too much: ")
     assert "4,097 turns" in told
 
