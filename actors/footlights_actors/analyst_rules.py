@@ -1,7 +1,7 @@
 """What may remain of an analysis: the report of a simulation, as an artifact. The world does not change.
 
-A tool hands over counts; the report is made here, from them. So an artifact holds numbers and our own words, whatever
-a tool or a model may have been told.
+A tool hands over a plan and its counts. The plan is run here again, and the report is made of counts that come out the
+same: an artifact holds what the simulation gave and our own words, whatever a tool or a model may have been told.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from footlights.authority import Artifact, Intent, IntentType, accept, refuse
 from footlights.errors import ToolError
 from footlights.tool_arguments import arguments_reader
 from footlights.tool_schema import Member
-from footlights_actors.analyst_cohort import Cohort
+from footlights_actors.analyst_cohort import Cohort, simulate
 from footlights_actors.analyst_report import report
 
 if TYPE_CHECKING:
@@ -56,10 +56,16 @@ def simulations(_: object, intents: tuple[Intent, ...]) -> Ruling:
         try:
             cohort = cast(Cohort, _read(intent.payload)["cohort"])
         except ToolError:
-            return refuse("not_a_simulation", "That cannot have come from a simulation.", intent.ref)
+            return _not_a_simulation(intent)
+        if cohort != simulate(cohort.plan):
+            return _not_a_simulation(intent)
         artifact = artifact_of(cohort)
         kept[artifact.ref] = artifact
     return accept(artifacts=kept.values())
+
+
+def _not_a_simulation(intent: Intent) -> Ruling:
+    return refuse("not_a_simulation", "That did not come from a simulation.", intent.ref)
 
 
 ANALYST_RULES: Mapping[str, Rule] = {"simulations": simulations}

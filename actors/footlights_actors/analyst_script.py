@@ -30,7 +30,8 @@ def analyst(prompt: Prompt) -> Iterable[Line]:
     activities = detect(prompt.user).activities
     steps = list(dict.fromkeys(_STEPS[each] for each in activities if each in _STEPS))
     if not steps:
-        return [Say(_OFFER if activities else _answer(words, prompt.system.splitlines()[1:]))]
+        facts = [line for line in prompt.system.splitlines()[1:] if line.strip()]
+        return [Say(_OFFER if activities else _answer(words, facts))]
     offered = {offer.name for offer in prompt.tools}
     if not all(step.tool_name in offered for step in steps):
         return [Say(f"I could {_listed([step.could for step in steps])}. In this turn I may not, so nothing was run.")]
@@ -95,7 +96,7 @@ def _cohort(words: str) -> Arguments:
     # What a search is to look for says nothing about who is to be simulated.
     words = "".join(part for part in _PARTS.split(words) if not re.match(_SEARCH, part))
     numbers = {name: re.search(pattern, words) for name, pattern in _NUMBERS.items()}
-    arguments: dict[str, JsonValue] = {name: int(found[1]) for name, found in numbers.items() if found is not None}
+    arguments: dict[str, JsonValue] = {name: _number(found[1]) for name, found in numbers.items() if found is not None}
     without = [kind for kind, word in _HELP.items() if re.search(rf"\b(no|without)( any)? {word}\b", words)]
     wanted = [kind for kind, word in _HELP.items() if re.search(rf"\b{word}\b", words) and kind not in without]
     for kind in _HELP:
@@ -103,6 +104,13 @@ def _cohort(words: str) -> Arguments:
         if kind in without or (wanted and kind not in wanted):
             arguments[kind] = False
     return arguments
+
+
+def _number(said: str) -> int:
+    """The number that was said. One with more digits is cut, and still far more than any tool takes."""
+    said = said.rstrip(",;:.)")
+    digits = re.sub(_BETWEEN_THOUSANDS, "", said) if _IN_THOUSANDS.fullmatch(said) else said
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0") if digits.isdecimal() else _UNREADABLE
 
 
 def _found(result: Mapping[str, JsonValue]) -> str:
@@ -126,10 +134,22 @@ _PARTS = re.compile(rf"(?={_SEARCH}|\b(?:simulate|run|generate|evaluate)\b)")
 _ASKING = re.compile(rf"{_SEARCH}|\b(?:please|the|documents?|for|and|then)\b")
 _WORD = re.compile(r"\w[\w'-]*")
 _HELP = {"onboarding": "onboarding", "reminders": "reminders?"}
+_UNREADABLE = -1
+"""No number of anything: the tool refuses it and says what it takes. Nothing else is simulated in its place."""
+_MOST_DIGITS = 15
+_BETWEEN_THOUSANDS = r"[,'\u2019_ \u00a0\u202f]"
+_IN_THOUSANDS = re.compile(rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}}){{1,6}}")
+_IN_DIGITS = r"(?=[^\s\d(\"]*\d)[^\s(\"]+"
+_IN_WORDS = (
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
+    r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?|dozens?|hundreds?|thousands?|millions?)"
+)
+_NUMBER = rf"(?<![^\s(\"])(?<!seed )({_IN_THOUSANDS.pattern}|{_IN_DIGITS}?|{_IN_WORDS})"
+"""Whatever stands where a number should, readable or not. However long it is, it is looked through only once."""
 _NUMBERS = {
-    "people": r"\b(\d{1,9}) (?:simulated |synthetic )?(?:people|persons|users|guests|members|participants|patients)\b",
-    "weeks": r"\b(\d{1,9})[ -]weeks?\b",
-    "seed": r"\bseed (\d{1,9})\b",
+    "people": rf"{_NUMBER} (?:simulated |synthetic )?(?:people|persons|users|guests|members|participants|patients)\b",
+    "weeks": rf"{_NUMBER}[ -]weeks?\b",
+    "seed": rf"\bseed ({_IN_DIGITS})",
 }
 _SEARCHES = Step("search_documents", "search the documents", _query, _found)
 _SIMULATES = Step("simulate_cohort", "simulate a cohort", _cohort, _simulated)

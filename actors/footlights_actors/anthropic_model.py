@@ -3,8 +3,8 @@
     AnthropicModel("claude-haiku-5-5")
 
 Only text blocks are ever shown; thinking blocks are not. The SDK asks once, keeps no trace, and logs nothing of what
-was said. It reads no events, because its reader leaves generators to the garbage collector when an answer breaks off or
-reports an error.
+was said. Of the environment it is given only the key: what `ANTHROPIC_CUSTOM_HEADERS` holds is not sent. It reads no
+events, because its reader leaves generators to the garbage collector when an answer breaks off or reports an error.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 import anthropic
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 API_VERSION = "2026-10-21"
 API_VERSION_WITH_TEMPERATURE = "2023-06-01"
 
+_READ_BLOCKS = frozenset({"text", "thinking", "tool_use"})
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 _REFUSAL = "refusal"
 _SAYS_WHERE = "Sending HTTP Request: %s %s"
@@ -124,15 +126,23 @@ class _Request(MessageCreateParamsStreaming, total=False):
     """What the SDK has no name for."""
 
 
+class _Sdk(anthropic.AsyncAnthropic):
+    def forget_custom_headers(self) -> None:
+        """Those of `ANTHROPIC_CUSTOM_HEADERS` may be keys or cookies, and need not be meant for this server."""
+        self._custom_headers = {}
+
+
 def _sender(at: Server, api_version: str) -> Sender:
     def sender(client: httpx2.AsyncClient) -> Send:
-        sdk = anthropic.AsyncAnthropic(
+        sdk = _Sdk(
             api_key="",  # each request brings its own; without any here, the SDK would look for others
             base_url=at.base_url,
             max_retries=0,
             open_telemetry={"traces": False, "propagation": False},
             http_client=client,
         )
+        sdk.forget_custom_headers()
+        import_module("anyio._backends._trio")  # the SDK would do so with the first request, and hold everybody up
         # `sdk.messages` is the same, but imported when it is first asked for, which takes half a second.
         answering = AsyncMessages(sdk).with_streaming_response
 
@@ -188,14 +198,24 @@ def _result(call_id: str, exchange: ToolExchange) -> ToolResultBlockParam:
     return {"type": "tool_result", "tool_use_id": call_id, "content": told}
 
 
+def _place(event: JsonObject) -> int | None:
+    index = event.get("index")
+    return index if isinstance(index, int) else None
+
+
 class _Answer:
-    """Whole once `message_stop` has come. Events and blocks of kinds that it does not know are passed over."""
+    """Whole once `message_stop` has come. Events and blocks of kinds that it does not know are passed over.
+
+    The server's own tools are of such a kind: the server runs them itself.
+    """
 
     def __init__(self) -> None:
         self.pieces = 0
         self.is_whole = False
         self._thoughts = ThoughtFilter()
         self._calls = ToolCallAssembler()
+        self._blocks = 0
+        self._passed_over: set[int | None] = set()
         self._reason = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
@@ -206,9 +226,9 @@ class _Answer:
             case "message_start":
                 self._count(as_object(event.get("message")).get("usage"))
             case "content_block_start":
-                return self._begin_block(event.get("index"), as_object(event.get("content_block")))
+                return self._begin_block(_place(event), as_object(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(event.get("index"), as_object(event.get("delta")))
+                return self._delta(_place(event), as_object(event.get("delta")))
             case "message_delta":
                 self._reason = as_text(as_object(event.get("delta")).get("stop_reason")) or self._reason
                 self._count(event.get("usage"))
@@ -233,12 +253,22 @@ class _Answer:
         elif self._output_tokens is not None:
             yield Usage(self._output_tokens, self._input_tokens)
 
-    def _begin_block(self, index: object, block: JsonObject) -> str | None:
-        if block.get("type") == "tool_use":
-            self._calls.feed([{"index": index, "id": block.get("id"), "function": {"name": block.get("name")}}])
-        return self._say(block.get("text")) if block.get("type") == "text" else ""
+    def _begin_block(self, index: int | None, block: JsonObject) -> str | None:
+        kind = as_text(block.get("type"))
+        if kind in _READ_BLOCKS:
+            self._passed_over.discard(index)
+        else:
+            self._passed_over.add(index)
+        if kind == "tool_use":
+            self._blocks += 1  # each is a call of its own, whatever the server calls it
+            given = block.get("input")
+            call = {"name": block.get("name"), "arguments": None if given == {} else given}  # {}: it comes in pieces
+            self._calls.feed([{"index": index, "id": f"block {self._blocks}", "function": call}])
+        return self._say(block.get("text")) if kind == "text" else ""
 
-    def _delta(self, index: object, delta: JsonObject) -> str | None:
+    def _delta(self, index: int | None, delta: JsonObject) -> str | None:
+        if index in self._passed_over:
+            return ""
         match delta.get("type"):
             case "text_delta":
                 return self._say(delta.get("text"))

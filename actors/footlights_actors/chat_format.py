@@ -28,6 +28,8 @@ MAX_CALLS = 64
 MAX_ARGUMENT_CHARS = 256_000
 """Of all calls of one round together."""
 
+_NO_OBJECT = "The arguments are not a JSON object."
+
 
 def messages(prompt: Prompt) -> list[JsonObject]:
     """All that a prompt says, as chat messages: the same prompt always gives the same messages."""
@@ -85,19 +87,19 @@ class ToolCallAssembler:
     def finish(self, *, cut: bool = False) -> tuple[ToolRequest, ...]:
         """The whole requests, in the order in which they began.
 
-        Arguments that are not a JSON object are given as none at all: then the tool's own check tells the model
-        what is missing. If the model was `cut` off, such arguments are a part of something: `StreamError`.
+        A call without any arguments has none. Arguments that are not a JSON object are a `problem`, so that no tool
+        runs with others than the model meant. If the model was `cut` off, they are a part of something, and so are
+        none: `StreamError`.
         """
         return tuple(_request(call, cut=cut) for call in self._calls)
 
     def _add(self, fragment: JsonObject, function: JsonObject) -> None:
         call = self._call_of(fragment.get("index"), fragment.get("id"), function.get("name"))
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            self._argument_chars += len(arguments)
-            if self._argument_chars > MAX_ARGUMENT_CHARS:
-                raise ModelError("The model's tool calls are too long.")
-            call.arguments.append(arguments)
+        arguments = _as_json(function.get("arguments"))
+        self._argument_chars += len(arguments)
+        if self._argument_chars > MAX_ARGUMENT_CHARS:
+            raise ModelError("The model's tool calls are too long.")
+        call.arguments.append(arguments)
 
     def _call_of(self, index: object, call_id: object, name: object) -> _Call:
         if isinstance(index, int):
@@ -130,11 +132,24 @@ def _as_object(value: object) -> JsonObject:
     return cast("JsonObject", value)
 
 
+def _as_json(arguments: object) -> str:
+    """Arguments come as the text of a JSON object. Some servers give the object itself instead, all at once."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    try:
+        return json.dumps(arguments)
+    except RecursionError:
+        raise ModelError("The model's tool calls are nested too deeply.") from None
+
+
 def _request(call: _Call, *, cut: bool) -> ToolRequest:
-    arguments = _json_object("".join(call.arguments))
-    if arguments is None and cut:
+    text = "".join(call.arguments)
+    arguments = _json_object(text)
+    if arguments is not None:
+        return ToolRequest(call.name, arguments)
+    if cut:
         raise StreamError("The model was cut off in the middle of a tool call.")
-    return ToolRequest(call.name, arguments or {})
+    return ToolRequest(call.name, {}, _NO_OBJECT if text else None)
 
 
 def _json_object(text: str) -> Mapping[str, JsonValue] | None:

@@ -35,15 +35,17 @@ Request: TypeAlias = "Mapping[str, object]"
 Send: TypeAlias = "Callable[[str | None, Request], AbstractAsyncContextManager[httpx2.Response]]"
 """Sends a request with the key, if there is one; leaving it closes the request. It raises what the client raises."""
 Sender: TypeAlias = "Callable[[httpx2.AsyncClient], Send]"
-"""Says how requests are sent with a client."""
+"""Says how requests are sent with a client. It is asked in a thread, where it may take its time."""
 
 CONNECT_TIMEOUT = 10.0
 MAX_STREAM_BYTES = 64_000_000
 KEEP_CONNECTIONS = 32
 REST_TIMEOUT = 0.2
 """How long the end of an answer that is complete already may take; only then can its connection be used again."""
+LONGEST_WAIT = 86_400.0
+"""Nobody is told to wait for longer than a day, whatever a server says."""
 
-_reading_certificates = trio.CapacityLimiter(1)
+_getting_ready = trio.CapacityLimiter(1)
 _OVERLOADED = 529
 """Not in any standard, but used for it by more than one vendor."""
 
@@ -126,29 +128,44 @@ class HttpStream:
         return self._ready is not None
 
     async def open(self) -> Send:
-        """Get ready to send. Nothing is sent yet."""
+        """Get ready to send. Nothing is sent yet. Raises `ModelError` if the environment stands in the way."""
         async with self._opening:
             if self._ready is None:
-                client = httpx2.AsyncClient(
-                    verify=await self._certificates(),
-                    headers={"Accept-Encoding": "identity"},
-                    timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
-                    limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
-                    event_hooks={"response": [self._check]},
-                    follow_redirects=False,
-                    # A cookie would tie the sessions of different players together.
-                    cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-                    # A proxy would be another machine.
-                    trust_env=not self._server.loopback,
-                )
-                self._ready = client, self._sender(client)
+                # It reads certificates, and imports a hundred modules: a few tenths of a second.
+                self._ready = await trio.to_thread.run_sync(self._get_ready, limiter=_getting_ready)
             return self._ready[1]
 
-    async def _certificates(self) -> ssl.SSLContext:
-        """Reading those of the system takes a tenth of a second: it is done in a thread, and only if it is needed."""
-        if self._server.base_url.startswith("https:"):
-            return await trio.to_thread.run_sync(httpx2.create_ssl_context, limiter=_reading_certificates)
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    def _get_ready(self) -> tuple[httpx2.AsyncClient, Send]:
+        try:
+            client = self._client(self._certificates())
+        except OSError:
+            problem = "The certificates that the environment names cannot be read."
+        except ImportError:
+            problem = "The environment names a SOCKS proxy, for which the package socksio is missing."
+        except (ValueError, httpx2.InvalidURL):  # it may quote the password of the proxy
+            problem = "The environment names a proxy whose address makes no sense."
+        else:
+            return client, self._sender(client)
+        raise ModelError(problem)
+
+    def _certificates(self) -> ssl.SSLContext:
+        """Those of the system, if they are needed."""
+        is_needed = self._server.base_url.startswith("https:")
+        return httpx2.create_ssl_context() if is_needed else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    def _client(self, certificates: ssl.SSLContext) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            verify=certificates,
+            headers={"Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
+            event_hooks={"response": [self._check]},
+            follow_redirects=False,
+            # A cookie would tie the sessions of different players together.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            # A proxy would be another machine.
+            trust_env=not self._server.loopback,
+        )
 
     async def close(self) -> None:
         """Close what is open."""
@@ -184,6 +201,8 @@ class HttpStream:
                     await _stop_reading(received)
         except httpx2.HTTPError as error:
             failure = self._failure(error, answered=answered)
+        except (UnicodeError, orjson.JSONEncodeError):  # the first holds all that would have been sent
+            failure = ModelError("What the model would have to be told cannot be sent: it is no Unicode, or no JSON.")
         raise failure
 
     async def _check(self, response: httpx2.Response) -> None:
@@ -261,13 +280,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """How many seconds to wait. A date is measured by the server's own clock, because ours may differ."""
     value = headers.get("retry-after", "").strip()
     if value.replace(".", "", 1).isdecimal() and value.isascii():
-        return float(value)
+        return min(float(value), LONGEST_WAIT)
     try:
         at = parsedate_to_datetime(value)
         seconds = (at - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, seconds)
+    return min(max(0.0, seconds), LONGEST_WAIT)
 
 
 def _is_loopback(host: str) -> bool:

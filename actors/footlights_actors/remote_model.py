@@ -160,6 +160,6 @@ def nonsense() -> StreamError:
 def reported(error: object) -> StreamError | RateLimitError:
     """An error that the server reports inside its answer. What it says about it is not repeated."""
     names = cast("JsonObject", error) if isinstance(error, dict) else {}
-    if {names.get("type"), names.get("code")} & _ASK_LATER:
+    if any(name in _ASK_LATER for name in (names.get("type"), names.get("code")) if isinstance(name, str)):
         return RateLimitError("The model's server wants to be asked later.")
     return StreamError("The model's server reported an error in its answer.")

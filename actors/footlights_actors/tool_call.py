@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 import trio
 
-from footlights.artifact_notes import artifacts_ext
+from footlights.artifact_notes import artifacts_ext, summary_of
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import describe, leaves
 from footlights.models import ToolExchange
 from footlights.tools import SideEffects, ToolContext, ToolReturn
+from footlights.wire import payload_size
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from footlights.models import ToolRequest
     from footlights.tools import Tool
     from footlights.turn import Turn
-
-MAX_SUMMARY_CHARS = 500
 
 log = logging.getLogger("footlights.tools")
 
@@ -114,13 +113,11 @@ class ToolCall:
         return self._context.staged if self._error is None else ()
 
     def result(self) -> ToolCallResult:
+        return self._result_with(self._answer.summary, self._artifacts, self._error)
+
+    def _result_with(self, summary: str | None, notes: Ext | None, error: ErrorInfo | None = None) -> ToolCallResult:
         return ToolCallResult(
-            self.tool_call_id,
-            self.tool_name,
-            canceled=False,
-            summary=self._answer.summary,
-            error=self._error,
-            ext=self._artifacts,
+            self.tool_call_id, self.tool_name, canceled=False, summary=summary, error=error, ext=notes
         )
 
     def canceled_result(self) -> ToolCallResult:
@@ -173,7 +170,9 @@ class ToolCall:
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
-        checked, artifacts = self._checked(given), self._checked_artifacts(given)
+        checked, artifacts = self._checked(given), _checked_artifacts(given)
+        if checked.summary or artifacts:
+            self._check_size(self._result_with(checked.summary, artifacts))
         self._outcome = "ok"
         if self._error is None:
             self._answer, self._artifacts = checked, artifacts
@@ -185,21 +184,20 @@ class ToolCall:
             raise ToolError("The tool's result is not JSON.") from None
         if len(orjson.dumps(value)) > self._max_bytes:
             raise ToolError("The tool's result is too large.")
-        return ToolReturn(value, None if answer.summary is None else _printable(answer.summary))
+        if answer.summary is None:
+            return ToolReturn(value)
+        if not isinstance(answer.summary, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a tool may lie
+            raise ToolError("The tool's summary is not text.")
+        return ToolReturn(value, summary_of(answer.summary))
 
-    def _checked_artifacts(self, answer: ToolReturn) -> Ext | None:
-        try:
-            artifacts = artifacts_ext(answer.reads, answer.generates)
-        except Unfit as error:
-            raise ToolError(f"The tool's notes of artifacts {error}.") from None
-        if artifacts is not None and len(orjson.dumps(artifacts.data)) > self._max_bytes:
-            raise ToolError("The tool's notes of artifacts are too large.")
-        return artifacts
+    def _check_size(self, result: ToolCallResult) -> None:
+        if payload_size(result) > self._max_bytes:
+            raise ToolError("The tool's summary and notes of artifacts are too large.")
 
     def _fail(self, code: str, message: str) -> None:
         """The first failure is the answer: a tool that was timed out has had its own."""
         if self._error is None:
-            self._error = ErrorInfo(code, _printable(message))
+            self._error = ErrorInfo(code, summary_of(message))
 
     def _may_have_side_effects(self) -> bool:
         if self._tool is None or self._phase in (Phase.WAITING, Phase.NEVER):
@@ -246,12 +244,15 @@ class ToolCall:
             log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
 
 
+def _checked_artifacts(answer: ToolReturn) -> Ext | None:
+    try:
+        return artifacts_ext(answer.reads, answer.generates)
+    except Unfit as error:
+        raise ToolError(f"The tool's notes of artifacts {error}.") from None
+
+
 def _said_by(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a boundary: an error that cannot even be printed
         return "The tool failed."
-
-
-def _printable(text: str) -> str:
-    return text[:MAX_SUMMARY_CHARS].encode(errors="replace").decode()

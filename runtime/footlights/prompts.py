@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 from attrs import evolve, frozen
 
-from footlights.errors import PromptTooLarge
+from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRound
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ _LEFT_OUT = "This answer was left out, because it did not fit."
 
 @frozen
 class Fact:
-    """Something that a host lets a model know."""
+    """Something that a host lets a model know. Raises `RegistrationError` if it is not valid Unicode."""
 
     name: str
     """What it is about."""
     text: str
     """What is so."""
+
+    def __attrs_post_init__(self) -> None:
+        _check_unicode(_line(self), "A fact")
 
 
 Facts: TypeAlias = Callable[[Any], Iterable[Fact]]
@@ -50,7 +54,7 @@ def no_facts(_: object) -> tuple[Fact, ...]:
 
 @frozen(kw_only=True)
 class Persona:
-    """Who speaks in a turn."""
+    """Who speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
 
     text: str = ""
     """Who it is and how it speaks, told to the model."""
@@ -61,9 +65,20 @@ class Persona:
     facts: Facts = no_facts
     """What it knows of the world."""
 
+    def __attrs_post_init__(self) -> None:
+        _check_unicode(self.text, "The text of a persona")
+
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name, if there is one."""
         return self.tools is None or tool_name in self.tools
+
+
+def _check_unicode(text: str, what: str) -> None:
+    """Nothing else can be sent to a model."""
+    with suppress(UnicodeEncodeError):  # which holds the text, and must not become the context of ours
+        text.encode()
+        return
+    raise RegistrationError(f"{what} holds half of a surrogate pair; it is not valid Unicode.")
 
 
 def fitted(prompt: Prompt, facts: Iterable[Fact], context_tokens: int | None) -> Prompt:

@@ -203,6 +203,11 @@ async def test_what_asks_for_no_work_is_answered_in_words(
     assert text_of(events).startswith(meaning)
 
 
+def test_blank_lines_between_the_facts_say_nothing() -> None:
+    told = analyst(Prompt("What is in the purse?", "You are an analyst.\n\n   \npurse: 20 coins\n\u00a0\nrooms: 3"))
+    assert list(told) == [Say("purse: 20 coins.")]
+
+
 def test_work_that_is_not_named_is_asked_back() -> None:
     assert list(analyst(Prompt("Run it", tools=OFFERS))) == [
         Say("I can search the documents, and simulate a cohort. Tell me which, and of what.")
@@ -228,10 +233,46 @@ def first_line(said: str, *rounds: ToolRound) -> Line:
         ("Simulate 200 people, 12 weeks, onboarding and reminders", {"people": 200, "weeks": 12}),
         ("Simulate a cohort without onboarding", {"onboarding": False}),
         ("Simulate a cohort with no onboarding and without any reminders", {"onboarding": False, "reminders": False}),
+        ("Simulate (40 people, 6 weeks)", {"people": 40, "weeks": 6}),
+        ("Simulate 1,500 people with seed 1,000, over 10 weeks", {"people": 1500, "weeks": 10, "seed": 1000}),
+        ("Simulate 1'500 people", {"people": 1500}),
+        ("Simulate 1 500 people", {"people": 1500}),
+        ("Simulate 1_500 people", {"people": 1500}),
+        ("Simulate 1\u202f234\u202f567 people", {"people": 1_234_567}),
+        ("Simulate with seed 3 200 people", {"people": 200, "seed": 3}),
+        ("Simulate 000 people", {"people": 0}),
+        (f"Simulate {'9' * 200_000} people", {"people": 999_999_999_999_999}),
+        (f"Simulate {'9' * 200_000}", {}),
+        (f"Simulate {'123 ' * 50_000}", {}),
+        (f"Simulate {'twenty-' * 30_000}", {}),
+        (f"Simulate {'(' * 100_000}", {}),
     ],
 )
 def test_a_simulation_is_asked_for_with_what_was_said(said: str, arguments: dict[str, JsonValue]) -> None:
     assert first_line(said) == Call("simulate_cohort", arguments)
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("Simulate 1234567890 people", "people must be from 8 to 2000."),
+        (f"Simulate {'9' * 3000} people", "people must be from 8 to 2000."),
+        ("Simulate 1,50 people", "people must be from 8 to 2000."),
+        ("Simulate 1.500 people", "people must be from 8 to 2000."),
+        ("Simulate -40 people", "people must be from 8 to 2000."),
+        ("Simulate 2k people", "people must be from 8 to 2000."),
+        ("Simulate two thousand people", "people must be from 8 to 2000."),
+        ("Simulate a cohort for twenty-four weeks", "weeks must be from 1 to 52."),
+        ("Simulate a cohort for 6-12 weeks", "weeks must be from 1 to 52."),
+        ("Simulate a cohort with seed 7.5", "seed must be from 0 to 4294967295."),
+    ],
+)
+async def test_a_number_that_cannot_be_simulated_or_read_is_told_and_no_other_is_taken(
+    said: str, what: str, quiet_clock: MockClock
+) -> None:
+    events = await asked(said)
+    assert text_of(events) == f"I could not simulate a cohort. {what}"
+    assert only(events, CommitFinal).artifact_refs == ()
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,16 @@ def test_a_longer_study_begins_like_the_shorter_one(plan: CohortPlan) -> None:
 
 @given(plan=plans)
 def test_every_simulation_is_a_cohort_of_its_plan(plan: CohortPlan) -> None:
-    cohort = simulate(plan)  # which would refuse to be made of counts that are not possible
+    cohort = simulate(plan)
+    assert tuple(arm.arm for arm in cohort.arms) == plan.arms
     assert sum(arm.people for arm in cohort.arms) == plan.people
+    for arm in cohort.arms:
+        assert len(arm.adherent) == plan.weeks
+        assert all(0 <= adherent <= arm.people for adherent in arm.adherent)
+        # For a given sum the squares are least when all are alike, and most when each is nothing or everything.
+        kept = sum(arm.adherent)
+        assert kept**2 <= arm.squares * arm.people
+        assert arm.squares <= kept * plan.weeks
     assert max(arm.people for arm in cohort.arms) - min(arm.people for arm in cohort.arms) <= 1
 
 
@@ -205,7 +213,7 @@ def test_what_asks_for_something_else_is_none_of_its_business() -> None:
 
 def changed(path: tuple[str | int, ...], value: JsonValue) -> Intent:
     """An intent to keep a small simulation, with one thing in it changed."""
-    honest = intent_to_keep(cohort_of(CONTROL, HELPED), "call-1")
+    honest = intent_to_keep(SMALL, "call-1")
     place: Any = honest.payload
     for step in path[:-1]:
         place = place[step]
@@ -213,6 +221,7 @@ def changed(path: tuple[str | int, ...], value: JsonValue) -> Intent:
     return honest
 
 
+SMALL = simulate(CohortPlan(people=8, weeks=4, reminders=False))
 ARM = ("cohort", "arms", 0)
 
 
@@ -227,23 +236,29 @@ ARM = ("cohort", "arms", 0)
         (("cohort", "plan", "weeks"), 5),
         (("cohort", "plan", "weeks"), True),
         (("cohort", "plan", "reminders"), True),
+        (("cohort", "plan", "seed"), 9),
         (("cohort", "arms"), []),
         ((*ARM, "arm"), "whatever somebody said"),
         ((*ARM, "people"), 5),
-        ((*ARM, "adherent"), [3, 2, 1]),
-        ((*ARM, "adherent"), [5, 1, 0, 0]),
-        ((*ARM, "adherent"), [3, 2, -1, 0]),
-        ((*ARM, "adherent"), [3, 2, "1", 0]),
-        ((*ARM, "squares"), 8),
-        ((*ARM, "squares"), 25),
+        ((*ARM, "adherent"), list(SMALL.arms[0].adherent[:3])),
+        ((*ARM, "adherent"), list(SMALL.arms[1].adherent)),
+        ((*ARM, "adherent"), [*SMALL.arms[0].adherent[:3], "1"]),
+        ((*ARM, "squares"), SMALL.arms[0].squares + 1),
     ],
 )
-def test_what_cannot_have_come_from_a_simulation_is_refused(path: tuple[str | int, ...], value: JsonValue) -> None:
+def test_what_did_not_come_from_the_simulation_of_its_plan_is_refused(
+    path: tuple[str | int, ...], value: JsonValue
+) -> None:
     assert [issue.code for issue in judged(changed(path, value)).issues] == ["not_a_simulation"]
 
 
-def test_an_honest_one_is_not() -> None:
-    assert judged(changed(("cohort", "plan", "seed"), 9)).issues == ()
+def test_counts_that_could_have_come_from_a_simulation_are_refused_if_they_did_not() -> None:
+    record = judged(intent_to_keep(cohort_of(CONTROL, HELPED), "call-1"))
+    assert ([issue.code for issue in record.issues], record.artifacts) == (["not_a_simulation"], ())
+
+
+def test_what_came_from_it_is_not() -> None:
+    assert judged(changed((*ARM, "adherent"), list(SMALL.arms[0].adherent))).issues == ()
 
 
 @given(plan=plans)

@@ -133,15 +133,36 @@ async def test_no_key_but_the_one_that_is_named_is_sent_and_to_nobody_else(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-Gate: north")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"Authorization: Bearer {KEY}\nX-API-Key: {KEY}\nCookie: {KEY}")
     async with open_wire_server(Answer(WHOLE), Answer(WHOLE)) as server:
         model = model_at(server, key_env=key_env)
         assert (await ask(model))[1] is None
         monkeypatch.setenv("INN_KEY", "sk-inn")
         assert (await ask(model))[1] is None
         sent = [request.headers.get("authorization") for request in server.requests]
-        assert [request.headers["x-gate"] for request in server.requests] == ["north", "north"]
+        assert KEY not in str([request.headers for request in server.requests])
     assert sent == [None, "Bearer sk-inn" if key_env else None]
+
+
+HEADERS_THAT_BREAK_A_REQUEST = [
+    "Content-Length: 5",
+    "Host: elsewhere",
+    "Accept-Encoding: gzip",
+    "anthropic-version: 1",
+    f"Bad Name {KEY}: v",
+    f"X-A: caf\u00e9 {KEY}\x01",
+]
+
+
+@pytest.mark.parametrize("headers", HEADERS_THAT_BREAK_A_REQUEST)
+async def test_headers_of_the_environment_cannot_break_a_request(headers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", headers)
+    async with open_wire_server(Answer(WHOLE)) as server:
+        assert (await ask(model_at(server)))[1] is None
+        [request] = server.requests
+    assert request.headers["host"] == f"127.0.0.1:{server.port}"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["anthropic-version"] == "2026-10-21"
 
 
 async def test_no_profile_of_the_sdk_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +183,37 @@ async def test_tool_calls_are_put_together_from_their_pieces() -> None:
     )
     assert error is None
     assert outputs == ["Well.", ToolRequest("rent", {"room": 2}), ToolRequest("look", {}), Usage(30, 7)]
+
+
+async def test_arguments_may_come_whole_with_the_beginning_of_their_block() -> None:
+    whole = block(0, "tool_use", id="a", name="rent", input={"room": 2})
+    assert await ask_once(START, *whole, *end("tool_use")) == ([ToolRequest("rent", {"room": 2}), Usage(3, 7)], None)
+
+
+async def test_every_block_is_a_call_of_its_own() -> None:
+    steps = [START, *call(0, "rent", '{"room": 1}'), *call(0, "rent", '{"room": 2}'), *end("tool_use")]
+    assert (await ask_once(*steps))[0][:2] == [ToolRequest("rent", {"room": 1}), ToolRequest("rent", {"room": 2})]
+
+
+@pytest.mark.parametrize("start", [{"input": []}, {"input": [2]}, {"input": "2"}, {"input": 0}])
+async def test_arguments_that_are_no_object_are_a_problem(start: dict[str, Any]) -> None:
+    outputs, _ = await ask_once(START, *block(0, "tool_use", id="a", name="rent", **start), *end("tool_use"))
+    assert outputs == [ToolRequest("rent", {}, "The arguments are not a JSON object."), Usage(3, 7)]
+
+
+@pytest.mark.parametrize("index", [0, None, [0]])
+async def test_what_the_server_does_with_tools_of_its_own_is_passed_over(index: Any) -> None:
+    searched = {"type": "input_json_delta", "partial_json": '{"query": "rooms"}'}
+    found = {"type": "text_delta", "text": ANSWERED}
+    outputs, error = await ask_once(
+        START,
+        *block(index, "server_tool_use", searched, id="a", name="web_search", input={}),
+        *block(index, "web_search_tool_result", found, tool_use_id="a", content=[]),
+        *text("A room?", index=index),
+        *call(index, "rent", '{"room": 2}'),
+        *end(),
+    )
+    assert (outputs, error) == (["A room?", ToolRequest("rent", {"room": 2}), Usage(3, 7)], None)
 
 
 async def test_no_thought_is_ever_shown() -> None:
@@ -273,6 +325,8 @@ async def test_an_answer_that_is_none_is_an_error_of_its_kind(status: int, kind:
         (*text(ANSWERED), event("message_start", message=SAID)),
         (*text(ANSWERED), event("message_delta", delta={}, usage=SAID)),
         (*text(ANSWERED), event("error", error={"type": "api_error", "message": SAID})),
+        (*text(ANSWERED), event("error", error={"type": [SAID], "code": {"x": SAID}})),
+        (*text(ANSWERED), event("content_block_start", index=1, content_block={"type": [SAID]})),
         (*text(ANSWERED), *end("refusal")),
         (*text(ANSWERED), *call(1, "rent", '{"room": '), *end("max_tokens")),
         (*text(ANSWERED), *call(1, "rent", '{"room": '), *end("model_context_window_exceeded")),
@@ -357,6 +411,66 @@ async def test_a_connection_is_used_again() -> None:
                 assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
         await model.unload()
         assert [request.connection for request in server.requests] == [1, 1]
+
+
+HALF = "\ud800"
+BEYOND_UNICODE = [
+    Prompt(SAID + HALF),
+    Prompt(SAID, SAID + HALF),
+    Prompt(SAID, tools=(ToolOffer("rent", HALF),)),
+    Prompt(SAID, rounds=(ToolRound("", (ToolExchange(ToolRequest("rent", {}), SAID + HALF),)),)),
+]
+
+
+@pytest.mark.parametrize("prompt", BEYOND_UNICODE)
+async def test_what_cannot_be_sent_is_an_error_that_does_not_hold_it(prompt: Prompt) -> None:
+    async with open_wire_server() as server:
+        outputs, error = await ask(model_at(server), prompt)
+        assert server.requests == []
+    assert (outputs, type(error)) == ([], ModelError)
+    assert "cannot be sent" in str(error)
+    assert error is not None
+    assert (error.__cause__, error.__context__) == (None, None)
+
+
+IN_A_PROCESS_THAT_HAS_JUST_BEGUN = """
+import sys, threading
+
+import trio
+
+from footlights.models import Prompt
+from footlights_actors.anthropic_model import AnthropicModel
+
+late = []
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        is_ours_to_avoid = name.partition(".")[0] not in sys.stdlib_module_names
+        if is_ours_to_avoid and threading.current_thread() is threading.main_thread():
+            late.append(name)
+
+
+async def main():
+    model = AnthropicModel("bard", base_url=sys.argv[1])
+    sys.meta_path.insert(0, Finder())
+    await model.load(lambda progress: None)
+    async for said in model.generate(Prompt("hi")):
+        pass
+    await model.unload()
+    print(late)
+
+
+trio.run(main)
+"""
+
+
+async def test_nothing_is_imported_where_it_would_hold_up_the_other_turns() -> None:
+    async with open_wire_server(Answer(WHOLE)) as server:
+        done = await trio.run_process(
+            [sys.executable, "-c", IN_A_PROCESS_THAT_HAS_JUST_BEGUN, server.url], capture_stdout=True
+        )
+    assert done.stdout.decode().strip() == "[]"
 
 
 def test_what_is_told_leaves_the_machine_unless_the_server_is_here() -> None:

@@ -106,16 +106,50 @@ def test_an_id_that_is_repeated_is_the_same_call() -> None:
     assert assembler.finish() == (POUR,)
 
 
-@pytest.mark.parametrize("arguments", ["", "{", "[]", "3", "nonsense", "[" * 100_000])
-def test_arguments_that_are_no_object_are_none_at_all(arguments: str) -> None:
+NO_OBJECTS = [
+    *('{"nights": 365', "{", "[]", "[365]", "3", '"365"', "null", "nonsense", " ", '{"nights": 2}{}', "{} x"),
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("arguments", NO_OBJECTS)
+def test_arguments_that_are_no_object_are_a_problem_and_not_none_at_all(arguments: str) -> None:
     assembler = ToolCallAssembler()
     assembler.feed([_fragment(0, "pour", arguments)])
+    assert assembler.finish() == (ToolRequest("pour", {}, "The arguments are not a JSON object."),)
+
+
+@pytest.mark.parametrize("function", [{}, {"arguments": ""}, {"arguments": None}])
+def test_a_call_without_any_arguments_has_none(function: dict[str, object]) -> None:
+    assembler = ToolCallAssembler()
+    assembler.feed([{"index": 0, "function": {"name": "pour", **function}}])
     assert assembler.finish() == (POUR,)
 
 
-def test_arguments_that_were_cut_off_are_an_error() -> None:
+def test_arguments_may_come_as_an_object_instead_of_its_text() -> None:
     assembler = ToolCallAssembler()
-    assembler.feed([_fragment(0, "pour", '{"dri')])
+    assembler.feed([{"index": 0, "function": {"name": "book_room", "arguments": dict(BOOK.arguments)}}])
+    assert assembler.finish() == (BOOK,)
+
+
+@pytest.mark.parametrize("arguments", [[], [365], 365, False])
+def test_arguments_that_come_as_something_else_are_a_problem(arguments: object) -> None:
+    assembler = ToolCallAssembler()
+    assembler.feed([{"index": 0, "function": {"name": "pour", "arguments": arguments}}])
+    assert assembler.finish() == (ToolRequest("pour", {}, "The arguments are not a JSON object."),)
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("arguments", ['{"dri', ""])
+def test_arguments_that_were_cut_off_are_an_error(arguments: str) -> None:
+    assembler = ToolCallAssembler()
+    assembler.feed([_fragment(0, "pour", arguments)])
     with pytest.raises(StreamError, match="cut off"):
         assembler.finish(cut=True)
 
@@ -136,6 +170,8 @@ def test_whole_arguments_survive_a_cut() -> None:
         ([{"function": {"name": 3}}], "no name"),
         ([_fragment(index, "pour", "{}") for index in range(MAX_CALLS + 1)], "too many"),
         ([_fragment(0, "pour", "x" * (MAX_ARGUMENT_CHARS + 1))], "too long"),
+        ([{"function": {"name": "pour", "arguments": ["x" * MAX_ARGUMENT_CHARS]}}], "too long"),
+        ([{"function": {"name": "pour", "arguments": nested(100_000)}}], "too deeply"),
     ],
 )
 def test_fragments_that_make_no_sense_are_refused(fragments: object, why: str) -> None:

@@ -36,6 +36,8 @@ from .wire_server import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from footlights.models import Output
 
     from .wire_server import WireServer
@@ -211,6 +213,8 @@ async def test_a_missing_key_is_named_as_missing(key_env: str | None, words: str
     [
         ({"Retry-After": "7"}, 7.0),
         ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "9" * 400}, 86_400.0),
+        ({"Retry-After": "Sat, 21 Nov 2099 07:28:30 GMT", "Date": "Sat, 21 Nov 2026 07:28:00 GMT"}, 86_400.0),
         ({"Retry-After": "Sat, 21 Nov 2026 07:28:30 GMT", "Date": "Sat, 21 Nov 2026 07:28:00 GMT"}, 30.0),
         ({"Retry-After": "Sat, 21 Nov 2026 07:28:00 GMT", "Date": "Sat, 21 Nov 2026 07:28:30 GMT"}, 0.0),
         ({"Retry-After": "Sat, 21 Nov 2026 07:28:30 GMT"}, None),
@@ -262,6 +266,7 @@ async def test_an_answer_of_another_kind_is_refused(headers: dict[str, str], wor
         (*said(ANSWERED), chunk({}, "content_filter"), DONE),
         (*said(ANSWERED), event({"error": {"message": SAID, "code": 500}})),
         (*said(ANSWERED), event({"error": SAID})),
+        (*said(ANSWERED), event({"error": {"type": [SAID], "code": {"x": SAID}}})),
         (*said(ANSWERED), event("x" * 1_000_001)),
         (*said(ANSWERED), call(0, '{"room": ', name="rent"), chunk({}, "length"), DONE),
     ],
@@ -520,3 +525,40 @@ async def test_a_proxy_is_used_for_other_machines_and_never_for_this_one(monkeyp
         assert proxy.requests == []
         assert (await ask(OpenAIModel("bard", base_url="http://model.example/v1")))[1] is None
         assert [request.target for request in proxy.requests] == ["http://model.example/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("proxy", "why"),
+    [
+        (f"socks5://{SAID}:{KEY}@127.0.0.1:9", "socksio is missing"),
+        (f"nonsense://{SAID}:{KEY}@127.0.0.1:9", "makes no sense"),
+        (f"http://{SAID}:{KEY}@127.0.0.1:{ANSWERED}", "makes no sense"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_used_is_an_error_that_does_not_quote_its_password(
+    proxy: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, proxy)
+    outputs, error = await ask(OpenAIModel("bard", base_url="http://model.example/v1"))
+    assert (outputs, type(error)) == ([], ModelError)
+    assert why in str(error)
+    assert error is not None
+    assert (error.__cause__, error.__context__) == (None, None)
+    assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+async def test_certificates_that_are_not_there_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nothing.pem"))
+    outputs, error = await ask(OpenAIModel("bard", base_url="https://model.example/v1"))
+    assert (outputs, type(error)) == ([], ModelError)
+    assert "certificates" in str(error)
+
+
+async def test_what_cannot_be_sent_is_an_error_that_does_not_hold_it() -> None:
+    async with open_wire_server() as server:
+        outputs, error = await ask(model_at(server), Prompt(SAID + "\ud800"))
+        assert server.requests == []
+    assert (outputs, type(error)) == ([], ModelError)
+    assert error is not None
+    assert (error.__cause__, error.__context__) == (None, None)

@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights import Tool, ToolContext, TurnFinal, open_stage, wire
+from footlights import (
+    Fact,
+    InterruptReason,
+    Persona,
+    SideEffects,
+    Tool,
+    ToolCallResult,
+    ToolContext,
+    TurnFinal,
+    TurnInterrupted,
+    open_stage,
+    tool,
+    wire,
+)
 from footlights.events import TokenDelta
-from footlights.testing import only, take_turn
+from footlights.testing import only, payloads, take_turn
 from footlights.testing.explore import cancel_everywhere
 from footlights_actors import standard_cast
 from footlights_actors.anthropic_model import AnthropicModel
@@ -85,6 +98,55 @@ async def test_a_turn_thinks_asks_for_a_tool_and_answers_and_shows_no_thought(
         assert THOUGHT not in str(told)
         assert '{"rented": 2}' in str(told)
         await server.left.wait()
+
+
+def asks_openai(arguments: str) -> Sequence[Step]:
+    call = completions.call(0, arguments, name="delete_logs")
+    return call, completions.chunk({}, "tool_calls"), completions.DONE
+
+
+def asks_anthropic(arguments: str) -> Sequence[Step]:
+    return messages.START, *messages.call(0, "delete_logs", arguments), *messages.end("tool_use")
+
+
+@pytest.mark.parametrize(
+    ("driver", "asks", "whole"),
+    [(openai, asks_openai, completions.WHOLE), (anthropic, asks_anthropic, messages.WHOLE)],
+)
+@pytest.mark.parametrize("arguments", ['{"older_than": 365', "[365]", '"365"', "null", '{"older_than": 365}{}'])
+async def test_a_tool_is_not_run_with_other_arguments_than_the_model_meant(
+    driver: Callable[[WireServer], Model],
+    asks: Callable[[str], Sequence[Step]],
+    whole: Sequence[Step],
+    arguments: str,
+) -> None:
+    ran: list[int] = []
+
+    @tool(side_effects=SideEffects.IMMEDIATE)
+    async def delete_logs(older_than: int = 0) -> None:
+        ran.append(older_than)
+
+    answers = [asks(arguments), asks('{"older_than": 7}'), asks(""), whole]
+    async with (
+        open_wire_server(*map(Answer, answers)) as server,
+        open_stage(standard_cast(driver(server), tools=[delete_logs])) as stage,
+    ):
+        events = await take_turn(stage.start(), "Tidy up.")
+        told = server.requests[1].body["messages"]
+    errors = [each.error and each.error.code for each in payloads(events, ToolCallResult)]
+    assert errors == ["invalid_arguments", None, None]
+    assert ran == [7, 0], "a call without arguments has the defaults"
+    assert "The arguments are not a JSON object." in str(told)
+
+
+async def test_a_fact_that_no_model_could_be_told_ends_the_turn_and_nothing_is_sent() -> None:
+    persona = Persona(facts=lambda _: [Fact("rumour", f"{SAID} \ud800")])
+    async with open_wire_server() as server:
+        async with open_stage(standard_cast(anthropic(server), personas=persona)) as stage:
+            events = await take_turn(stage.start(), "A room?")
+        assert server.requests == []
+    end = only(events, TurnInterrupted)
+    assert (end.reason, end.detail) == (InterruptReason.WORKLOAD_ERROR, "invalid_registration")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from footlights import (
     open_stage,
     wire,
 )
-from footlights.artifact_notes import MAX_NOTES, artifacts_ext
+from footlights.artifact_notes import MAX_NOTES, artifacts_ext, summary_of
 from footlights.testing import only, payloads, take_turn
 from footlights.wire.trace import encode_trace, from_trace, to_trace
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
@@ -100,8 +100,21 @@ async def test_notes_cross_the_wire_and_stay_out_of_traces() -> None:
 
 
 async def test_a_summary_of_a_note_is_cut_and_printable() -> None:
-    events = await played(ToolReturn(1, generates=[ArtifactNote("table", "t", "\ud800" + 600 * "x")]))
-    assert only(events, ToolCallResult).ext == artifacts_ext([], [ArtifactNote("table", "t", "?" + 499 * "x")])
+    events = await played(ToolReturn(1, generates=[ArtifactNote("table", "t", "\ud800" + 600 * "é")]))
+    assert only(events, ToolCallResult).ext == artifacts_ext([], [ArtifactNote("table", "t", "?" + 498 * "é" + "…")])
+
+
+@pytest.mark.parametrize(
+    ("said", "stands"),
+    [
+        (500 * "x", 500 * "x"),
+        ("It is " + 600 * "x", "It is …"),
+        (240 * "a " + 'password="hunter2 and more"', 240 * "a " + 'password="hunter2 …'),
+        (600 * "x", "…"),
+    ],
+)
+def test_a_summary_is_cut_between_words_so_that_no_half_of_a_secret_stays(said: str, stands: str) -> None:
+    assert summary_of(said) == stands
 
 
 @pytest.mark.parametrize(
@@ -113,6 +126,9 @@ async def test_a_summary_of_a_note_is_cut_and_printable() -> None:
         (ArtifactNote("document", 257 * "x"), "identifier of 1 to 256"),
         (ArtifactNote("document", "\ud800"), "surrogates"),
         (ArtifactNote("document", 3), "a string"),  # type: ignore[arg-type]
+        (ArtifactNote("document", "\x1b[31m"), "control characters"),
+        (ArtifactNote("document", "one.md\n"), "control characters"),
+        (ArtifactNote("document", "one.md", None), "a summary that is a string"),  # type: ignore[arg-type]
         ("a.md", "each be an ArtifactNote"),
     ],
 )
@@ -131,11 +147,16 @@ async def test_there_are_only_so_many_notes() -> None:
     assert "no more than 64" in await refusal(ToolReturn(1, reads=notes, generates=notes[:1]))
 
 
-async def test_notes_are_no_larger_than_an_event() -> None:
-    note = ArtifactNote("document", "a", 400 * "x")
-    limits = Limits(max_event_bytes=600)
-    assert only(await played(ToolReturn(1, generates=[note]), limits), ToolCallResult).error is None
-    assert "too large" in await refusal(ToolReturn(1, generates=[note, note]), limits)
+@pytest.mark.parametrize("notes", [0, 1, 5])
+async def test_a_result_with_its_summary_and_its_notes_is_no_larger_than_an_event(notes: int) -> None:
+    answer = ToolReturn(1, 100 * "\u20ac", generates=notes * [ArtifactNote("document", "a", 400 * "\u20ac")])
+    size = wire.payload_size(only(await played(answer), ToolCallResult))
+    assert only(await played(answer, Limits(max_event_bytes=size)), ToolCallResult).error is None
+    assert "too large" in await refusal(answer, Limits(max_event_bytes=size - 1))
+
+
+async def test_a_summary_that_is_no_text_is_an_error_of_the_tool() -> None:
+    assert await refusal(ToolReturn(1, 5)) == "The tool's summary is not text."  # type: ignore[arg-type]
 
 
 async def test_a_call_that_was_canceled_tells_of_nothing(quiet_clock: MockClock) -> None:

@@ -9,10 +9,22 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights import Fact, Prompt, PromptTooLarge, ToolExchange, ToolOffer, ToolRequest, ToolRound
+from footlights import (
+    Fact,
+    Persona,
+    Prompt,
+    PromptTooLarge,
+    RegistrationError,
+    ToolExchange,
+    ToolOffer,
+    ToolRequest,
+    ToolRound,
+)
 from footlights.prompts import fitted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from footlights import JsonValue
 
 FACTS = [Fact("purse", "20 coins"), Fact("weather", "rain"), Fact("rumour", "a dragon " * 20)]
@@ -29,6 +41,21 @@ def told(prompt: Prompt) -> list[JsonValue]:
 
 def test_facts_follow_the_persona_in_the_order_of_the_host() -> None:
     assert fitted(SMALL, FACTS[:2], None).system == "You keep the inn.\npurse: 20 coins\nweather: rain"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Persona(text="xyzzy \ud800"),
+        lambda: Fact("purse", "xyzzy \ud800"),
+        lambda: Fact("xyzzy \ud800", "20 coins"),
+    ],
+)
+def test_what_no_model_could_be_told_is_refused_where_it_is_made_and_not_quoted(make: Callable[[], object]) -> None:
+    with pytest.raises(RegistrationError, match="not valid Unicode") as refusal:
+        make()
+    assert (refusal.value.__cause__, refusal.value.__context__) == (None, None)
+    assert "xyzzy" not in str(refusal.value)
 
 
 def test_without_a_persona_the_facts_stand_alone() -> None:
