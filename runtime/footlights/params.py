@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import cast
 
 from attrs import field, frozen
 
-from footlights.authority.approvals import is_approval_id
+from footlights.authority.pending import is_approval_id
 from footlights.budget import BudgetTier
 from footlights.choices import member
 from footlights.errors import InvalidCommand
 from footlights.models import DEFAULT_TEMPERATURE
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")
 _NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
+
+_WHAT_ANSWERS_ARE = "approvals must be true or false for ids like a-000001."
 
 MAX_ANSWERS = 32
 """How many approvals one turn may answer."""
@@ -60,8 +60,10 @@ def _tier(value: str) -> BudgetTier:
     return member(BudgetTier, "tier", value)
 
 
-def _answers(value: Mapping[str, bool]) -> Mapping[str, bool]:
-    return dict(value)
+def _answers(value: object) -> Mapping[str, bool]:
+    if not isinstance(value, Mapping):
+        raise InvalidCommand(_WHAT_ANSWERS_ARE)
+    return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
 
 
 @frozen(kw_only=True)
@@ -113,4 +115,4 @@ class TurnParams:
         if len(self.approvals) > MAX_ANSWERS:
             raise InvalidCommand(f"A turn answers no more than {MAX_ANSWERS} approvals.")
         if not all(is_approval_id(id_) and type(yes) is bool for id_, yes in self.approvals.items()):
-            raise InvalidCommand("approvals must be true or false for ids like a-000001.")
+            raise InvalidCommand(_WHAT_ANSWERS_ARE)

@@ -110,6 +110,8 @@ class SessionRegistry:
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
         if params.persona is not None and params.persona not in cast.personas:
             raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {', '.join(cast.personas)}.")
+        if len(params.approvals) > self.limits.max_intents_per_turn:
+            raise InvalidCommand("The turn answers more approvals than it may stage intents (max_intents_per_turn).")
         if params.model is not None:
             self.check_model(params.model)
 

@@ -32,8 +32,11 @@ class Forgetful(Protocol):
     epoch: int
     turns_forgotten: int
     """How often it has forgotten a turn."""
-    unwritten: Mapping[str, CommitFinal]
-    """Turns that it has forgotten and of which the ledger has nothing."""
+
+    @property
+    def unwritten(self) -> Mapping[str, CommitFinal]:
+        """Turns that it has forgotten and of which the ledger has nothing."""
+        ...
 
     @property
     def latest(self) -> str: ...

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
+from footlights.decided import decision_document
 from footlights.events import InterruptReason
 from footlights.params import TurnParams
 from footlights.subscription import Subscription
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 
 
 class InteractionSession:
-    """One player's conversation. Made by `stage.start`."""
+    """One player's conversation. Made by `stage.start`. Two are equal if they are the same one, not only its name."""
 
     __slots__ = ("_core",)
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InteractionSession) and other._core is self._core
+
+    def __hash__(self) -> int:
+        return hash(self._core)
 
     @property
     def session_id(self) -> str:
@@ -42,23 +49,22 @@ class InteractionSession:
         return self._core.state
 
     @enable_ki_protection
-    def begin_turn(
-        self, said: str, params: TurnParams | None = None, *, decision: ModeDecision | None = None
-    ) -> str:
+    def begin_turn(self, said: str, params: TurnParams | None = None, *, decision: ModeDecision | None = None) -> str:
         """Accept what the player said and return the turn's id; `turn_accepted` is out when this returns.
 
-        `decision` is what was decided about its mode. The turn is in that mode, and the ledger keeps the record with it.
+        `decision` is what was decided about its mode: the turn is in that mode, and the ledger keeps the record.
 
         Raises:
             SessionClosed: the session, or its stage, takes no more turns.
             Busy: a limit is reached, or the busy rule is `reject` and a turn is open.
             TooLarge: the input is longer than `max_input_bytes`.
-            InvalidCommand: the input is empty, or the parameters name something that does not exist.
+            InvalidCommand: the input is empty, the parameters name what does not exist, or the decision cannot be kept.
         """
         params = TurnParams() if params is None else params
         if decision is None:
             return self._core.begin_turn(said, params)
-        return self._core.begin_turn(said, evolve(params, mode=decision.mode), decision.document)
+        document = decision_document(decision)
+        return self._core.begin_turn(said, evolve(params, mode=decision.mode), document)
 
     @enable_ki_protection
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
@@ -77,7 +83,9 @@ class InteractionSession:
         """Say that the player took the turn in up to this event. An interruption reports the text so far."""
         self._core.heard(turn_id, seq)
 
-    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
+    def subscribe(
+        self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = (), *, observer: bool = False
+    ) -> Subscription:
         """A stream of this session's events, to be entered with `async with`.
 
         Without `after`: unfinished turns from their beginning, then live. With `after={turn_id: seq}`: every
@@ -90,10 +98,13 @@ class InteractionSession:
         `max_turns_per_subscriber`: then the stream ends with `Detached` (`overflow`), and goes on when you come back.
         A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`.
 
+        An `observer` is no player: it takes no place of `max_subscribers`, but one of two of its own, and whoever asks
+        whether the session is followed does not count it.
+
         A session that is closed still answers those who come back with `after`. Entering the stream raises
         `UnknownTurn` for a turn that neither the session nor the ledger knows.
         """
-        return Subscription(self._core, after, terminal_seen)
+        return Subscription(self._core, after, terminal_seen, observer=observer)
 
     async def close(self) -> None:
         """Interrupt what runs, wait until every turn is settled, end every stream. Idempotent.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _MAX_UNWRITTEN = 256
+_MAX_OBSERVERS = 2
 
 
 class SessionHost(Protocol):
@@ -86,7 +87,9 @@ class SessionStatistics:
     turns_retained: int
     replay_turns: int
     subscribers: tuple[OutboxStatistics, ...]
+    """Observers are not among them."""
     max_subscribers: int
+    observers: tuple[OutboxStatistics, ...]
 
 
 class SessionCore:
@@ -177,8 +180,7 @@ class SessionCore:
         """Called when a subscription is entered."""
         if self.state is SessionState.CLOSED and subscription.after is None:
             raise SessionClosed(f"The session {self.session_id} is closed.")
-        if len(self.outboxes) >= self.limits.max_subscribers:
-            raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
+        self._check_place_of(subscription)
         backlog = self._backlog(subscription.after)
         outbox = subscription.outbox
         for turn, seq in backlog:
@@ -266,6 +268,7 @@ class SessionCore:
         self._close_if_settled()
 
     def statistics(self) -> SessionStatistics:
+        observers = self._observers()
         return SessionStatistics(
             session_id=self.session_id,
             state=self.state,
@@ -274,8 +277,9 @@ class SessionCore:
             max_queued_turns=self.limits.max_queued_turns,
             turns_retained=len(self._retained),
             replay_turns=self.limits.replay_turns,
-            subscribers=tuple(outbox.statistics() for outbox in self.outboxes),
+            subscribers=tuple(outbox.statistics() for outbox in self.outboxes if outbox not in observers),
             max_subscribers=self.limits.max_subscribers,
+            observers=tuple(outbox.statistics() for outbox in observers),
         )
 
     # -- what turns tell
@@ -303,6 +307,16 @@ class SessionCore:
         while self.remembers(turn_id := ids.turn_id(self.epoch, number)):
             number -= 1
         return turn_id
+
+    def _check_place_of(self, subscription: Subscription) -> None:
+        observers = len(self._observers())
+        if subscription.observer and observers >= _MAX_OBSERVERS:
+            raise Busy(f"The session has {_MAX_OBSERVERS} observers already.")
+        if not subscription.observer and len(self.outboxes) - observers >= self.limits.max_subscribers:
+            raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
+
+    def _observers(self) -> list[Outbox]:
+        return [outbox for outbox, subscription in self._subscriptions.items() if subscription.observer]
 
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:

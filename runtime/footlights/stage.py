@@ -151,7 +151,7 @@ class Stage:
         """What is open and waiting, and the limits. It walks every session."""
         supervisor, registry = self._supervisor, self._registry
         sessions = [session.statistics() for session in registry.sessions.values()]
-        subscribers = [outbox for session in sessions for outbox in session.subscribers]
+        outboxes = [outbox for session in sessions for outbox in (*session.subscribers, *session.observers)]
         by_state: Counter[TurnState] = Counter()
         for session in sessions:
             by_state.update(session.turns_by_state)
@@ -166,11 +166,11 @@ class Stage:
             max_commits_waiting=registry.limits.max_open_turns,
             tools_running=supervisor.running_tools,
             max_running_tools=registry.limits.max_running_tools,
-            subscribers=len(subscribers),
-            best_effort_dropped=registry.best_effort_dropped + sum(each.best_effort_dropped for each in subscribers),
-            bounded_dropped=registry.bounded_dropped + sum(each.bounded_dropped for each in subscribers),
-            events_waiting=sum(map(_events_waiting, subscribers)),
-            bytes_waiting=sum(each.bytes_waiting for each in subscribers),
+            subscribers=sum(len(session.subscribers) for session in sessions),
+            best_effort_dropped=registry.best_effort_dropped + sum(each.best_effort_dropped for each in outboxes),
+            bounded_dropped=registry.bounded_dropped + sum(each.bounded_dropped for each in outboxes),
+            events_waiting=sum(map(_events_waiting, outboxes)),
+            bytes_waiting=sum(each.bytes_waiting for each in outboxes),
             turns_settled=MappingProxyType(dict(registry.settled)),
             turns_untraced=0 if registry.tracer is None else registry.tracer.left_out,
         )

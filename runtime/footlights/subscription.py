@@ -56,12 +56,18 @@ class _Phase(Enum):
 class Subscription:
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_phase", "_reader", "_recalled", "after", "host", "outbox", "terminal_seen")
+    __slots__ = ("_cursor", "_phase", "_reader", "_recalled", "after", "host", "observer", "outbox", "terminal_seen")
 
     def __init__(
-        self, host: SubscriptionHost, after: Mapping[str, int] | None, terminal_seen: Collection[str] = ()
+        self,
+        host: SubscriptionHost,
+        after: Mapping[str, int] | None,
+        terminal_seen: Collection[str] = (),
+        *,
+        observer: bool = False,
     ) -> None:
         self.host = host
+        self.observer = observer
         self._reader: trio.lowlevel.Task | None = None
         self._phase = _Phase.NEW
         self._recalled: deque[StreamEvent] = deque()

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import trio
 from attrs import field, frozen
 
+from footlights.authority.approvals import answer_in
 from footlights.authority.intents import Intent, check_intent
-from footlights.errors import RegistrationError
+from footlights.errors import InvalidCommand, RegistrationError
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
@@ -95,8 +96,14 @@ class ToolContext:
         return self._at_home(self._world.view)
 
     def request_commit(self, intent: Intent) -> None:
-        """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well."""
+        """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well.
+
+        Raises `InvalidCommand` for one that cannot be judged, and for an answer to an approval: models call tools, and
+        models approve nothing.
+        """
         check_intent(intent)
+        if answer_in(intent) is not None:
+            raise InvalidCommand("A tool answers no approval: the turn's params do, or a workload of the host's.")
         self._at_home(lambda: self._stage(intent))
 
     def begin_side_effects(self) -> None:

@@ -8,25 +8,38 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
+from attrs import evolve
 
 from footlights import (
     CommitOutcome,
     Intent,
     IntentType,
+    InvalidCommand,
     Limits,
+    Mode,
     Prompt,
     SessionParams,
+    Tool,
     ToolError,
     ToolOffer,
-    TurnInterrupted,
     TurnParams,
     open_stage,
 )
-from footlights.authority import JsonWorld, JudgeRequest, RuleBook, judge, pending_approvals
+from footlights.authority import (
+    JsonWorld,
+    JudgeRequest,
+    RuleBook,
+    Ruling,
+    accept,
+    judge,
+    patch,
+    pending_approvals,
+    with_approvals,
+)
 from footlights.authority.sqlite_ledger import SqliteLedger
-from footlights.testing import cancel_everywhere, only
+from footlights.testing import cancel_everywhere
 from footlights.tools import ToolContext
-from footlights_actors import Call, Say, standard_cast
+from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 from footlights_actors.tavern import known, tavern_cast
 from footlights_actors.tavern_approvals import HOUSE_RULES, LANTERN_QUESTION
 from footlights_actors.tavern_innkeeper import innkeeper
@@ -35,6 +48,7 @@ from footlights_actors.tavern_tools import sell_lantern
 from footlights_actors.tavern_world import Tavern, opening_hour
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from footlights import Cast, CommitFinal, InteractionContext, InteractionSession, Stage
@@ -132,20 +146,80 @@ class Silent:
 async def test_a_workload_answers_as_any_turn_does() -> None:
     asked = Intent(IntentType.TOOL_RESULT, "call-1", {"act": "sell_lantern", "price": 15})
     rules = RuleBook(HOUSE_RULES)
-    world = judge(JudgeRequest("s", "t", None, (asked,)), JsonWorld(_opening()), rules, None).world
+    world = judge(JudgeRequest("s1-000001", "t", None, (asked,)), JsonWorld(_opening()), rules, None).world
     async with open_stage(standard_cast(world=world, rules=HOUSE_RULES, workloads={"silent": Silent()})) as stage:
         commit = await say(stage.start(), "Yes.", TurnParams(workload="silent", approvals={"a-000001": True}))
         assert commit.commit_outcome is CommitOutcome.OK
         assert stage.world["lantern"] == "the traveller"
 
 
-async def test_more_answers_than_a_turn_may_stage_interrupt_it() -> None:
+async def test_more_answers_than_a_turn_may_stage_are_refused_when_it_begins() -> None:
     async with open_stage(tavern(), limits=Limits(max_intents_per_turn=1)) as stage:
         session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("Yes.", TurnParams(approvals={"a-000001": True, "a-000002": True}))
-            events = [event async for event in stream.until_commit(turn_id)]
-    assert only(events, TurnInterrupted).detail == "busy"
+        with pytest.raises(InvalidCommand, match="max_intents_per_turn"):
+            session.begin_turn("Yes.", TurnParams(approvals={"a-000001": True, "a-000002": True}))
+        assert not session.statistics().turns_by_state
+        await say(session, ASK)
+        assert codes(await say(session, "Yes.", YES)) == []
+
+
+async def test_a_player_answers_only_what_it_is_asked() -> None:
+    async with open_stage(tavern()) as stage:
+        ann, bob = stage.start(SessionParams(session_id="ann:1")), stage.start(SessionParams(session_id="bob:1"))
+        await say(ann, ASK)
+        assert codes(await say(bob, "Yes.", YES)) == codes(await say(bob, "No.", NO)) == ["approval_unknown"]
+        assert waiting(stage) == ["a-000001"]
+        assert codes(await say(stage.start(SessionParams(session_id="ann:2")), "Yes.", YES)) == []
+        assert stage.world["lantern"] == "the traveller"
+
+
+async def test_an_answer_where_nothing_is_ever_asked_is_refused() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage:
+        assert codes(await say(stage.start(), "Yes.", YES)) == ["approval_unknown"]
+
+
+async def test_in_chat_mode_too_an_approved_act_is_done() -> None:
+    async with open_stage(tavern()) as stage:
+        session = stage.start()
+        await say(session, ASK)
+        assert codes(await say(session, "Yes.", evolve(YES, mode=Mode.CHAT))) == []
+        assert stage.world["lantern"] == "the traveller"
+
+
+async def test_an_approved_act_carries_the_id_of_its_approval_and_no_call_of_another_turn() -> None:
+    async def note(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, dict(arguments)))
+        return True
+
+    def log(world: Any, intents: tuple[Intent, ...]) -> Ruling:
+        return accept(*(patch.add(f"/log/{each.ref}", each.payload) for each in intents))
+
+    def script(prompt: Prompt) -> list[Line]:
+        return [Say("Done.")] if prompt.exchanges else [Call("note", {"what": prompt.user})]
+
+    rules = with_approvals({"log": log}, lambda _, intent: "A crown?" if intent.payload == {"what": "crown"} else None)
+    tools = [Tool(name="note", run=note)]
+    async with open_stage(standard_cast(ScriptedModel(script), tools=tools, world={"log": {}}, rules=rules)) as stage:
+        session = stage.start()
+        await say(session, "crown")
+        assert codes(await say(session, "ale", YES)) == []
+        assert stage.world["log"] == {"a-000001": {"what": "crown"}, "call-1": {"what": "ale"}}
+
+
+async def test_a_tool_approves_nothing() -> None:
+    async def agree(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        with pytest.raises(InvalidCommand, match="no approval"):
+            context.request_commit(Intent(IntentType.DECISION, "a-000001", {"approve": True}))
+        tried.append(context.staged)
+        return True
+
+    def script(prompt: Prompt) -> list[Line]:
+        return [Say("Done.")] if prompt.exchanges else [Call("agree")]
+
+    tried: list[tuple[Intent, ...]] = []
+    async with open_stage(standard_cast(ScriptedModel(script), tools=[Tool(name="agree", run=agree)])) as stage:
+        assert codes(await say(stage.start(), "Yes!")) == []
+    assert tried == [()]
 
 
 # -- restarts
@@ -265,10 +339,31 @@ def test_the_lantern_has_one_price_and_is_sold_once() -> None:
     world = JsonWorld(_opening())
     sale = intent_to(SellLantern(15), "call-1")
     assert judged(world, intent_to(SellLantern(1), "call-1"))[0] == ["wrong_price"]
-    assert judged(world, sale, sale)[0] == ["purse_short", "lantern_sold"]
+    assert judged(world, sale, sale)[0] == ["purse_short", "lantern_sold", "approval_pending"]
     _, asked = judged(world, sale)
+    assert judged(asked, sale)[0] == ["lantern_promised", "approval_pending"]
     _, sold = judged(asked, Intent(IntentType.DECISION, "a-000001", {"approve": True}))
     assert judged(sold, sale)[0] == ["purse_short", "lantern_sold"]
+
+
+async def test_a_lantern_for_which_a_word_is_awaited_is_promised_to_nobody_else() -> None:
+    async with open_stage(tavern()) as stage:
+        ann, bob = stage.start(SessionParams(session_id="ann")), stage.start(SessionParams(session_id="bob"))
+        await say(ann, ASK)
+        assert codes(await say(bob, ASK)) == ["lantern_promised"]
+        await say(ann, "No.", NO)
+        assert codes(await say(bob, ASK)) == []
+
+
+async def test_who_comes_back_without_a_name_after_a_restart_may_still_answer(tmp_path: Path) -> None:
+    path = tmp_path / "inn.ledger"
+    async with open_stage(tavern(), ledger=path) as stage:
+        await say(stage.start(), ASK)
+        assert codes(await say(stage.start(), "No.", NO)) == ["approval_unknown"]
+    async with open_stage(tavern(), ledger=path) as stage:
+        assert codes(await say(stage.start(SessionParams(session_id="ann")), "No.", NO)) == ["approval_unknown"]
+        assert codes(await say(stage.start(), "No.", NO)) == []
+        assert waiting(stage) == []
 
 
 async def test_a_lantern_that_is_sold_is_not_offered() -> None:

@@ -185,8 +185,8 @@ async def test_a_result_may_be_as_large_as_an_event_and_no_larger() -> None:
 
 
 async def test_a_long_summary_is_cut() -> None:
-    events = await played(asking_for(Call("chatty")), returning("chatty", ToolReturn(1, "x" * 5000)))
-    assert only(events, ToolCallResult).summary == "x" * 500
+    events = await played(asking_for(Call("chatty")), returning("chatty", ToolReturn(1, "é" * 5000)))
+    assert only(events, ToolCallResult).summary == "é" * 499 + "…"
 
 
 # -- arguments

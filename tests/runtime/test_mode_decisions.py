@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from attrs import evolve
 
-from footlights import CommitOutcome, MemoryLedger, Mode, SideEffects, Tool, TurnParams, open_stage
+from footlights import CommitOutcome, InvalidCommand, MemoryLedger, Mode, SideEffects, Tool, TurnParams, open_stage
 from footlights.authority import SqliteLedger, recompute_digest
+from footlights.decided import decision_document
 from footlights.modes import ExecutionPolicy, decide
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 
@@ -87,3 +89,50 @@ async def test_it_is_read_back_from_a_file(tmp_path: Path, quiet_clock: MockCloc
         record = await ledger.find("s1-000001", "t1-000001")
     assert record is not None
     assert record.mode_decision == decision.document
+
+
+BY_HAND: list[dict[str, Any]] = [
+    {"rule_ids": ("what Ann told me",)},
+    {"rule_ids": ("\ud800",)},
+    {"rule_ids": ("x" * 129,)},
+    {"rule_ids": ("x",) * 5_000},
+    {"rule_ids": ({1, 2},)},
+    {"mentioned": ("",)},
+    {"activities": ("Ann's",)},
+    {"classifier": "my friend"},
+    {"kind": "conversational"},
+    {"vetoes": 5},
+]
+
+
+@pytest.mark.parametrize("wrong", BY_HAND)
+async def test_a_decision_made_by_hand_that_cannot_be_kept_begins_no_turn(wrong: dict[str, Any]) -> None:
+    decision = decide(MESSAGE, ExecutionPolicy.AUTO)
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        with pytest.raises(InvalidCommand) as refusal:
+            session.begin_turn(MESSAGE, decision=evolve(decision, intent=evolve(decision.intent, **wrong)))
+        assert "Ann" not in str(refusal.value)
+        assert not session.statistics().turns_by_state
+        commit = await session.finalize(session.begin_turn(MESSAGE, decision=decision)).wait()
+        assert commit.commit_outcome is CommitOutcome.OK
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "chat"}, {"policy": None}, {"conditions": None}])
+async def test_a_decision_of_other_types_is_refused_too(wrong: dict[str, Any]) -> None:
+    decision = decide(MESSAGE, ExecutionPolicy.AUTO)
+    async with open_stage(cast()) as stage:
+        with pytest.raises(InvalidCommand):
+            stage.start().begin_turn(MESSAGE, decision=evolve(decision, **wrong))
+        not_one: Any = decision.document
+        with pytest.raises(InvalidCommand, match="ModeDecision"):
+            stage.start().begin_turn(MESSAGE, decision=not_one)
+
+
+async def test_what_is_kept_is_a_copy_of_the_decision() -> None:
+    rule_ids: Any = ["a.rule"]
+    decision = decide(MESSAGE, ExecutionPolicy.AUTO)
+    given: Any = evolve(decision, intent=evolve(decision.intent, activities=rule_ids))
+    document = decision_document(given)
+    rule_ids.append("what somebody said")
+    assert document["intent"] == {**decision.intent.document, "activities": ["a.rule"]}

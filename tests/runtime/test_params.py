@@ -52,6 +52,11 @@ def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:
         {"temperature": 2.1},
         {"approvals": {"yes, do it": True}},
         {"approvals": {"a-000001": 1}},
+        {"approvals": {1: True}},
+        {"approvals": None},
+        {"approvals": 5},
+        {"approvals": "a"},
+        {"approvals": [("a-000001", True)]},
         {"approvals": {f"a-{number:06d}": True for number in range(33)}},
     ],
 )
@@ -71,6 +76,8 @@ def test_the_answers_of_a_turn_are_its_own_and_refusing_them_quotes_nothing() ->
     assert params.approvals == {"a-000001": True}
     assert params == TurnParams(approvals={"a-000001": True}) != TurnParams()
     assert hash(params) == hash(TurnParams(approvals={"a-000001": True}))
+    with pytest.raises(TypeError):
+        params.approvals["a-000001"] = False  # type: ignore[index]  # nobody may, so nobody can
     with pytest.raises(InvalidCommand) as refusal:
         TurnParams(approvals={"my secret": True})
     assert "secret" not in str(refusal.value)

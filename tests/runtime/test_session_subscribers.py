@@ -14,6 +14,7 @@ from footlights import (
     InteractionSession,
     InvalidCommand,
     Limits,
+    SessionParams,
     Stage,
     StreamEvent,
     TokenDelta,
@@ -151,3 +152,36 @@ async def test_losing_every_subscriber_is_not_a_cancel(quiet_clock: MockClock) -
             await anext(stream)
         commit = await session.finalize(turn_id).wait()
         assert commit.commit_outcome is CommitOutcome.OK
+
+
+async def test_an_observer_takes_no_place_of_a_subscriber_and_there_are_two_places_for_them(
+    quiet_clock: MockClock,
+) -> None:
+    async with tavern(Limits(max_subscribers=1)) as stage:
+        session = stage.start()
+        async with session.subscribe(observer=True) as one, session.subscribe(observer=True):
+            with pytest.raises(Busy, match="observers"):
+                await session.subscribe(observer=True).__aenter__()
+            async with session.subscribe() as stream:
+                with pytest.raises(Busy, match="max_subscribers"):
+                    await session.subscribe().__aenter__()
+                turn_id = session.begin_turn("A room?")
+                told = [event async for event in stream.until_commit(turn_id)]
+                assert others([event async for event in one.until_commit(turn_id)]) == others(told)
+                now = session.statistics()
+                assert (len(now.subscribers), len(now.observers)) == (1, 2)
+                assert stage.statistics().subscribers == 1
+                assert stage.statistics().events_waiting > 0
+        async with session.subscribe(observer=True):
+            assert len(session.statistics().observers) == 1
+
+
+async def test_two_handles_are_equal_if_they_are_of_the_same_session() -> None:
+    async with tavern() as stage:
+        ann = SessionParams(session_id="ann")
+        first = stage.start(ann)
+        assert {first, stage.session("ann")} == {first}
+        assert first != stage.start()
+        assert first != "ann"
+        await first.close()
+        assert stage.start(ann) != first

@@ -16,6 +16,7 @@ from attrs import asdict, define, field, frozen
 from footlights import CommitOutcome, Detached, EventType, SessionParams, Stage, StreamEvent, open_stage, wire
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
 from footlights_transports.client_errors import refusal
+from footlights_transports.client_session import write_params
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_server import serve_http
@@ -155,7 +156,7 @@ class HttpGuest:
         return f"{self.path}/turns/{quote(turn_id or '-', safe='')}"
 
     async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        body = {"input": said, "params": None if params is None else asdict(params)}
+        body = {"input": said, "params": None if params is None else write_params(params)}
         # Not the client's own encoder: it cannot write what is not Unicode.
         answer = await self.client.post(
             f"{self.path}/turns", content=json.dumps(body), headers={"content-type": "application/json"}

@@ -11,11 +11,19 @@ import trio
 from attrs import frozen
 from trio.testing import wait_all_tasks_blocked
 
-from footlights import CommitOutcome, LedgerUnavailable, Limits, MemoryLedger, TurnParams, open_stage
+from footlights import CommitOutcome, LedgerUnavailable, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
 from footlights.testing import cancel_everywhere
 from footlights_actors import Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.tavern import tavern_cast
-from footlights_transports.chat_feeds import UNREAD_SECONDS, ChatFeeds
+from footlights_transports.chat_feeds import (
+    LOOK_UP_SECONDS,
+    MAX_WORD_CHARS,
+    MAX_WORDS,
+    UNREAD_SECONDS,
+    ChatFeeds,
+    OpenFeed,
+)
+from footlights_transports.dialects.chat_feed import player_said
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -161,11 +169,46 @@ async def test_a_feed_ends_with_its_session() -> None:
 
 
 async def test_a_feed_for_which_there_is_no_place_stays_empty() -> None:
-    async with open_house(limits=Limits(max_subscribers=1)) as house:
+    async with open_house() as house:
         session = house.stage.start()
-        async with session.subscribe():
+        async with session.subscribe(observer=True), session.subscribe(observer=True):
             assert await house.contents(session) == []
             assert house.feeds.feed(session.session_id) is None
+
+
+async def test_a_feed_takes_no_place_of_a_players() -> None:
+    async with open_house(limits=Limits(max_subscribers=1)) as house:
+        session = house.stage.start()
+        await house.contents(session)
+        async with session.subscribe():
+            assert house.feeds.feed(session.session_id) is not None
+
+
+async def test_a_session_that_is_begun_again_under_its_name_has_a_feed_of_its_own(quiet_clock: MockClock) -> None:
+    async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
+        ann = SessionParams(session_id="ann")
+        first = house.stage.start(ann)
+        await house.contents(first)
+        await house.say(first, "a secret: sell me the lantern")
+        await first.close()
+        second = house.stage.start(ann)
+        assert await house.contents(second) == []
+        await house.say(second, "hello")
+        assert (await house.contents(second))[0] == "hello"
+        await trio.sleep(2 * LOOK_UP_SECONDS)
+        assert (await house.contents(house.stage.session("ann")))[-1] == "The turn is committed."
+
+
+async def test_a_feed_that_is_dropped_lets_its_session_go_and_so_do_those_who_wait_for_it() -> None:
+    async with open_house() as house:
+        session = house.stage.start()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(house.feeds.read, session)
+            while house.feeds.feed(session.session_id) is None:
+                await trio.lowlevel.checkpoint()
+            house.feeds.drop(session.session_id)
+        await wait_all_tasks_blocked()
+        assert session.statistics().observers == ()
 
 
 async def test_when_there_are_too_many_feeds_the_one_not_read_for_longest_goes() -> None:
@@ -177,7 +220,7 @@ async def test_when_there_are_too_many_feeds_the_one_not_read_for_longest_goes()
         await house.contents(sessions[3])
         there = [house.feeds.feed(session.session_id) is not None for session in sessions]
         assert there == [True, False, True, True]
-        assert [len(session.statistics().subscribers) for session in sessions] == [1, 0, 1, 1]
+        assert [len(session.statistics().observers) for session in sessions] == [1, 0, 1, 1]
 
 
 async def test_a_feed_that_nobody_reads_lets_its_session_go(quiet_clock: MockClock) -> None:
@@ -191,7 +234,7 @@ async def test_a_feed_that_nobody_reads_lets_its_session_go(quiet_clock: MockClo
         await house.say(session, "one")
         await trio.sleep(2)
         assert house.feeds.feed(session.session_id) is None
-        assert session.statistics().subscribers == ()
+        assert session.statistics().observers == ()
 
 
 async def test_many_who_read_at_once_read_one_feed() -> None:
@@ -200,7 +243,7 @@ async def test_many_who_read_at_once_read_one_feed() -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(house.feeds.read, session)
-        assert len(session.statistics().subscribers) == 1
+        assert len(session.statistics().observers) == 1
 
 
 async def test_a_server_that_closes_begins_no_feed() -> None:
@@ -234,6 +277,40 @@ async def test_a_feed_that_never_comes_on_slows_no_turn(quiet_clock: MockClock) 
             assert await house.say(session, "hello") == "ok"
         assert trio.current_time() == began
         assert (await house.contents(session))[-1].startswith("The lantern? Over the door?")
+        await trio.sleep(LOOK_UP_SECONDS)
+        assert (await house.contents(session)).count("The turn is committed.") == 4
+
+
+async def test_a_feed_that_waits_for_the_ledger_keeps_few_words_and_ends_when_nobody_reads_it(
+    quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("footlights_transports.chat_feeds.LOOK_UP_SECONDS", 10 * UNREAD_SECONDS)
+    async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
+        session = house.stage.start()
+        await house.contents(session)
+        await house.say(session, "sell me the lantern")
+        await wait_all_tasks_blocked()
+        await trio.sleep(UNREAD_SECONDS - 1)
+        assert house.feeds.feed(session.session_id) is not None
+        await trio.sleep(2)
+        assert house.feeds.feed(session.session_id) is None
+        assert session.statistics().observers == ()
+
+
+async def test_words_that_are_too_many_or_too_long_push_the_oldest_out_and_none_outlive_the_feed() -> None:
+    async with open_house() as house:
+        opened = OpenFeed(house.stage.start())
+        for number in range(MAX_WORDS + 1):
+            opened.keep_words(f"t{number}", player_said("x", 0.0))
+        assert [len(opened.words_of(f"t{number}")) for number in range(3)] == [0, 1, 1]
+        for number in range(4):
+            opened.keep_words(f"t{number}", player_said("x" * (MAX_WORD_CHARS // 3), 0.0))
+        assert [len(opened.words_of(f"t{number}")) for number in range(4)] == [0, 1, 1, 1]
+        opened.keep_words("long", player_said("x" * (MAX_WORD_CHARS + 1), 0.0))
+        assert opened.words_of("long") == []
+        opened.keep_words("last", player_said("x", 0.0))
+        opened.end("for this test")
+        assert opened.words_of("last") == []
 
 
 def test_feeds_that_are_cancelled_anywhere_leave_the_turn_alone() -> None:
@@ -254,6 +331,6 @@ def test_feeds_that_are_cancelled_anywhere_leave_the_turn_alone() -> None:
                 nursery.cancel_scope.cancel()
             assert commit.commit_outcome is CommitOutcome.OK
             assert feeds.feed(session.session_id) is None
-            assert session.statistics().subscribers == ()
+            assert session.statistics().observers == ()
 
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20

@@ -250,3 +250,22 @@ async def test_only_so_many_closed_sessions_are_remembered(
         desk.subscribe(NOBODY, "new", {}, ())
         with pytest.raises(UnknownSession):
             stage.session("new")
+
+
+async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_other_listeners(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(session_id: str, turn_id: str, said: str) -> None:
+        raise OverflowError(said)
+
+    heard: list[tuple[str, str, str]] = []
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate())
+        desk.turn_listeners += [broken, lambda session, turn, said: heard.append((session, turn, said))]
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        turn_id = desk.begin_turn(NOBODY, session_id, "a secret", TurnParams())
+        assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+    assert heard == [(session_id, turn_id, "a secret")]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "footlights.desk"]
+    assert line.startswith("a listener to turns failed: OverflowError")
+    assert "secret" not in line

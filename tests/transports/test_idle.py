@@ -12,6 +12,7 @@ import trio.testing
 
 from footlights import EventType, MemoryLedger, SessionParams, TurnParams, UnknownSession, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, User, WireLimits
 from footlights_transports.http_server import serve_http
@@ -86,6 +87,25 @@ async def test_who_follows_a_session_keeps_it_and_it_lasts_its_time_from_when_it
         assert sessions(desk) == 1
         await trio.sleep(2 * A_LOOK)
         assert sessions(desk) == 0
+
+
+async def test_an_observer_is_nobody(quiet_clock: MockClock) -> None:
+    async with open_desk() as desk:
+        session = desk.start(ANN, SessionParams())
+        async with session.subscribe(observer=True):
+            await trio.sleep(HOUR + 2 * A_LOOK)
+            assert sessions(desk) == 0
+
+
+async def test_a_chat_that_was_read_once_keeps_no_session(quiet_clock: MockClock) -> None:
+    async with open_desk(patience=60.0) as desk, trio.open_nursery() as nursery:
+        feeds = ChatFeeds(desk.stage.ledger)
+        nursery.start_soon(feeds.keep)
+        await trio.testing.wait_all_tasks_blocked()
+        await feeds.read(desk.start(ANN, SessionParams()))
+        await trio.sleep(75.0)
+        assert sessions(desk) == 0
+        nursery.cancel_scope.cancel()
 
 
 async def test_any_command_keeps_a_session_and_others_go(quiet_clock: MockClock) -> None:

@@ -1,8 +1,8 @@
 """The chat feeds of a server: one for each session whose chat somebody reads, and no more than there is room for.
 
 A feed begins when it is first read, with the turns that are open then; there is no history to make again. It follows
-the session as any subscriber does, in a task of its own. It ends with the session, when nobody has read it for a while,
-when there are too many, or when anything about it fails. That is never told to anybody, and harms nothing.
+the session as an observer, in a task of its own. It ends with the session, when it is dropped, when nobody has read it
+for a while, when there are too many, or when anything about it fails. That is never told to anybody, and harms nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -23,27 +24,53 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights import InteractionSession, Ledger, StreamEvent
-    from footlights.authority import Artifact
+    from footlights.authority import Artifact, CommitRecord
     from footlights_transports.dialects.chat_feed import ChatMessage
 
 MAX_FEEDS = 100
 """The one that was not read for longest goes."""
 UNREAD_SECONDS = 600.0
-"""A feed that nobody has read for so long is gone. So a feed keeps no session open that nobody uses."""
+"""A feed that nobody has read for so long is gone."""
+LOOK_UP_SECONDS = 5.0
+"""How long a feed waits for the ledger to say what a commit left behind; then it tells the rest."""
+MAX_WORDS = 50
+"""Of how many turns that are not told of yet it keeps what players said."""
+MAX_WORD_CHARS = 200_000
+"""Of them together."""
 
 log = logging.getLogger("footlights.chat")
 
 
-class _Open:
+class OpenFeed:
     """A feed, and the task that fills it."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: InteractionSession) -> None:
+        self.session = session
         self.feed = ChatFeed()
-        self.words: dict[str, ChatMessage] = {}
-        """What players said, until the turn that it began is told of."""
-        self.read_at = trio.current_time()
         self.caught_up = trio.Event()
         self.scope = trio.CancelScope()
+        self._words: OrderedDict[str, ChatMessage] = OrderedDict()
+        self.read()
+
+    def read(self) -> None:
+        """Somebody reads it now."""
+        self.scope.deadline = trio.current_time() + UNREAD_SECONDS
+
+    def keep_words(self, turn_id: str, words: ChatMessage) -> None:
+        """What a player said, until the turn that it began is told of."""
+        self._words[turn_id] = words
+        while len(self._words) > MAX_WORDS or sum(len(each.content) for each in self._words.values()) > MAX_WORD_CHARS:
+            self._words.popitem(last=False)
+
+    def words_of(self, turn_id: str) -> list[ChatMessage]:
+        words = self._words.pop(turn_id, None)
+        return [] if words is None else [words]
+
+    def end(self, reason: str) -> None:
+        """Forget everything, and fill it no more."""
+        self.feed.drop()
+        self._words.clear()
+        self.scope.cancel(reason=reason)
 
 
 class ChatFeeds:
@@ -55,7 +82,7 @@ class ChatFeeds:
         self._ledger = ledger
         self._max_feeds = max_feeds
         self._wall_clock = wall_clock
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[str, OpenFeed] = OrderedDict()
         """By session, the one that was read last at the end."""
         self._nursery: trio.Nursery | None = None
 
@@ -77,9 +104,10 @@ class ChatFeeds:
         return opened.feed.messages
 
     def drop(self, session_id: str) -> None:
-        """Forget the chat of this session, as far as it has come."""
-        if session_id in self._open:
-            self._open[session_id].feed.drop()
+        """Forget the chat of this session, and end its feed."""
+        opened = self._open.pop(session_id, None)
+        if opened is not None:
+            opened.end("it was dropped")
 
     def feed(self, session_id: str) -> ChatFeed | None:
         """The feed of this session, if there is one."""
@@ -88,60 +116,60 @@ class ChatFeeds:
     def player_said(self, session_id: str, turn_id: str, words: str) -> None:
         """For a desk: somebody began this turn with these words, just now."""
         if session_id in self._open:
-            self._open[session_id].words[turn_id] = player_said(words, self._wall_clock())
+            self._open[session_id].keep_words(turn_id, player_said(words, self._wall_clock()))
 
     # -- inside
 
-    def _opened(self, session: InteractionSession) -> _Open | None:
+    def _opened(self, session: InteractionSession) -> OpenFeed | None:
         """Its feed, begun if it was not; None if the server is closing."""
         session_id = session.session_id
-        if session_id not in self._open:
+        opened = self._open.get(session_id)
+        if opened is not None and opened.session != session:
+            # Another session had the name before: its chat is not this one's.
+            self.drop(session_id)
+            opened = None
+        if opened is None:
             if self._nursery is None:
                 return None
-            self._open[session_id] = opened = _Open()
-            self._nursery.start_soon(self._fill, session, opened, name=f"chat of {session_id}")
+            self._open[session_id] = opened = OpenFeed(session)
+            self._nursery.start_soon(self._fill, opened, name=f"chat of {session_id}")
             while len(self._open) > self._max_feeds:
-                _, oldest = self._open.popitem(last=False)
-                oldest.scope.cancel(reason="there are too many feeds")
+                self._open.popitem(last=False)[1].end("there are too many feeds")
         self._open.move_to_end(session_id)
-        self._open[session_id].read_at = trio.current_time()
-        return self._open[session_id]
+        opened.read()
+        return opened
 
-    async def _fill(self, session: InteractionSession, opened: _Open) -> None:
+    async def _fill(self, opened: OpenFeed) -> None:
         """The supervision boundary of a feed."""
         try:
             with opened.scope:
-                await self._follow(session, opened)
+                await self._follow(opened)
         except FootlightsError:  # no place for it, or let go
             pass
         except Exception as error:  # noqa: BLE001 - whatever fails here is a feed, and nobody needs it
             log.error("a chat feed failed: %s", describe(error))
         finally:
             opened.caught_up.set()
-            if self._open.get(session.session_id) is opened:
-                del self._open[session.session_id]
+            if self._open.get(opened.session.session_id) is opened:
+                del self._open[opened.session.session_id]
 
-    async def _follow(self, session: InteractionSession, opened: _Open) -> None:
-        async with session.subscribe() as stream:
-            while (patience := opened.read_at + UNREAD_SECONDS) > trio.current_time():
+    async def _follow(self, opened: OpenFeed) -> None:
+        async with opened.session.subscribe(observer=True) as stream:
+            while True:
                 if stream.is_empty:
                     opened.caught_up.set()
-                batch: list[StreamEvent] | None = None
-                with trio.move_on_at(patience):
-                    batch = await stream.receive_batch()
-                if batch == []:
+                batch = await stream.receive_batch()
+                if not batch:
                     return
-                for event in batch or ():
-                    words = opened.words.pop(event.turn_id, None)
-                    opened.feed.append([] if words is None else [words])
+                for event in batch:
+                    opened.feed.append(opened.words_of(event.turn_id))
                     opened.feed.append(told(event, self._wall_clock(), await self._artifacts(event)))
 
     async def _artifacts(self, event: StreamEvent) -> tuple[Artifact, ...]:
-        """What a commit left behind, as far as the ledger can be read."""
+        """What a commit left behind, as far as the ledger can be read, and soon."""
         if not isinstance(event.payload, CommitFinal) or not event.payload.artifact_refs:
             return ()
-        try:
+        record: CommitRecord | None = None
+        with suppress(LedgerUnavailable), trio.move_on_after(LOOK_UP_SECONDS):
             record = await self._ledger.find(event.session_id, event.turn_id)
-        except LedgerUnavailable:
-            return ()
         return () if record is None else record.artifacts

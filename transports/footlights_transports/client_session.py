@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 from attrs import frozen
@@ -151,4 +152,8 @@ class ClientSession:
 
 def write_params(params: SessionParams | TurnParams) -> dict[str, Any]:
     """What differs from the defaults, as JSON."""
-    return attrs.asdict(params, filter=lambda field, value: value != field.default)
+    return attrs.asdict(params, filter=lambda field, value: value != field.default, value_serializer=_plain)
+
+
+def _plain(_params: object, _field: object, value: Any) -> Any:
+    return dict(cast("Mapping[str, bool]", value)) if isinstance(value, MappingProxyType) else value

@@ -5,6 +5,7 @@ Every call raises a `FootlightsError` whose code the wire knows, or does what it
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +13,7 @@ import trio
 from attrs import evolve
 
 from footlights.errors import Busy, SessionClosed, UnknownSession
+from footlights.failures import describe
 from footlights.ids import epoch_of_session
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 
 MAX_CLOSED = 10_000
+
+log = logging.getLogger("footlights.desk")
 
 
 class DeskWatch(Protocol):
@@ -124,9 +128,16 @@ class FrontDesk:
         turn_id = session.begin_turn(said, params, decision=decision)
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
-        for listener in self.turn_listeners:
-            listener(session_id, turn_id, said)
+        self._tell_listeners(session_id, turn_id, said)
         return turn_id
+
+    def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
+        """The supervision boundary of listeners: the turn has begun, and none of them can take that back."""
+        for listener in self.turn_listeners:
+            try:
+                listener(session_id, turn_id, said)
+            except Exception as error:  # noqa: BLE001 - see above
+                log.error("a listener to turns failed: %s", describe(error))
 
     def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
         session = self.session(user, session_id)

@@ -1,7 +1,8 @@
 """Sessions that nobody uses any more are closed, so that clients which vanished do not keep their places for ever.
 
-A session is in use while somebody follows it, while a turn of it is open, and when it is asked for anything. If it was
-closed for this, and has a name and not only a number, one may come back to it with a cursor, as after a restart.
+A session is in use while somebody follows it, while a turn of it is open, and when it is asked for anything. An
+observer, such as a chat feed, is nobody. If it was closed for this, and has a name and not only a number, one may come
+back to it with a cursor, as after a restart.
 """
 
 from __future__ import annotations

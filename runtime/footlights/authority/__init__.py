@@ -5,13 +5,14 @@ becomes one record in a ledger. Everything here but the ledger is pure: no clock
 """
 
 from footlights.authority import patch
-from footlights.authority.approvals import PendingApproval, decisions, pending_approvals, with_approvals
+from footlights.authority.approvals import anybody, decisions, same_owner, with_approvals
 from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.judge import Judgement, JudgeRequest, judge
 from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
+from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
 from footlights.authority.sqlite_ledger import SqliteLedger
@@ -47,6 +48,7 @@ __all__ = [
     "Verdict",
     "World",
     "accept",
+    "anybody",
     "apply_patch",
     "canonical",
     "check_intent",
@@ -57,6 +59,7 @@ __all__ = [
     "pending_approvals",
     "recompute_digest",
     "refuse",
+    "same_owner",
     "sealed",
     "with_approvals",
 ]

@@ -50,6 +50,9 @@ class Intent:
     ref: str
     payload: JsonValue = field(default=None, converter=snapshot)
     payload_digest: str | None = None
+    session_id: str = field(default="", kw_only=True, eq=False)
+    """The session in whose turn it was staged: filled in for the rules when it is judged, whoever staged it. It is
+    recorded with the turn, and not with the intent."""
 
 
 def check_intent(intent: Intent) -> str | None:

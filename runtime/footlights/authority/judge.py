@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import orjson
 from attrs import evolve, frozen
 
+from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
 from footlights.authority.intents import check_intent
 from footlights.authority.patch import PatchFailed, to_json
+from footlights.authority.pending import APPROVALS
 from footlights.authority.record import (
     CommitRecord,
     IntentEntry,
@@ -117,9 +119,9 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    rulings = [(name, _ask(name, rule, world, request.intents)) for name, rule in rules.items()]
+    rulings = [(name, _ask(name, rule, world, request)) for name, rule in rules.items()]
     verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
-    issues = tuple(issue for _, ruling in rulings for issue in ruling.issues)
+    issues = tuple(issue for _, ruling in rulings for issue in ruling.issues) + _unasked(request, rules)
     if issues:
         return _Finding(issues, entries, verdicts)
 
@@ -131,15 +133,24 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     return _Finding((), entries, verdicts, tuple(op for _, op in steps), artifacts, after)
 
 
+def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
+    """What is wrong with answers where nothing is ever asked: nobody may take them for done."""
+    if APPROVALS in rules:
+        return ()
+    answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
+    return tuple(issue for ref in answers for issue in unknown(ref).issues)
+
+
 # Two supervision boundaries follow: a rule that breaks refuses the turn, and so does a host's world. They take what is
 # not an `Exception` too: a rule that calls `sys.exit` must not end the committer. A cancel cannot come here, because
 # nothing here waits; a Ctrl-C can, and is the host's. Only types are told: a text may quote what was said.
 
 
-def _ask(name: str, rule: Rule, world: World, intents: tuple[Intent, ...]) -> Ruling:
+def _ask(name: str, rule: Rule, world: World, request: JudgeRequest) -> Ruling:
     try:
         # Each rule has copies of its own, so that none can steer the ones behind it.
-        return _taken(rule(world.view(), tuple(evolve(intent) for intent in intents)))
+        intents = tuple(evolve(intent, session_id=request.session_id) for intent in request.intents)
+        return _taken(rule(world.view(), intents))
     except TooLarge:
         return refuse("ruling_too_large", _LIMITS, name)
     except KeyboardInterrupt:

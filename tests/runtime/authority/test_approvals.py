@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,21 +13,26 @@ from footlights import Intent, IntentType, RegistrationError
 from footlights.authority import (
     JsonWorld,
     JudgeRequest,
+    PendingApproval,
     RuleBook,
     Ruling,
     accept,
+    anybody,
     decisions,
     digest,
     judge,
     patch,
     pending_approvals,
     refuse,
+    same_owner,
     with_approvals,
 )
-from footlights.authority.approvals import MAX_PENDING, is_approval_id
+from footlights.authority.approvals import MAX_ACT_BYTES, MAX_PENDING, MAX_PENDING_OF_ONE, MAX_QUESTION_CHARS
+from footlights.authority.pending import is_approval_id, owner_of
 
 if TYPE_CHECKING:
     from footlights.authority import CommitRecord
+    from footlights.authority.approvals import MayAnswer, Needs
     from footlights.events import JsonValue
 
 
@@ -52,14 +58,14 @@ def needs(world: dict[str, Any], intent: Intent) -> str | None:
 class House:
     """A world and its turns, one after the other."""
 
-    def __init__(self, purse_holds: int = 20) -> None:
+    def __init__(self, purse_holds: int = 20, may_answer: MayAnswer = same_owner) -> None:
         self.world = JsonWorld({"purse": purse_holds})
-        self.rules = RuleBook(with_approvals({"purse": purse}, needs))
+        self.rules = RuleBook(with_approvals({"purse": purse}, needs, may_answer))
         self.turns = 0
 
-    def turn(self, *intents: Intent) -> CommitRecord:
+    def turn(self, *intents: Intent, session_id: str = "s1-000001") -> CommitRecord:
         self.turns += 1
-        request = JudgeRequest("s1-000001", f"t1-{self.turns:06d}", None, intents)
+        request = JudgeRequest(session_id, f"t1-{self.turns:06d}", None, intents)
         judgement = judge(request, self.world, self.rules, None)
         assert isinstance(judgement.world, JsonWorld)
         self.world = judgement.world
@@ -97,7 +103,7 @@ def test_an_act_that_needs_approval_commits_as_pending() -> None:
     assert record.outcome.value == "ok"
     assert house.view["purse"] == 20
     (approval,) = pending_approvals(house.view)
-    assert (approval.id, approval.question, approval.intent) == ("a-000001", "Spend so much?", spend(6))
+    assert approval == PendingApproval("a-000001", "Spend so much?", spend(6), "s1-000001")
     assert [artifact.document["data"] for artifact in record.artifacts] == [
         {"id": "a-000001", "question": "Spend so much?"}
     ]
@@ -197,19 +203,158 @@ def test_no_id_comes_back_though_the_same_is_asked_for_again() -> None:
 
 def test_several_wait_in_the_order_in_which_they_were_asked_for() -> None:
     house = House(purse_holds=2_000)
-    house.turn(*(spend(6, f"call-{number}") for number in range(11)))
-    assert house.waiting == [f"a-{number:06d}" for number in range(1, 12)]
-    house.answer(a_000003=True, a_000001=False, a_000011=True)
-    assert house.view["purse"] == 2_000 - 12
-    assert len(house.waiting) == 8
+    house.turn(spend(100, "call-1"))
+    house.turn(*(spend(coins, f"call-{coins}") for coins in range(6, 15)))
+    assert house.waiting == [f"a-{number:06d}" for number in range(1, 11)]
+    house.answer(a_000003=True, a_000001=False, a_000010=True)
+    assert house.view["purse"] == 2_000 - 7 - 14
+    assert len(house.waiting) == 7
 
 
 def test_no_more_may_wait_than_the_limit() -> None:
     house = House(purse_holds=10_000)
-    house.turn(*(spend(6, f"call-{number}") for number in range(MAX_PENDING)))
-    assert codes(house.turn(spend(6))) == ["approvals_full"]
-    assert house.turn(*decisions({"a-000001": False}), spend(6)).outcome.value == "ok"
+    users = MAX_PENDING // MAX_PENDING_OF_ONE
+    for user in range(users):
+        house.turn(*(spend(6 + each) for each in range(MAX_PENDING_OF_ONE)), session_id=f"user{user}:s1-000001")
+    full = house.turn(spend(6), session_id="ann")
+    assert (codes(full), len(house.waiting)) == (["approvals_full"], MAX_PENDING)
+    no = decisions({"a-000001": False})
+    assert house.turn(*no, spend(99), session_id="user0:s1-000002").outcome.value == "ok"
     assert len(house.waiting) == MAX_PENDING
+
+
+def test_no_player_fills_the_house_by_asking_in_however_many_sessions() -> None:
+    house = House(purse_holds=10_000)
+    for each in range(MAX_PENDING_OF_ONE):
+        house.turn(spend(6 + each), session_id=f"ann:s1-{each:06d}")
+    assert codes(house.turn(spend(99), session_id="ann:other")) == ["approvals_full"]
+    assert codes(house.turn(spend(99), session_id="bob:s1-000001")) == []
+
+
+def test_an_act_that_waits_is_not_written_down_again() -> None:
+    house = House(purse_holds=1_000)
+    house.turn(spend(6))
+    again = house.turn(spend(6, "call-2"))
+    assert (codes(again), again.issues[0].ref) == (["approval_pending"], "a-000001")
+    assert codes(house.turn(spend(7), spend(7, "call-2"))) == ["approval_pending"]
+    assert house.waiting == ["a-000001"]
+    assert codes(house.turn(spend(6), session_id="s1-000002")) == []
+    assert codes(house.turn(*decisions({"a-000001": False}), spend(6))) == []
+    assert house.waiting == ["a-000002", "a-000003"]
+
+
+def test_what_is_alike_to_python_and_not_to_json_is_not_the_same_act() -> None:
+    acts: list[JsonValue] = [1, True, [1], [True], "1", None]
+    rules = RuleBook(with_approvals({}, lambda world, intent: "May it?"))
+    intents = tuple(Intent(IntentType.TOOL_RESULT, f"call-{n}", act) for n, act in enumerate(acts))
+    after = judge(JudgeRequest("s", "t", None, intents), JsonWorld({}), rules, None).world
+    assert len(pending_approvals(after.view())) == len(acts)
+
+
+def test_an_act_that_is_too_large_may_not_wait() -> None:
+    def ask(chars: int) -> list[str]:
+        rules = RuleBook(with_approvals({}, lambda world, intent: "May it?"))
+        act = Intent(IntentType.TOOL_RESULT, "call-1", "x" * chars)
+        return codes(judge(JudgeRequest("s", "t", None, (act,)), JsonWorld({}), rules, None).record)
+
+    assert ask(MAX_ACT_BYTES - 2) == []
+    assert ask(MAX_ACT_BYTES - 1) == ["approval_too_large"]
+
+
+# -- who answers
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_nobody_answers_what_another_is_asked(yes: bool) -> None:
+    house = House()
+    house.turn(spend(6), session_id="ann:s1-000001")
+    answer = decisions({"a-000001": yes})
+    for other in ("bob:s1-000001", "s1-000001", "annabel:x", "an", ""):
+        assert codes(house.turn(*answer, session_id=other)) == ["approval_unknown"]
+    assert (house.view["purse"], house.waiting) == (20, ["a-000001"])
+    assert codes(house.turn(*answer, session_id="ann:s2-000007")) == []
+    assert (house.view["purse"], house.waiting) == (14 if yes else 20, [])
+
+
+def test_a_host_may_let_anybody_answer_or_say_who_may() -> None:
+    yes = decisions({"a-000001": True})
+    house = House(may_answer=anybody)
+    house.turn(spend(6), session_id="ann")
+    assert codes(house.turn(*yes, session_id="bob")) == []
+
+    house = House(may_answer=lambda approval, session_id: session_id == f"warden-of-{approval.session_id}")
+    house.turn(spend(6), session_id="ann")
+    assert codes(house.turn(*yes, session_id="ann")) == ["approval_unknown"]
+    assert codes(house.turn(*yes, session_id="warden-of-ann")) == []
+
+
+def test_whoever_stages_an_intent_cannot_say_whose_it_is() -> None:
+    house = House()
+    house.turn(spend(6), session_id="ann")
+    forged = Intent(IntentType.DECISION, "a-000001", {"approve": True}, session_id="ann")
+    assert codes(house.turn(forged, session_id="bob")) == ["approval_unknown"]
+
+
+def test_an_owner_is_what_stands_before_the_colon() -> None:
+    owners = {"ann:s1-000001": "ann", "ann": "ann", "s1-000001": "s1-000001", "ann:x:y": "ann"}
+    assert {session_id: owner_of(session_id) for session_id in owners} == owners
+
+
+def test_rules_are_told_whose_turn_an_intent_is_of_and_no_digest_depends_on_it() -> None:
+    heard: list[tuple[str, str]] = []
+
+    def listen(world: object, intents: tuple[Intent, ...]) -> Ruling:
+        heard.extend((intent.ref, intent.session_id) for intent in intents)
+        return accept()
+
+    rules = RuleBook(with_approvals({"listen": listen}, lambda world, intent: "?" if intent.ref == "call-1" else None))
+    world = judge(JudgeRequest("ann:1", "t", None, (spend(6),)), JsonWorld({}), rules, None).world
+    heard.clear()
+    turn = (*decisions({"a-000001": True}), spend(1, "call-7"))
+    judge(JudgeRequest("ann:2", "t", None, turn), world, rules, None)
+    assert heard == [("a-000001", "ann:1"), ("call-7", "ann:2")]
+    assert spend(1) == Intent(IntentType.TOOL_RESULT, "call-1", {"spend": 1}, session_id="ann")
+
+
+def test_where_nothing_is_ever_asked_an_answer_is_refused() -> None:
+    request = JudgeRequest("s", "t", None, decisions({"a-000001": True, "a-000002": False}))
+    record = judge(request, JsonWorld({}), RuleBook({"any": lambda world, intents: accept()}), None).record
+    assert [(issue.code, issue.ref) for issue in record.issues] == [
+        ("approval_unknown", "a-000001"), ("approval_unknown", "a-000002")
+    ]  # fmt: skip
+
+
+# -- what it costs
+
+
+def test_a_turn_without_intents_looks_at_nothing() -> None:
+    class Untouched(dict[str, Any]):
+        def get(self, *_: object) -> Any:
+            raise AssertionError("nobody asked")
+
+    def never(world: object, intent: Intent) -> str | None:
+        raise AssertionError("there is no intent")
+
+    seen: list[tuple[Intent, ...]] = []
+
+    def rule(world: object, intents: tuple[Intent, ...]) -> Ruling:
+        seen.append(intents)
+        return accept()
+
+    rules = with_approvals({"rule": rule}, never)
+    assert [each(Untouched(), ()) for each in rules.values()] == [accept(), accept()]
+    assert seen == [()]
+
+
+def test_a_turn_that_answers_reads_only_what_it_names() -> None:
+    house = House()
+    house.turn(spend(6))
+    house.turn(spend(7))
+    view = house.view
+    view["approvals"]["pending"]["a-000001"] = "nothing that could be read"
+    (no,) = decisions({"a-000002": False})
+    for rule in house.rules.values():
+        assert rule(view, (evolve(no, session_id="s1-000001"),)).issues == ()
 
 
 def test_the_same_turns_give_the_same_ids_and_digests_anywhere() -> None:
@@ -219,6 +364,15 @@ def test_the_same_turns_give_the_same_ids_and_digests_anywhere() -> None:
         return [*(record.commit_digest for record in records), house.world.digest()]
 
     assert play() == play()
+
+
+@pytest.mark.parametrize("question", ["", 5, True, b"May it?", ["May it?"], "x" * (MAX_QUESTION_CHARS + 1)])
+def test_a_question_is_a_text_that_can_be_shown(question: Any) -> None:
+    asking: Needs = lambda world, intent: question  # noqa: E731 - it is a Needs, and says so
+    record = judge(
+        JudgeRequest("s", "t", None, (spend(1),)), JsonWorld({}), RuleBook(with_approvals({}, asking)), None
+    ).record
+    assert [(issue.code, issue.message) for issue in record.issues] == [("rule_error", "TypeError")]
 
 
 def test_decisions_of_another_shape_are_for_the_hosts_own_rules() -> None:
@@ -231,6 +385,7 @@ def test_decisions_of_another_shape_are_for_the_hosts_own_rules() -> None:
     payloads: list[JsonValue] = [None, {"approve": 1}, {"approve": True, "by": "ann"}, True]
     others = [Intent(IntentType.DECISION, "a-000001", payload) for payload in payloads]
     others.append(Intent(IntentType.TOOL_RESULT, "a-000001", {"approve": True}))
+    others.append(Intent(IntentType.DECISION, "door-3", {"approve": True}))
     rules = RuleBook(with_approvals({"listen": listen}, lambda world, intent: None))
     request = JudgeRequest("s", "t", None, tuple(others))
     assert judge(request, JsonWorld({}), rules, None).record.issues == ()
@@ -279,9 +434,11 @@ def test_whatever_is_asked_and_answered_each_act_is_done_once_or_not_at_all(
     purse_holds, asked = 1_000, 0
     for step in program:
         if isinstance(step, int):
-            asked += 1
-            waiting[f"a-{asked:06d}"] = step
-            assert house.turn(spend(step)).outcome.value == "ok"
+            waits = step in waiting.values()
+            assert codes(house.turn(spend(step))) == (["approval_pending"] if waits else [])
+            if not waits:
+                asked += 1
+                waiting[f"a-{asked:06d}"] = step
             continue
         known = step.keys() <= waiting.keys()
         assert codes(house.turn(*decisions(step))) == ([] if known else ["approval_unknown"])

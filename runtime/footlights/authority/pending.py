@@ -1,0 +1,94 @@
+"""What waits for an approval, as the world keeps it under `/approvals`, with a count of all that ever did."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from attrs import evolve, frozen
+
+from footlights.authority.intents import Intent
+
+if TYPE_CHECKING:
+    from footlights.events import JsonValue
+
+APPROVALS = "approvals"
+"""The name of the rule that keeps them, and of their place in the world."""
+
+_ID = re.compile(r"a-[0-9]{6,15}")
+
+
+@frozen
+class PendingApproval:
+    """An act that waits for an answer."""
+
+    id: str
+    question: str
+    intent: Intent
+    """What was asked for."""
+    session_id: str
+    """The session that asked for it."""
+
+    @property
+    def act(self) -> Intent:
+        """What is done if the answer is yes. Its `ref` is the approval's id: the call that asked for it is over."""
+        return evolve(self.intent, ref=self.id, session_id=self.session_id)
+
+
+def is_approval_id(value: object) -> bool:
+    """Whether an approval could have this id."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def owner_of(session_id: str) -> str:
+    """Whose session it is: a server that knows users begins the ids of their sessions with `name:`."""
+    return session_id.partition(":")[0]
+
+
+def pending_approvals(view: object) -> tuple[PendingApproval, ...]:
+    """What waits for an answer in a world that looks like this, the oldest first."""
+    waiting = sorted(_place(view)["pending"].items(), key=lambda item: _number(item[0]))
+    return tuple(_read(id_, each) for id_, each in waiting)
+
+
+def find_approval(view: object, id_: str) -> PendingApproval | None:
+    """The one that waits under this id."""
+    written = _place(view)["pending"].get(id_)
+    return None if written is None else _read(id_, written)
+
+
+def next_number(view: object) -> int:
+    """The number of the next one that is asked for."""
+    return _place(view)["asked"] + 1
+
+
+def written_down(approval: PendingApproval) -> JsonValue:
+    """What the world keeps of it."""
+    intent = approval.intent
+    written: dict[str, JsonValue] = {
+        "type": intent.type.value,
+        "ref": intent.ref,
+        "payload": intent.payload,
+        "payload_digest": intent.payload_digest,
+    }
+    return {"question": approval.question, "intent": written, "session_id": approval.session_id}
+
+
+class _Place(TypedDict):
+    asked: int
+    """How many were asked for, ever."""
+    pending: dict[str, Any]
+
+
+def _place(view: object) -> _Place:
+    world = cast("dict[str, _Place]", view) if isinstance(view, dict) else {}
+    return world.get(APPROVALS, {"asked": 0, "pending": {}})
+
+
+def _number(id_: str) -> int:
+    return int(id_.removeprefix("a-"))
+
+
+def _read(id_: str, written: dict[str, Any]) -> PendingApproval:
+    asked_by: str = written["session_id"]
+    return PendingApproval(id_, written["question"], Intent(**written["intent"], session_id=asked_by), asked_by)
