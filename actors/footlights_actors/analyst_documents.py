@@ -1,7 +1,8 @@
 """A folder of documents, and a full-text search over it.
 
 What is found is what the files say now: the index is in memory, and made again when a file was changed. What is looked
-for is words, never a query language. It blocks, so it is used from a thread; several may use it at once.
+for is words, never a query language. Secrets are taken out of a document before anything else is done with it, so none
+is found, and none is cut in half. It blocks, so it is used from a thread; several may use it at once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from footlights.errors import RegistrationError, ToolError
+from footlights.redaction import Redactor
+from footlights.secret_fields import REDACTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,6 +55,11 @@ class Hit:
     snippet: str
     """Where it speaks of it."""
 
+    @property
+    def is_redacted(self) -> bool:
+        """Whether something was taken out of what is shown of it."""
+        return REDACTED in self.title or REDACTED in self.snippet
+
 
 @frozen
 class Found:
@@ -84,8 +92,9 @@ class DocumentShelf:
     What is hidden, or elsewhere behind a link, does not belong to it.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], redactor: Redactor | None = None) -> None:
         self._folder = Path(folder)
+        self._redactor = redactor or Redactor()
         if not self._folder.is_dir():
             raise RegistrationError("The folder of documents does not exist, or is no folder.")
         self._lock = Lock()
@@ -107,7 +116,7 @@ class DocumentShelf:
             except OSError:
                 raise ToolError("The documents cannot be read.") from None
             if files != self._indexed:
-                self._index = _index_of(files)
+                self._index = _index_of(files, self._redactor)
                 self._indexed = files
             return self._index
 
@@ -141,8 +150,8 @@ def _belongs(path: Path, identifier: str) -> bool:
     return is_document and path.is_file() and not path.is_symlink() and identifier.isprintable()
 
 
-def _index_of(files: Iterable[_File]) -> _Index:
-    rows = [row for row in map(_row, files) if row is not None]
+def _index_of(files: Iterable[_File], redactor: Redactor) -> _Index:
+    rows = [row for file in files if (row := _row(file, redactor)) is not None]
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute(_TABLE)
         database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
@@ -150,14 +159,14 @@ def _index_of(files: Iterable[_File]) -> _Index:
         return _Index(database.serialize(), len(rows))
 
 
-def _row(file: _File) -> tuple[str, str, str] | None:
+def _row(file: _File, redactor: Redactor) -> tuple[str, str, str] | None:
     """Path, title and body; None if it cannot be read, or is gone by now."""
     try:
         with file.path.open("rb") as opened:
             said = opened.read(MAX_DOCUMENT_BYTES).decode(errors="replace").replace("\0", " ")
     except OSError:
         return None
-    title, body = _title_and_body(said)
+    title, body = _title_and_body(redactor.text(said).text)
     return file.identifier, title or file.path.stem, body
 
 

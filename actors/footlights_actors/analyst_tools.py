@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from footlights.artifact_notes import ArtifactNote
 from footlights.errors import ToolError
+from footlights.secret_fields import REDACTED
 from footlights.tool_decorator import tool
 from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
 from footlights_actors.analyst_cohort import CohortPlan, simulate
@@ -45,12 +46,14 @@ def search_tool(shelf: DocumentShelf) -> Tool:
         if not 1 <= limit <= MAX_HITS:
             raise ToolError(f"limit must be from 1 to {MAX_HITS}.")
         found = shelf.search(query, limit)
+        redacted = sum(hit.is_redacted for hit in found.hits)
+        hidden = f", {redacted} shown with parts {REDACTED}" if redacted else ""
         hits: list[JsonValue] = [
             {"identifier": hit.identifier, "title": hit.title, "snippet": hit.snippet} for hit in found.hits
         ]
         return ToolReturn(
             {"hits": hits, "documents": found.documents},
-            f"{len(hits)} found in {found.documents} documents",
+            f"{len(hits)} found in {found.documents} documents{hidden}",
             reads=(ArtifactNote("document", hit.identifier) for hit in found.hits),
         )
 

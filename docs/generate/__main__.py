@@ -59,6 +59,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "config-server": settings.server,
     "config-cast": settings.cast,
     "config-analyst": settings.analyst,
+    "config-dexi": settings.dexi,
     "config-models": settings.models,
     "config-personas": settings.personas,
     "config-budget": settings.budget,
@@ -142,6 +143,8 @@ _PARTS: dict[str, Callable[[], str]] = {
         authority.refuse,
         authority.RuleBook,
         authority.with_approvals,
+        authority.same_owner,
+        authority.anybody,
         authority.pending_approvals,
         authority.PendingApproval,
         authority.decisions,
@@ -238,6 +241,8 @@ _PARTS: dict[str, Callable[[], str]] = {
     "confusion-built-with": intents.built_with,
     "confusion-held-out": intents.held_out,
     "confusion-missed": intents.missed,
+    "confusion-reviewer": intents.reviewer,
+    "confusion-reviewer-missed": intents.missed_reviewer,
     "api-statistics": lambda: api.described(
         footlights.StageStatistics, footlights.SessionStatistics, footlights.OutboxStatistics
     ),

@@ -38,9 +38,21 @@ def held_out() -> str:
     return _confusion("held-out")
 
 
+def reviewer() -> str:
+    return _confusion("reviewer")
+
+
 def missed() -> str:
-    """What the rules get wrong in the held-out set, word for word."""
-    rows = ([message, label, found] for message, label, found in _judged("held-out") if label != found)
+    return _missed("held-out")
+
+
+def missed_reviewer() -> str:
+    return _missed("reviewer")
+
+
+def _missed(name: str) -> str:
+    """What the rules get wrong, word for word."""
+    rows = ([message, label, found] for message, label, found in _judged(name) if label != found)
     return tables.table(["prompt", "label", "found"], rows)
 
 
@@ -92,7 +104,7 @@ def _listed(words: Collection[str]) -> str:
 def _judged(name: str) -> Iterator[tuple[str, str, str]]:
     _, *rows = (_FOLDER / f"intents-{name}.tsv").read_text(encoding="utf-8").splitlines()
     for candidate, confirmation, message in (row.split("\t") for row in rows):
-        decision = decide(message, ExecutionPolicy.AUTO)
+        decision = decide(message.replace("\\n", "\n"), ExecutionPolicy.AUTO)
         found = (decision.candidate, str(decision.confirmation or "-"))
         yield message, _NAMES[Candidate(candidate), confirmation], _NAMES[found]
 

@@ -29,6 +29,10 @@ def analyst() -> str:
     return _settings(config_schema.ANALYST)
 
 
+def dexi() -> str:
+    return _settings(config_schema.DEXI)
+
+
 def personas() -> str:
     return _settings(config_schema.PERSONA)
 

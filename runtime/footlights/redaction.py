@@ -8,18 +8,17 @@ passes, so a host that knows its own secrets adds their patterns.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from footlights.errors import RegistrationError
+from footlights.secret_fields import REDACTED, SecretFields, plain_all
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
 
-REDACTED = "[redacted]"
-"""What stands in place of what was taken out."""
 MAX_DEPTH = 64
 """What is nested deeper is taken out as a whole."""
 
@@ -46,7 +45,7 @@ class SecretPattern:
     name: str
     """For people."""
     expression: re.Pattern[str] = field(converter=_compiled)
-    """What it looks like; if it has a group, only the group is taken out."""
+    """What it looks like. If its first group took part, only that is taken out."""
     check: Check | None = None
     """Looks closer at what was found."""
 
@@ -55,9 +54,9 @@ class SecretPattern:
         return self.expression.sub(self._replaced, text)
 
     def _replaced(self, match: re.Match[str]) -> str:
-        group = 1 if self.expression.groups else 0
+        group = 1 if self.expression.groups and match[1] else 0
         found = match[group]
-        if not found or (self.check is not None and not self.check(found)):
+        if self.check is not None and not self.check(found):
             return match[0]
         before = match.start(group) - match.start()
         return match[0][:before] + REDACTED + match[0][before + len(found) :]
@@ -65,6 +64,11 @@ class SecretPattern:
 
 def _has_digit(found: str) -> bool:
     return any(character.isdigit() for character in found)
+
+
+def _is_token(found: str) -> bool:
+    """No word: it has a digit, a capital in the middle, or more letters than words have."""
+    return _has_digit(found) or len(found) >= 22 or any(character.isupper() for character in found[1:])
 
 
 def _is_card(found: str) -> bool:
@@ -78,14 +82,16 @@ def _digits(low: int, high: int) -> Check:
 
 
 _WORD = r"(?<![A-Za-z0-9_-])"
-_NUMBER = r"(?<![\w.+/:-])"
+_NUMBER = r"(?<![\w.+/-])(?<!\d:)"
 _CARD = _NUMBER + r"(?=[45]|2[2-7]|3[0-8]|6[0245])"
 
 STANDARD_PATTERNS = (
-    SecretPattern("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"),
+    SecretPattern(
+        "private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|\Z)"
+    ),
     SecretPattern("JSON web token", _WORD + r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]++)?"),
-    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/@]{1,256})@"),
-    SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _has_digit),
+    SecretPattern("password in an address", r"(?<=://)[^\s/:@]{0,256}:([^\s/]{1,256})@"),
+    SecretPattern("bearer token", r"(?i)\b(?:bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,4096})", _is_token),
     SecretPattern("API key", _WORD + r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}+", _has_digit),
     SecretPattern("AWS key", _WORD + r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
     SecretPattern("Google key", _WORD + r"AIza[A-Za-z0-9_-]{35,}+"),
@@ -93,39 +99,27 @@ STANDARD_PATTERNS = (
     SecretPattern("other token", _WORD + r"(?:xox[abeprs]-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}+"),
     SecretPattern("e-mail address", r"(?<![\w.%+-])\w[\w.%+-]*+@(?:[\w-]++\.)+\w{2,}+"),
     SecretPattern("card number", _CARD + r"\d{13,19}(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ -]\d{4}){3}(?:[ -]\d{3})?(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}(?:[ -]\d{4}){3}(?![\w-])", _is_card),
-    SecretPattern("card number", _CARD + r"\d{4}[ -]\d{6}[ -]\d{4,5}(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?:[ .-]\d{3})?(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}(?:[ .-]\d{4}){3}(?![\w-])", _is_card),
+    SecretPattern("card number", _CARD + r"\d{4}[ .-]\d{6}[ .-]\d{4,5}(?![\w-])", _is_card),
     SecretPattern("phone number", r"(?<![\w.+-])\+\d(?:[ ().-]{0,2}\d){7,14}(?![\w-])"),
     SecretPattern("phone number", _NUMBER + r"(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-. ]\d{4}(?!\w|[.-]\d)"),
     SecretPattern(
         "phone number", _NUMBER + r"\(?0\d{1,4}\)?[ /-]{1,2}\d{3,8}(?:[ -]\d{2,8}){0,3}(?![\w-])", _digits(9, 15)
     ),
-    SecretPattern("phone number", r"(?i)\b(?:tel|phone|mobile|fax)\.?:? {0,2}(\d[\d ().-]{5,18}\d)", _digits(7, 15)),
+    SecretPattern(
+        "phone number", r"(?i)\b(?:tel|phone|mobile|fax)[\"']?\.?:? {0,2}[\"']?(\d[\d ().-]{5,18}\d)", _digits(7, 15)
+    ),
 )
 """What is recognised without being told."""
 
 STANDARD_FIELDS = (
     *("password", "passwd", "pwd", "passphrase", "secret", "token", "api key", "access key", "secret key"),
-    *("private key", "authorization", "credential", "credentials", "cookie", "cvv"),
+    *("private key", "session key", "encryption key", "signing key", "secret id", "secret value"),
+    *("authorization", "credential", "cookie", "cvv"),
 )
-"""Names, or ends of names, of fields whose values are taken out, whatever their case and punctuation."""
-
-_NAME = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]{0,127})[\"']?[ \t]{0,4}[:=][ \t]{0,4}")
-_VALUE = re.compile(
-    r"\"(?:[^\"\\]|\\.){0,65536}\"|'(?:[^'\\]|\\.){0,65536}'|(?:(?:bearer|basic|digest)[ \t]+)?[^\s,;&\"'<>]+",
-    re.IGNORECASE,
-)
-_QUOTES = frozenset("\"'")
-_NOT_LETTERS = re.compile(r"[\W_]+")
-
-
-def _plain(name: str) -> str:
-    return _NOT_LETTERS.sub("", name).casefold()
-
-
-def _plain_all(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({_plain(name) for name in names} - {""}))
+"""Names, or ends of names, of fields whose values are taken out, whatever their case and punctuation. A plural counts
+too, unless its value is a number: `max_tokens: 512` stays."""
 
 
 @frozen
@@ -152,14 +146,18 @@ class Redactor:
 
     patterns: tuple[SecretPattern, ...] = field(default=STANDARD_PATTERNS, converter=tuple[SecretPattern, ...])
     """Shapes to take out, one after the other."""
-    fields: tuple[str, ...] = field(default=STANDARD_FIELDS, converter=_plain_all)
+    fields: tuple[str, ...] = field(default=STANDARD_FIELDS, converter=plain_all)
     """Names of fields whose values are taken out."""
+    _secret: SecretFields = field(
+        init=False, repr=False, default=Factory(lambda self: SecretFields(self.fields), takes_self=True)
+    )
 
     def text(self, text: str) -> Redacted:
-        """This text, without values of secret fields (`name=value`, `name: value`) and without secret shapes."""
-        left = self._without_assignments(text)
-        for pattern in self.patterns:
+        """This text, without secret shapes and without values of secret fields (`name=value`, `name: value`)."""
+        left = text
+        for pattern in self.patterns:  # first: a shape may have many lines, and the value of a field ends with its own
             left = pattern.removed_from(left)
+        left = self._secret.removed_from(left)
         return Redacted(left, left != text)
 
     def value(self, value: JsonValue) -> RedactedValue:
@@ -186,27 +184,7 @@ class Redactor:
             shown = self.text(name).text
             while shown in left:
                 shown += "+"
-            hidden = self._is_secret(name) and not (value is None or isinstance(value, bool))
+            counts = isinstance(value, int | float)
+            hidden = self._secret.is_secret(name, counts=counts) and not (value is None or isinstance(value, bool))
             left[shown] = REDACTED if hidden else self._value(value, depth + 1)
         return left
-
-    def _is_secret(self, name: str) -> bool:
-        return _plain(name).endswith(self.fields)
-
-    def _without_assignments(self, text: str) -> str:
-        parts: list[str] = []
-        done = place = 0
-        while name := _NAME.search(text, place):
-            place = name.end()
-            if not self._is_secret(name[1]) or self._names_another(text, place):
-                continue
-            if value := _VALUE.match(text, place):
-                quote = value[0][0] if value[0][0] in _QUOTES else ""
-                parts += text[done:place], quote + REDACTED + quote
-                done = place = value.end()
-        return "".join((*parts, text[done:]))
-
-    def _names_another(self, text: str, place: int) -> bool:
-        """ "token: password: x": the value is that of the second name."""
-        inner = _NAME.match(text, place)
-        return inner is not None and self._is_secret(inner[1])

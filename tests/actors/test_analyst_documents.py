@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights import RegistrationError, ToolError
+from footlights.redaction import Redactor
 from footlights_actors import analyst_documents
 from footlights_actors.analyst_documents import DocumentShelf
 from footlights_actors.analyst_tools import DOCUMENTS
@@ -205,3 +206,16 @@ def test_a_document_that_cannot_be_read_is_passed_over(folder: Path, monkeypatch
     monkeypatch.setattr(analyst_documents, "_files", and_then_gone)
     assert shelf.search("door", 5).documents == 2
     assert found(shelf, "lantern") == ["lantern.md", "cellar/barrels.txt"]
+
+
+def test_secrets_are_taken_out_before_anything_else_so_that_none_is_found_or_cut_in_half(tmp_path: Path) -> None:
+    filler = " ".join(["word"] * 40)
+    (tmp_path / "a.md").write_text(
+        f"# Ask ada@example.org\n{filler} password: correct horse staple zebra, a lion {filler}"
+    )
+    shelf = DocumentShelf(tmp_path)
+    assert shelf.search("zebra", 5).hits == ()
+    [hit] = shelf.search("lion", 5).hits
+    assert (hit.title, hit.is_redacted) == ("Ask [redacted]", True)
+    assert "staple" not in hit.snippet
+    assert DocumentShelf(tmp_path, Redactor(patterns=(), fields=())).search("zebra", 5).hits[0].is_redacted is False

@@ -14,7 +14,7 @@ import trio
 from footlights import open_stage
 from footlights_actors.tavern import tavern_cast
 from footlights_transports.desk import FrontDesk
-from footlights_transports.dexi_runs import MAX_BYTES, MAX_RUNS
+from footlights_transports.dexi_runs import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
 from footlights_transports.dialects.dexi import HEARTBEAT_AFTER
 from footlights_transports.gate import Gate
 from footlights_transports.http_server import serve_http
@@ -70,5 +70,7 @@ async def test_the_server_says_what_the_page_tells() -> None:
 
 def test_the_page_says_how_long_runs_are_kept_and_when_hearts_beat() -> None:
     assert f"last {MAX_RUNS:,} finished runs" in PAGE
+    assert f"of each user the last {MAX_RUNS_OF_A_USER}" in PAGE
     assert f"{MAX_BYTES // 1_000_000} MB" in PAGE
+    assert f"more than {MAX_RUN_BYTES // 1_000_000} MB is not kept" in PAGE
     assert f"nothing was sent for {HEARTBEAT_AFTER} seconds" in PAGE

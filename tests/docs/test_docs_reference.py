@@ -16,6 +16,7 @@ import footlights.testing
 import footlights.testing.faults
 import footlights_actors
 from footlights import lifecycle, wire
+from footlights.artifact_notes import MAX_SUMMARY_CHARS
 from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
 
 ROOT = Path(__file__).parents[2]

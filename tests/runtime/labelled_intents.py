@@ -22,10 +22,15 @@ def labelled(name: str) -> list[Labelled]:
     _, *rows = (_FOLDER / f"intents-{name}.tsv").read_text(encoding="utf-8").splitlines()
     cells = [row.split("\t") for row in rows]
     return [
-        Labelled(message, Candidate(candidate), None if confirmation == "-" else Confirmation(confirmation))
+        Labelled(
+            message.replace("\\n", "\n"),
+            Candidate(candidate),
+            None if confirmation == "-" else Confirmation(confirmation),
+        )
         for candidate, confirmation, message in cells
     ]
 
 
 BUILT_WITH = labelled("built-with")
 HELD_OUT = labelled("held-out")
+REVIEWER = labelled("reviewer")

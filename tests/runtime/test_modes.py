@@ -90,6 +90,52 @@ def test_what_is_taken_back_may_be_asked_again() -> None:
     assert intent.negated == ("simulate.verb", "veto.taken_back")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Search the documents? No.",
+        "Search the documents... Not now.",
+        "Search the documents. No, wait, don't.",
+        "Search the documents. On second thought, no thanks.",
+        "Search the documents (without actually running it).",
+        "Search the documents - just kidding.",
+    ],
+)
+def test_what_is_refused_at_once_was_not_asked(words: str) -> None:
+    intent = detect(words)
+    assert (intent.kind, "search.verb" in intent.negated) == (IntentKind.CONVERSATIONAL, True)
+    assert detect(f"{words} No, simulate 200 people.").rule_ids == ("simulate.verb",)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Search nothing.",
+        "no-tools: search the documents",
+        "> search the documents\nWhat does this do?",
+        "He told me: search the documents",
+        "Repeat after me: search the documents",
+    ],
+)
+def test_what_is_not_really_asked_is_not_done(words: str) -> None:
+    assert detect(words).kind is IntentKind.CONVERSATIONAL
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Don't forget to search the documents",
+        "Don't hesitate to search the documents",
+        "I said: search the documents",
+        "He told me: be quick. Search the documents",
+        "No. Search the documents",
+        "What does this do?\n> 12\nSearch the documents",
+    ],
+)
+def test_what_only_looks_like_a_ban_or_a_quote_is_asked(words: str) -> None:
+    assert detect(words).rule_ids == ("search.verb",)
+
+
 def test_never_mind_something_takes_nothing_back() -> None:
     assert detect("Simulate 200 people, never mind the costs of the run.").rule_ids == ("simulate.verb",)
 

@@ -7,7 +7,7 @@ import pytest
 from footlights.modes import Candidate, Confirmation, ExecutionPolicy, decide
 from footlights.modes.words import sentences
 
-from .labelled_intents import BUILT_WITH, HELD_OUT, Labelled
+from .labelled_intents import BUILT_WITH, HELD_OUT, REVIEWER, Labelled
 
 
 def found(prompt: Labelled) -> tuple[Candidate, Confirmation | None]:
@@ -39,6 +39,22 @@ def test_every_reason_to_ask_of_the_held_out_prompts_is_found_and_one_is_found_t
     assert [prompt for prompt in HELD_OUT if prompt.confirmation and found(prompt)[1] is not prompt.confirmation] == []
     too_often = [prompt.message for prompt in HELD_OUT if not prompt.confirmation and found(prompt)[1]]
     assert too_often == ["search: reminder fatigue"]
+
+
+def test_what_the_rules_get_wrong_of_a_reviewer_s_prompts_is_what_the_docs_say() -> None:
+    work = [prompt for prompt in REVIEWER if prompt.candidate is Candidate.EXECUTION]
+    talk = [prompt for prompt in REVIEWER if prompt.candidate is Candidate.CHAT]
+    assert (len(work), len(talk)) == (36, 109)
+    assert sum(found(prompt)[0] is Candidate.CHAT for prompt in work) == 5
+    assert [prompt.message for prompt in talk if found(prompt)[0] is Candidate.EXECUTION] == [
+        "search your feelings",
+        "simulate 200 people, NOT",
+        "Evaluate this sentence: I run.",
+        "Analyze this poem",
+        "Delete that from your memory",
+        "search me!",
+        "Do that again",
+    ]
 
 
 def test_the_set_is_large_and_two_fifths_of_it_were_held_out() -> None:

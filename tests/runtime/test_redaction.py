@@ -28,6 +28,7 @@ GITHUB = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 OPENAI = "sk-" + "proj-abcdefghijklmnop1234"
 JWT = "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxIn0" + ".abc-_"
 PEM = "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIB\nabc=\n-----END RSA PRIVATE " + "KEY-----"
+PGP = "-----BEGIN PGP PRIVATE " + "KEY BLOCK-----\nlQOY\n\nabc=\n-----END PGP PRIVATE " + "KEY BLOCK-----"
 
 SECRETS = [
     (f"use {OPENAI} now", "use [redacted] now"),
@@ -59,6 +60,44 @@ SECRETS = [
     ("Phone 5551234567", "Phone [redacted]"),
     ("card 4111 1111 1111 1111 ok", "card [redacted] ok"),
     ("378282246310005", "[redacted]"),
+    ("card:4111111111111111", "card:[redacted]"),
+    ("card 4111.1111.1111.1111", "card [redacted]"),
+    ("call:555-123-4567", "call:[redacted]"),
+    ('{"phone": "5551234567"}', '{"phone": "[redacted]"}'),
+    ('password="never closed, and then', 'password="[redacted]'),
+    ("password='never closed\\", "password='[redacted]"),
+    (r"{\"password\": \"never closed", r"{\"password\": \"[redacted]"),
+    ("password='it''s' next", "password='[redacted]' next"),
+    (f"private_key: {PEM}\nafter", "private_key: [redacted]\nafter"),
+    (f"private_key: {PGP}", "private_key: [redacted]"),
+    ("my api key: abc", "my api key: [redacted]"),
+    ("API Key = abc def", "API Key = [redacted]"),
+    ("encryption key: abc", "encryption key: [redacted]"),
+    ("token\t\t\t\t\t=\tabc", "token\t\t\t\t\t=\t[redacted]"),
+    (r"{\"password\": \"a\\\"b\", \"n\": \"1\"}", r"{\"password\": \"[redacted]\", \"n\": \"1\"}"),
+    (r"{\\\"password\\\": \\\"ab\\\"}", r"{\\\"password\\\": \\\"[redacted]\\\"}"),
+    ("Authorization: Token 9944b0 9919, x", "Authorization: [redacted]"),
+    ("Cookie: sid=abc; auth=def\nnext", "Cookie: [redacted]\nnext"),
+    ("Set-Cookie: a=1; session=zz; Path=/\r\nnext", "Set-Cookie: [redacted]\r\nnext"),
+    ("cookie=abc&user=ada", "cookie=[redacted]&user=ada"),
+    ("password: correct horse battery staple", "password: [redacted]"),
+    ("password: it's a&b <c>, user: ada", "password: [redacted], user: ada"),
+    ("(password: a,b)c) <b>token: x</b>", "(password: [redacted]) <b>token: [redacted]</b>"),
+    ("password: +44 20 7946 0958 x", "password: [redacted]"),
+    ("password: hunter2 token: abc", "password: [redacted]"),
+    ("password:\n  hunter2\nnext", "password:\n  [redacted]\nnext"),
+    ("postgres://u:p@ss@host/db", "postgres://u:[redacted]@host/db"),
+    ("password => hunter2", "password => [redacted]"),
+    ("_token=abc", "_token=[redacted]"),
+    ("password=<hunter2> password=;hunter2", "password=[redacted]> password=[redacted]"),
+    ("<db.password a='1'>hunter2</db.password>", "<db.password a='1'>[redacted]</db.password>"),
+    ("<token><![CDATA[a<b]]></token>", "<token>[redacted]</token>"),
+    ("tokens: abc, def", "tokens: [redacted]"),
+    ("passwords=hunter2", "passwords=[redacted]"),
+    ('"api_keys": ["a", "b"], 1', '"api_keys": "[redacted]", 1'),
+    ('"secrets": {"a": "b"}, 1', '"secrets": "[redacted]", 1'),
+    ("Bearer abcdefghijklmnopqrstuvwxyz", "Bearer [redacted]"),
+    ("bearer abcdeFgh", "bearer [redacted]"),
 ]
 
 HARMLESS = [
@@ -71,6 +110,8 @@ HARMLESS = [
     "550e8400-e29b-41d4-a716-446655440000",
     "4111111111111112 is no card, it fails the check",
     *("max_tokens: 512", "prompt_tokens=12", "the secret is out", "a basic understanding of bearers", "password="),
+    *("tokens used: 12", "<max_tokens>512</max_tokens>", "<token></token>", "<b>token</b>", "basic responsibilities"),
+    *("https://example.org:8080/a@b", "12:555-123-4567", "token:\nnext line", "ratio 4:3, 16:9"),
     *("someone@home", "sk-ip", "phone 12", "a risk-management-plan-for-everyone"),
 ]
 
@@ -152,10 +193,15 @@ def test_a_redactor_without_patterns_and_names_takes_out_nothing() -> None:
     assert Redactor(patterns=(), fields=()).text("password=hunter2 ada@example.org").applied is False
 
 
-def test_a_group_that_took_no_part_in_a_match_takes_out_nothing() -> None:
-    assert Redactor(patterns=[SecretPattern("odd", r"a(b)?c")]).text("ac abc") == Redacted(
-        "ac a[redacted]c", applied=True
-    )
+def test_if_the_group_took_no_part_in_a_match_all_of_the_match_is_taken_out() -> None:
+    mine = Redactor(patterns=[SecretPattern("odd", r"ticket (\d+)|SECRET-\w+")])
+    assert mine.text("SECRET-abc and ticket 77") == Redacted("[redacted] and ticket [redacted]", applied=True)
+
+
+def test_plurals_hide_everything_but_numbers() -> None:
+    given: JsonValue = {"tokens": ["a"], "api_keys": {"x": "y"}, "max_tokens": 512, "total_tokens": 1.5}
+    left = R.value(given).value
+    assert left == {"tokens": "[redacted]", "api_keys": "[redacted]", "max_tokens": 512, "total_tokens": 1.5}
 
 
 @pytest.mark.parametrize(
@@ -219,6 +265,8 @@ HOSTILE = [
         "tel ",
         'token: \\"',
     ),
+    *("<token>", "<a><![CDATA[", "token: [", "token:\n ", "://a:@", "token: a, ", "'=", "\\", '\\"=', " ", "key => "),
+    *("cookie: ", "token: [redacted]", "password'", 'token:\\"a', "<password a"),
 ]
 
 _PROGRAM = """

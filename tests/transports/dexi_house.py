@@ -40,6 +40,12 @@ def agency() -> Cast:
 
 
 def _clerk(prompt: Prompt) -> Iterable[Line]:
+    if "raise" in prompt.user:
+        raise RuntimeError(KEY)
+    if "quietly" in prompt.user:
+        return [Pause(SILENCE), Say("At last.")]
+    if "forever" in prompt.user:
+        return [Say("Well"), Pause(1_000)]
     if not prompt.tools or "evening" in prompt.user:
         return [Pause(SILENCE), Say("At last.")] if "slowly" in prompt.user else [Say("Good evening.")]
     if prompt.rounds:

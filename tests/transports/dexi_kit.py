@@ -66,9 +66,10 @@ def project(
     pauses: Sequence[float] = (),
     agent: str | None = None,
     redactor: Redactor | None = None,
+    tools: Sequence[str] | None = None,
 ) -> list[Raw]:
     """The whole run, held to its schema and to the laws. Before event n there is a pause of `pauses[n]` seconds."""
-    run = DexiRun(RUN, decision, agent=agent, redactor=redactor)
+    run = DexiRun(RUN, decision, agent=agent, redactor=redactor, tools=tools)
     now = 0.0
     sent = list(run.begin(now))
     for at, event in enumerate(events):
@@ -84,11 +85,11 @@ def run_of(*payloads: Payload, decision: ModeDecision = EXECUTION, **more: Any) 
     return project(core_events(payloads), decision, **more)
 
 
-def lawful(events: list[Raw], *, complete: bool = True) -> list[Raw]:
+def lawful(events: list[Raw], *, complete: bool = True, replayed: bool = False) -> list[Raw]:
     """The same events; every one fits its schema, and together they break no law."""
     for event in events:
         VALIDATOR.validate(event)
-    assert [str(violation) for violation in check_dexi(events, complete=complete)] == []
+    assert [str(violation) for violation in check_dexi(events, complete=complete, replayed=replayed)] == []
     return events
 
 

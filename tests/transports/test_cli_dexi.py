@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from footlights import open_stage
-from footlights.events import TokenDelta, TurnFinal
+from footlights.events import TokenDelta, ToolCallResult, ToolCallStarted, TurnFinal
 from footlights.modes import ExecutionPolicy, decide
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.dialects.dexi_schema import dexi_schema
@@ -20,6 +20,9 @@ from .dexi_kit import CHAT, OK, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+CALL = (ToolCallStarted("call-1", "look"), ToolCallResult("call-1", "look", canceled=False))
 
 
 def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -72,6 +75,17 @@ def test_a_run_that_was_cut_short_may_be_unfinished(
     file = recording(tmp_path, cut=1)
     assert footlights(monkeypatch, "laws", "--dialect", "dexi", "--incomplete", file) == 0
     assert capsys.readouterr().out == "9 events, 2 runs: lawful\n"
+
+
+def test_a_recording_of_what_was_read_later_has_silences(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    events = run_of(*CALL, TurnFinal(""), OK, pauses=[0, 9])
+    file = tmp_path / "run.jsonl"
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in events if event["type"] != "heartbeat"))
+    assert footlights(monkeypatch, "laws", "--dialect", "dexi", str(file)) == 1
+    assert "heartbeat_pace: run r1-000001 event 6: " in capsys.readouterr().out
+    assert footlights(monkeypatch, "laws", "--dialect", "dexi", "--replayed", str(file)) == 0
 
 
 # -- the ledger

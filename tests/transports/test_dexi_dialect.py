@@ -36,14 +36,14 @@ STARTED = ToolCallStarted("call-1", "search_documents")
 FOUND = ToolCallResult("call-1", "search_documents", canceled=False, summary="Two documents were found.")
 PLAN = ("plan_narrative", "The agent will search, and then answer. Each tool that is run is shown as a step.")
 PREPARED = [
-    ("step_start", "step-1", "Prepare a model"),
+    ("step_start", "step-1", "Ask a model"),
     ("narration_delta", "step-1", "The model odo was selected."),
     ("step_end", "step-1", "completed"),
 ]
 SEARCHING = [
     ("step_start", "step-2", "Search documents"),
     ("tool_start", "step-2", "search_documents", "To find what the request asks about."),
-    ("narration_delta", "step-2", "Search documents is running."),
+    ("narration_delta", "step-2", "Search documents was requested."),
 ]
 
 
@@ -87,8 +87,9 @@ def test_execution_that_is_denied_is_explained_and_only_three_cases_ask(
 ) -> None:
     denied = decided(ExecutionPolicy.DENY, ["search", "simulate", "search"], confirmation)
     run = run_of(*HOT, TokenDelta("I can explain it.", 0), TurnFinal("I can explain it."), OK, decision=denied)
+    either = "or" if confirmation is Confirmation.DIFFERENT_PATHS else "and"
     explanation = (
-        "This request asks to search and simulate. Nothing was run, because that is not authorized here. "
+        f"This request asks to search {either} simulate. Nothing was run, because that is not authorized here. "
         f'To run it, send it with "execution_policy": "auto".{question}\n\n'
     )
     assert told(run) == [
@@ -135,7 +136,7 @@ def test_a_run_with_a_tool_has_a_plan_steps_output_a_summary_and_an_end() -> Non
     ]
 
 
-def test_a_turn_without_tools_has_one_step_from_selection_to_readiness() -> None:
+def test_a_turn_without_tools_has_one_step_from_selection_to_its_first_word() -> None:
     cold = (ModelSelected("odo", "default"), ModelLoading("odo", True), ModelLoading("odo", True, 0.5))
     run = run_of(*cold, ModelReady("odo", WarmState.COLD, 900), TokenDelta("Yes.", 0), TurnFinal("Yes."), OK)
     assert told(run)[2:] == [
@@ -160,7 +161,7 @@ def test_forced_small_talk_still_has_a_plan_and_a_step() -> None:
 def test_a_turn_that_needs_no_model_has_a_step_too() -> None:
     run = run_of(TokenDelta("Hi.", 0), TokenDelta(" You.", 3), TurnFinal("Hi. You."), OK)
     assert told(run)[2:5] == [
-        ("step_start", "step-1", "Prepare an answer"),
+        ("step_start", "step-1", "Prepare the answer"),
         ("step_end", "step-1", "completed"),
         ("output_delta", "Hi."),
     ]
@@ -179,6 +180,36 @@ def test_a_plan_names_what_will_be_done_in_words() -> None:
         ("tool",): f"The agent will use a tool{end}",
         ("divine",): f"The agent will divine{end}",
     }
+
+
+@pytest.mark.parametrize(
+    ("activities", "plan"),
+    [
+        (
+            ["search", "simulate"],
+            PLAN[1].replace("search,", "search or simulate, whichever is chosen,"),
+        ),
+        ([], "The agent will prepare an answer. If a tool is run, it is shown as a step."),
+    ],
+)
+def test_a_plan_says_that_there_are_different_paths(activities: list[str], plan: str) -> None:
+    decision = decided(ExecutionPolicy.FORCE, activities, Confirmation.DIFFERENT_PATHS)
+    assert run_of(TurnFinal(""), OK, decision=decision)[1]["content"] == plan
+
+
+def test_of_a_tool_that_does_not_exist_nothing_is_shown_that_a_model_came_up_with() -> None:
+    prose = "I think the user secretly wants to search"
+    refused = ToolCallResult("call-1", prose, False, error=ErrorInfo("unknown_tool", "There is no such tool."))
+    run = run_of(*HOT, ToolCallStarted("call-1", prose), refused, TurnFinal(""), OK, tools=["search_documents"])
+    assert told(run)[5:11] == [
+        ("step_start", "step-2", "Unknown tool"),
+        ("tool_start", "step-2", "unknown_tool", "There is no such tool."),
+        ("narration_delta", "step-2", "Unknown tool was requested."),
+        ("tool_result", "step-2", "unknown_tool", "The tool failed: unknown_tool.", False),
+        ("narration_delta", "step-2", "Unknown tool failed."),
+        ("step_end", "step-2", "failed"),
+    ]
+    assert "secretly" not in str(run)
 
 
 def test_artifacts_are_told_inside_their_step_before_the_result() -> None:
@@ -352,13 +383,75 @@ def test_nothing_follows_the_end() -> None:
     assert run.take(events[0], 2) == run.silent(9) == run.lose_sight(9) == run.break_off(9) == []
 
 
-def test_when_telling_fails_only_the_end_is_told() -> None:
+BROKEN_OFF = ("summary", "The run could not be told to its end, and whether it was committed is not known.")
+
+
+def test_when_telling_fails_what_was_sent_is_ended_in_words_that_cannot_fail() -> None:
     run = DexiRun(RUN, EXECUTION)
-    run.begin(0)
-    run.take(core_events([STARTED])[0], 1)
-    assert told(map(to_json, run.break_off(2))) == [("done", "unknown")]
+    sent = run.begin(0)
+    for event in core_events([*HOT, STARTED, ToolCallStarted("call-2", "look"), FOUND]):
+        sent += run.take(event, 1)
+    with pytest.raises(InvalidEvent):
+        run.take(core_events([ToolCallStarted("call-3", "\ud800")])[0], 1)
+    sent += run.break_off(2)
+    assert told(lawful([to_json(event) for event in sent]))[-4:] == [
+        ("tool_result", "step-3", "look", "The tool's result was not seen.", False),
+        ("step_end", "step-3", "failed"),
+        BROKEN_OFF,
+        ("done", "unknown"),
+    ]
     assert run.is_done
     assert run.heartbeat_at is None
+
+
+def test_when_telling_fails_before_any_step_there_is_one() -> None:
+    run = DexiRun(RUN, EXECUTION)
+    sent = run.begin(0) + run.break_off(2)
+    assert told(lawful([to_json(event) for event in sent]))[2:] == [
+        ("step_start", "step-1", "Prepare the answer"),
+        ("step_end", "step-1", "failed"),
+        BROKEN_OFF,
+        ("done", "unknown"),
+    ]
+
+
+def test_when_telling_fails_while_a_model_is_asked_that_step_fails() -> None:
+    run = DexiRun(RUN, EXECUTION)
+    sent = run.begin(0)
+    for event in core_events(HOT):
+        sent += run.take(event, 1)
+    sent += run.break_off(2)
+    assert told(lawful([to_json(event) for event in sent]))[4:] == [
+        ("step_end", "step-1", "failed"),
+        BROKEN_OFF,
+        ("done", "unknown"),
+    ]
+
+
+def test_when_telling_a_chat_fails_only_its_end_is_told() -> None:
+    run = DexiRun(RUN, CHAT)
+    sent = run.begin(0) + run.break_off(2)
+    assert told(lawful([to_json(event) for event in sent])) == [("mode", "chat"), ("done", "unknown")]
+
+
+@pytest.mark.parametrize("reason", [InterruptReason.MODEL_ERROR, InterruptReason.STALLED, InterruptReason.TIMEOUT])
+def test_when_the_answer_fails_there_is_a_step_that_failed(reason: InterruptReason) -> None:
+    before = run_of(*HOT, TurnInterrupted(reason), REFUSED)
+    assert told(before)[2:5] == [*PREPARED[:2], ("step_end", "step-1", "failed")]
+    half_way = run_of(*HOT, TokenDelta("We", 0), TurnInterrupted(reason), REFUSED)
+    assert told(half_way)[5:] == [
+        ("output_delta", "We"),
+        ("step_start", "step-2", "Prepare the answer"),
+        ("step_end", "step-2", "failed"),
+        ("summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        ("done", "failed"),
+    ]
+    after_a_tool = run_of(*HOT, STARTED, FOUND, TurnInterrupted(reason), REFUSED, pauses=[0, 0, 0, 0, 3])
+    assert told(after_a_tool)[-4:-2] == [
+        ("step_start", "step-3", "Prepare the answer"),
+        ("step_end", "step-3", "failed"),
+    ]
+    assert types(after_a_tool).count("step_start") == 3
 
 
 # -- what was missed
@@ -399,12 +492,35 @@ def test_after_a_hole_an_interrupted_run_says_nothing_that_would_read_wrong() ->
 # -- silence
 
 
-def test_heartbeats_fill_silence_in_an_open_step_only() -> None:
-    run = run_of(*HOT, STARTED, FOUND, TurnFinal(""), OK, pauses=[30, 6, 30, 10, 30, 30])
-    beats = [(event["step_id"], event["state"], event["timestamp"]) for event in run if event["type"] == "heartbeat"]
-    loading = [("step-1", "loading the model", timestamp(30 + each)) for each in (2.4, 4.8)]
-    running = [("step-2", "running the tool", timestamp(66 + each)) for each in (2.4, 4.8, 7.2, 9.6)]
-    assert beats == [*loading, *running]
+def test_every_silence_before_the_end_of_the_answer_is_filled() -> None:
+    pauses = [0, 3, 3, 6, 6, 3, 30]
+    run = run_of(*HOT, STARTED, FOUND, TokenDelta("So.", 0), TurnFinal("So."), OK, pauses=pauses)
+    beats = [
+        (event["step_id"], event.get("state", event["type"]), event["timestamp"])
+        for event in run
+        if event["type"] in ("heartbeat", "step_start")
+    ]
+    assert beats == [
+        ("step-1", "step_start", timestamp(0)),
+        ("step-1", "loading the model", timestamp(2.4)),
+        ("step-1", "waiting for the model", timestamp(4.8)),
+        ("step-2", "step_start", timestamp(6)),
+        ("step-2", "waiting for the tool", timestamp(8.4)),
+        ("step-2", "waiting for the tool", timestamp(10.8)),
+        ("step-3", "step_start", timestamp(14.4)),
+        ("step-3", "waiting for the model", timestamp(16.8)),
+        ("step-4", "step_start", timestamp(20.4)),
+    ]
+    assert types(run)[-4:] == ["step_start", "step_end", "summary", "done"]
+
+
+def test_waiting_for_a_turn_that_is_queued_is_a_step_of_its_own() -> None:
+    run = run_of(TurnAccepted(1), *HOT, TurnFinal(""), OK, pauses=[0, 3])
+    assert told(run)[2:5] == [
+        ("step_start", "step-1", "Prepare the answer"),
+        ("step_end", "step-1", "completed"),
+        ("step_start", "step-2", "Ask a model"),
+    ]
 
 
 def test_a_heartbeat_speaks_for_the_step_that_began_last() -> None:
@@ -422,8 +538,8 @@ def test_words_that_are_held_back_do_not_count_as_sent() -> None:
 
 def test_there_is_no_heartbeat_before_it_is_due() -> None:
     run = DexiRun(RUN, EXECUTION)
-    run.begin(0)
-    assert (run.heartbeat_at, run.silent(100)) == (None, [])
+    run.begin(98)
+    assert run.silent(100) == []
     run.take(core_events([STARTED])[0], 100)
     assert run.heartbeat_at == 102.4
     assert run.silent(102.3) == []
@@ -465,6 +581,12 @@ def test_a_secret_anywhere_but_in_the_answer_is_blotted_out() -> None:
     assert "blake3:00" in str(run)
 
 
+def test_what_a_tool_has_taken_out_itself_is_told_too() -> None:
+    result = ToolCallResult("call-1", "search_documents", False, summary="2 found, 1 shown with parts [redacted]")
+    [told_of] = [event for event in run_of(STARTED, result, TurnFinal(""), OK) if event["type"] == "tool_result"]
+    assert (told_of["summary"], told_of["redactions_applied"]) == ("2 found, 1 shown with parts [redacted]", True)
+
+
 def test_a_host_may_have_secrets_of_its_own() -> None:
     redactor = Redactor(patterns=[SecretPattern("the password", "swordfish")])
     leaked = ToolCallResult("call-1", "search_documents", False, summary="Say swordfish.")
@@ -501,4 +623,4 @@ def test_events_are_held_to_their_schema_unless_that_is_switched_off() -> None:
             with pytest.raises(InvalidEvent, match="lone surrogates"):
                 run.take(half_a_pair[-1], 0)
         else:
-            assert [event.type for event in run.take(half_a_pair[-1], 0)] == ["output_delta"]
+            assert [event.type for event in run.take(half_a_pair[-1], 0)] == ["step_end", "output_delta"]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 import trio
 
+from footlights import Limits
+
 from .dexi_house import KEY, agency, answer_of, cancel_after, stream_of, timed
 from .dexi_kit import lawful
 from .http_peer import open_house
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
     Sequence: TypeAlias = list[tuple[Any, ...]]
 
 ENDPOINTS = {"/api/chat": "deny", "/api/agents/clerk/invoke": "auto"}
+STALL = Limits().stall_timeout
 TALK = "Good evening."
 WORK = "Search the shelves for rain."
 SLOW = "Search the shelves with search_slowly."
 BROKEN = "Search the shelves with search_broken."
 LEAKY = "Search the shelves with search_leaky."
+QUIET = "Search the shelves quietly."
+RAISES = "Search the shelves and raise."
+STALLS = "Search the shelves forever."
 
 
 def chat(*words: str, at: float = 0.0, outcome: str = "completed") -> Sequence:
@@ -49,6 +55,10 @@ DENIED_SLOW = [
 ]
 
 
+DENIED_RAISES = [*chat(DENIED_WORDS)[:-1], (0.0, "done", "failed")]
+DENIED_STALLS = [*chat(DENIED_WORDS, "Well")[:-1], (STALL, "done", "failed")]
+
+
 def opening(who: str) -> Sequence:
     return [
         (0.0, "mode", "execution"),
@@ -57,7 +67,7 @@ def opening(who: str) -> Sequence:
             "plan_narrative",
             f"{who} will search, and then answer. Each tool that is run is shown as a step.",
         ),
-        (0.0, "step_start", "step-1", "Prepare a model"),
+        (0.0, "step_start", "step-1", "Ask a model"),
         (0.0, "narration_delta", "step-1", "The model clerk was selected."),
         (0.0, "step_end", "step-1", "completed"),
     ]
@@ -68,7 +78,7 @@ def tool_begins(name: str, label: str) -> Sequence:
         (0.0, "output_delta", "Let me see."),
         (0.0, "step_start", "step-2", label),
         (0.0, "tool_start", "step-2", name, "To find what the request asks about."),
-        (0.0, "narration_delta", "step-2", f"{label} is running."),
+        (0.0, "narration_delta", "step-2", f"{label} was requested."),
     ]
 
 
@@ -99,7 +109,7 @@ def forced_talk(who: str) -> Sequence:
 
 
 def beats(*times: float) -> Sequence:
-    return [(each, "heartbeat", "step-2", "running the tool") for each in times]
+    return [(each, "heartbeat", "step-2", "waiting for the tool") for each in times]
 
 
 def slow(who: str) -> Sequence:
@@ -155,6 +165,39 @@ def canceled(who: str) -> Sequence:
     ]
 
 
+def quiet(who: str) -> Sequence:
+    return [
+        *opening(who)[:-1],
+        *((each, "heartbeat", "step-1", "waiting for the model") for each in (2.4, 4.8, 7.2, 9.6)),
+        (10.2, "step_end", "step-1", "completed"),
+        (10.2, "output_delta", "At last."),
+        (10.2, "summary", "The run is completed. Steps: 1 completed."),
+        (10.2, "done", "completed"),
+    ]
+
+
+def raises(who: str) -> Sequence:
+    return [
+        *opening(who)[:-1],
+        (0.0, "step_end", "step-1", "failed"),
+        (0.0, "summary", "The run failed, and nothing was committed. Steps: 1 failed."),
+        (0.0, "done", "failed"),
+    ]
+
+
+def stalls(who: str) -> Sequence:
+    beat_times = [round(2.4 * beat, 1) for beat in range(2, int(STALL / 2.4) + 1)]
+    return [
+        *opening(who),
+        (0.0, "output_delta", "Well"),
+        (2.4, "step_start", "step-2", "Prepare the answer"),
+        *((each, "heartbeat", "step-2", "waiting for the model") for each in beat_times),
+        (STALL, "step_end", "step-2", "failed"),
+        (STALL, "summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (STALL, "done", "failed"),
+    ]
+
+
 Row: TypeAlias = "tuple[str, str | None, str, bool, bool, Sequence]"
 
 
@@ -171,6 +214,9 @@ def rows() -> list[Row]:
             (endpoint, policy, SLOW, streaming, False, slow(who) if executes else DENIED_SLOW),
             (endpoint, policy, BROKEN, streaming, False, broken(who) if executes else DENIED),
             (endpoint, policy, LEAKY, streaming, False, leaky(who) if executes else DENIED),
+            (endpoint, policy, QUIET, streaming, False, quiet(who) if executes else DENIED_SLOW),
+            (endpoint, policy, RAISES, streaming, False, raises(who) if executes else DENIED_RAISES),
+            (endpoint, policy, STALLS, streaming, False, stalls(who) if executes else DENIED_STALLS),
         ]
         cut = [*chat(DENIED_WORDS)[:-1], (3.0, "done", "canceled")]
         table.append((endpoint, policy, SLOW, streaming, True, canceled(who) if executes else cut))
@@ -179,7 +225,16 @@ def rows() -> list[Row]:
 
 def _name(row: Row) -> str:
     endpoint, policy, message, streaming, cancels, _ = row
-    kinds = {TALK: "talk", WORK: "work", SLOW: "silent", BROKEN: "failing", LEAKY: "secret"}
+    kinds = {
+        TALK: "talk",
+        WORK: "work",
+        SLOW: "silent",
+        BROKEN: "failing",
+        LEAKY: "secret",
+        QUIET: "silent model",
+        RAISES: "failing model",
+        STALLS: "stalled model",
+    }
     how = "stream" if streaming else "answer"
     return f"{endpoint.split('/')[-1]}-{policy}-{'cancel' if cancels else kinds[message]}-{how}"
 
@@ -188,7 +243,7 @@ ROWS = rows()
 
 
 def test_the_matrix_is_as_large_as_it_should_be() -> None:
-    assert len(ROWS) == 96
+    assert len(ROWS) == 144
     assert len({_name(row) for row in ROWS}) == len(ROWS)
 
 

@@ -9,23 +9,27 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import DetachReason, Limits, MemoryLedger, SessionClosed, open_stage
+from footlights import DetachReason, Limits, MemoryLedger, RegistrationError, SessionClosed, open_stage
 from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
+from footlights.redaction import Redacted
+from footlights_actors.tavern import tavern_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dexi_runs import DexiRuns, DexiSettings, Request, UnknownRun
 from footlights_transports.dialects.dexi_events import to_json
 from footlights_transports.gate import Gate, User
 
 from .dexi_house import agency
-from .dexi_kit import lawful, types
+from .dexi_kit import lawful, output, types
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
+    from pathlib import Path
 
     from trio.testing import MockClock
 
     from footlights import Stage
     from footlights.authority import CommitRecord, World
+    from footlights.modes import Classifier, Intent
     from footlights_transports.dexi_run import Run
 
     from .dexi_kit import Raw
@@ -122,3 +126,56 @@ async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> No
         assert runs.cancel(ME, run.run_id) is True
         assert runs.cancel(ME, run.run_id) is False
         await run.wait_over()
+
+
+async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
+    caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
+) -> None:
+    class Broken:
+        def text(self, text: str) -> Redacted:
+            return Redacted("\ud800" if "not seen" in text else text, applied=False)
+
+    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    async with open_stage(agency()) as stage:
+        async with keeping(stage, settings) as runs:
+            run = await runs.begin(ME, SLOW)
+            await trio.sleep(1)
+        assert lawful(events_of(run))[-1]["outcome"] == "unknown"
+    assert [record.getMessage()[:30] for record in caplog.records] == ["the stream of r1-000001 failed"]
+
+
+async def test_what_a_document_keeps_secret_is_in_no_event_of_a_run(tmp_path: Path, quiet_clock: MockClock) -> None:
+    (tmp_path / "keys.md").write_text("# Rain\nThe rain api_key: zz99secret, and mail bob@example.com about the rain.")
+    cast = tavern_cast(documents=tmp_path)
+    async with open_stage(cast) as stage, keeping(stage) as runs:
+        request = Request(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
+        run = await runs.begin(ME, request)
+        await run.wait_over()
+    events = lawful(events_of(run))
+    [result] = [event for event in events if event["type"] == "tool_result"]
+    assert result["redactions_applied"] is True
+    assert "[redacted]" in output(events)
+    assert "zz99secret" not in str(events)
+    assert "bob@" not in str(events)
+
+
+class Unnamed:
+    @property
+    def id(self) -> str:
+        raise RuntimeError
+
+    def classify(self, message: str, intent: Intent) -> None:
+        return None
+
+
+class Misnamed:
+    id = "Bad Id"
+
+    def classify(self, message: str, intent: Intent) -> None:
+        return None
+
+
+@pytest.mark.parametrize("classifier", [Unnamed(), Misnamed()])
+def test_a_classifier_whose_id_cannot_be_kept_is_refused_before_anything_is_run(classifier: Classifier) -> None:
+    with pytest.raises(RegistrationError, match="id is lower-case"):
+        DexiSettings(classifier=classifier)

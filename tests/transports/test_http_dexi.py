@@ -109,6 +109,7 @@ async def begin(house: House, body: Mapping[str, object], path: str = INVOKE) ->
         (b"", 400),
         (b"{", 400),
         (b"[]", 400),
+        (b'{"message": "Hi", "execution_policy": "deny", "execution_policy": "force"}', 400),
         (b"{}", 422),
         (b'{"message": ""}', 422),
         (b'{"message": " "}', 422),
@@ -137,6 +138,25 @@ async def test_a_body_must_say_that_it_is_json(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         answer = await house.client.post("/api/chat", content=b'{"message": "Hi"}')
         assert refused(answer) == (415, "invalid_command")
+
+
+async def test_who_would_go_on_with_a_run_does_not_begin_another(quiet_clock: MockClock) -> None:
+    async with open_house(cast=agency()) as house:
+        answer = await house.client.post("/api/chat", json={"message": "Hi"}, headers={"last-event-id": "3"})
+        assert refused(answer) == (400, "invalid_command")
+        assert house.stage.statistics().sessions == 0
+
+
+async def test_a_message_that_is_refused_leaves_no_session_behind_but_one_that_was_there(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_house(cast=agency(), limits=Limits(max_input_bytes=100)) as house:
+        await house.start(SessionParams(session_id="letters"))
+        for name in ("letters", "diary"):
+            answer = await house.client.post("/api/chat", json={"message": "a" * 101, "session_id": name})
+            assert refused(answer) == (413, "too_large")
+        await trio.testing.wait_all_tasks_blocked()
+        assert [session.session_id for _, session in house.desk.open_sessions()] == ["letters"]
 
 
 async def test_null_is_as_good_as_nothing(quiet_clock: MockClock) -> None:
@@ -241,7 +261,8 @@ async def test_runs_of_one_session_wait_for_each_other_and_tell_only_of_themselv
         nursery.start_soon(ask, "fast", WORK)
     assert timed(got["slow"])[-1] == (10.2, "done", "completed")
     assert timed(got["fast"])[-1] == (9.2, "done", "completed")
-    assert types(got["fast"]).count("heartbeat") == 0, "no step is open while a turn waits for its place"
+    waiting = [event["state"] for event in got["fast"] if event["type"] == "heartbeat"]
+    assert waiting == ["waiting for its turn"] * 2
 
 
 # -- coming and going
@@ -255,13 +276,10 @@ async def test_who_goes_away_cancels_nothing_and_may_come_back(quiet_clock: Mock
         await trio.sleep(6)
         rest = await stream_of(house.client, f"/api/runs/{run_id}/events", headers={"last-event-id": reader.last_id})
         whole = await stream_of(house.client, f"/api/runs/{run_id}/events")
-    assert first + rest == [event for event in lawful(whole) if event not in left_out(first + rest, whole)]
-    assert lawful(first + rest)[-1]["outcome"] == "completed"
-
-
-def left_out(got: list[Raw], whole: list[Raw]) -> list[Raw]:
-    """Heartbeats that would have come too soon after one came back."""
-    return [event for event in whole if event not in got and event["type"] == "heartbeat"]
+    assert types(rest).count("heartbeat") == 1, "the one that fills a silence of who came back"
+    assert "heartbeat" not in types(lawful(whole, replayed=True))
+    assert [event for event in first + rest if event["type"] != "heartbeat"] == whole
+    assert lawful(first + rest, replayed=True)[-1]["outcome"] == "completed"
 
 
 async def test_every_event_is_a_place_to_come_back_to(quiet_clock: MockClock) -> None:
@@ -280,13 +298,14 @@ async def test_a_heartbeat_never_comes_too_soon_to_one_who_came_late(quiet_clock
         run_id = await begin(house, SLOW)
         await trio.sleep(3)  # a heartbeat was made at 2.4, the next ones are due at 4.8 and 7.2
         async with following(house, run_id) as reader:
-            missed = await reader.take_until("heartbeat")
+            missed = await reader.take_until("tool_start")
+            missed += await reader.take_until("narration_delta")
             assert trio.current_time() == 3
             live = await reader.take_until("heartbeat")
             assert trio.current_time() == pytest.approx(7.2), "1.8 s are no silence"
             rest = await reader.take_until("done")
     assert types(live) == ["heartbeat"]
-    lawful(missed + live + rest)
+    lawful(missed + live + rest, replayed=True)
 
 
 async def test_in_a_long_silence_a_chat_is_kept_alive_with_comments(quiet_clock: MockClock) -> None:
@@ -303,7 +322,7 @@ async def test_an_answer_that_nobody_waits_for_is_still_there(quiet_clock: MockC
         with trio.move_on_after(1):
             await house.client.post(INVOKE, json={**SLOW, "stream": False})
         await trio.sleep(SILENCE)
-        events = lawful(await stream_of(house.client, "/api/runs/r1-000001/events"))
+        events = lawful(await stream_of(house.client, "/api/runs/r1-000001/events"), replayed=True)
     assert events[-1]["outcome"] == "completed"
 
 
@@ -347,6 +366,27 @@ async def test_old_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch, quiet_clo
         assert found == [404, 404, 404], "none is kept that is larger than all may be"
 
 
+async def test_nobody_drives_out_the_runs_of_others(monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock) -> None:
+    monkeypatch.setattr(dexi_runs, "MAX_RUNS_OF_A_USER", 2)
+
+    async def found(house: House, name: str, *numbers: int) -> list[int]:
+        return [
+            (await house.client.get(f"/api/runs/r1-{number:06d}", headers=bearer(name))).status_code
+            for number in numbers
+        ]
+
+    async with open_house(cast=agency(), gate=Gate(TOKENS)) as house:
+        for name in ("bob", "ann", "ann", "ann"):
+            await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer(name))
+            await trio.testing.wait_all_tasks_blocked()
+        assert await found(house, "bob", 1) == [200]
+        assert await found(house, "ann", 2, 3, 4) == [404, 200, 200]
+        monkeypatch.setattr(dexi_runs, "MAX_RUN_BYTES", 1_500)
+        await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer("ann"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert await found(house, "ann", 3, 4, 5) == [200, 200, 404], "only the one that is too large is dropped"
+
+
 async def test_a_session_that_is_closed_cancels_its_runs(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         guest = await house.start(SessionParams(session_id="letters"))
@@ -356,24 +396,27 @@ async def test_a_session_that_is_closed_cancels_its_runs(quiet_clock: MockClock)
     assert events[-1]["outcome"] == "canceled"
 
 
-async def test_a_server_that_goes_lets_its_readers_go(quiet_clock: MockClock) -> None:
+async def test_a_server_that_goes_says_that_the_end_is_not_known(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well,"), Stall()])
     async with open_house(cast=standard_cast(model)) as house:
         run_id = await begin(house, {"message": "Hi"}, "/api/chat")
         async with following(house, run_id) as reader:
-            await reader.take_until("output_delta")
+            events = await reader.take_until("output_delta")
             house.stop()
+            events += await reader.take_until("done")
             assert await reader.take() is None
+        assert lawful(events)[-1]["outcome"] == "unknown"
         await house.stopped.wait()
 
 
-async def test_a_server_that_goes_has_no_half_answer(quiet_clock: MockClock) -> None:
-    model = ScriptedModel(lambda _: [Say("Well,"), Stall()])
-    async with open_house(cast=standard_cast(model)) as house, trio.open_nursery() as nursery:
+@pytest.mark.parametrize("message", ["Search the shelves forever.", SLOW["message"]])
+async def test_a_server_that_goes_tells_what_there_was(message: str, quiet_clock: MockClock) -> None:
+    async with open_house(cast=agency()) as house, trio.open_nursery() as nursery:
 
         async def ask() -> None:
-            answer = await house.client.post("/api/chat", json={"message": "Hi", "stream": False})
-            assert refused(answer) == (503, "session_closed")
+            events = await answer_of(house.client, INVOKE, {"message": message})
+            assert events[-1]["outcome"] == "unknown"
+            assert output(events)
 
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()

@@ -34,7 +34,7 @@ from footlights.redaction import Redacted
 from footlights_actors.tavern import tavern_cast
 from footlights_transports import cli_dexi
 from footlights_transports.dexi_runs import DexiSettings, Request
-from footlights_transports.dialects.dexi_events import RunOutcome
+from footlights_transports.dialects.dexi_events import RunOutcome, to_json
 from footlights_transports.dialects.dexi_schema import check_event
 from footlights_transports.main import main
 from footlights_transports.run_here import run
@@ -42,7 +42,7 @@ from footlights_transports.run_screens import PaperScreen, TerminalScreen
 from footlights_transports.run_view import RunView
 
 from .dexi_house import KEY, agency
-from .dexi_kit import CHAT, OK, REFUSED, Raw, run_of
+from .dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -91,12 +91,12 @@ def executed() -> list[Raw]:
 def test_a_run_is_shown_with_plan_steps_activity_and_answer() -> None:
     assert on_paper(executed()).splitlines() == [
         "Plan: The agent will search, and then answer. Each tool that is run is shown as a step.",
-        "▸ Prepare a model",
+        "▸ Ask a model",
         "    Working: The model odo was selected.",
-        "  ✓ Prepare a model: completed, 0.0 s",
+        "  ✓ Ask a model: completed, 0.0 s",
         "▸ Search shelves",
         "    · search_shelves: To find what the request asks about.",
-        "    Working: Search shelves is running.",
+        "    Working: Search shelves was requested.",
         "    · read page rain.md",
         "    · made table blake3:00: Twelve rows.",
         "    · search_shelves: One page.",
@@ -226,10 +226,31 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
     request = Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO)
     settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
     assert await run(agency(), request, shown.append, settings=settings) is RunOutcome.UNKNOWN
-    assert [event.type for event in shown[-2:]] == ["output_delta", "done"]
+    lawful([to_json(event) for event in shown])
+    assert [event.type for event in shown[-3:]] == ["output_delta", "summary", "done"]
     [logged] = [record.getMessage() for record in caplog.records]
     assert logged.startswith("the stream of r1-000001 failed: invalid_event at ")
     assert "shelves" not in logged
+
+
+async def test_when_nobody_reads_on_the_run_is_left(quiet_clock: MockClock) -> None:
+    def show(event: DexiEvent) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        await run(agency(), Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO), show)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_pipe_that_is_closed_ends_the_command_quietly(options: list[str]) -> None:
+    command = [sys.executable, "-m", "footlights_transports", "run", *options, "Search the documents about onboarding."]
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write_end)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 async def test_what_is_refused_leaves_as_it_is(quiet_clock: MockClock) -> None:

@@ -86,10 +86,10 @@ def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
     return show
 
 
-def judge_dexi(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str], str]:
+def judge_dexi(lines: Iterable[bytes], *, complete: bool, replayed: bool = False) -> tuple[list[str], str]:
     """What is wrong with a recording, and how large it is."""
     recorded = list(lines)
-    violations = check_dexi_jsonl(recorded, complete=complete)
+    violations = check_dexi_jsonl(recorded, complete=complete, replayed=replayed)
     runs = sum(_is_mode(line) for line in recorded)
     return [str(each) for each in violations], f"{count(len(recorded), 'event')}, {count(runs, 'run')}"
 

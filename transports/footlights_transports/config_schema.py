@@ -200,7 +200,20 @@ WIRE = _of_class(WireLimits)
 BUDGET = _of_class(BudgetConfig)
 CHAT = _of_class(ChatFluxConfig)
 
-SECTIONS = ("server", "tokens", "cast", "analyst", "models", "personas", "world", "budget", "chat", "dexi", "limits", "wire")
+SECTIONS = (
+    "server",
+    "tokens",
+    "cast",
+    "analyst",
+    "models",
+    "personas",
+    "world",
+    "budget",
+    "chat",
+    "dexi",
+    "limits",
+    "wire",
+)
 
 
 def names(settings: Iterable[Setting]) -> list[str]:

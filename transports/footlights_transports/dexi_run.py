@@ -63,11 +63,6 @@ class Run:
         return self._dexi.run_id
 
     @property
-    def is_whole(self) -> bool:
-        """Whether its end was told."""
-        return self._dexi.is_done
-
-    @property
     def message(self) -> str:
         """The answer so far."""
         return "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))

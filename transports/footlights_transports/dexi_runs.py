@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import trio
 from attrs import field, frozen
+from attrs.validators import optional
 
 from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
 from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
+from footlights.modes.classifier import check_classifier_id
 from footlights.outbox import DetachReason
 from footlights.params import SessionParams, TurnParams
 from footlights.redaction import Redactor
@@ -34,8 +36,12 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 1_000
 """Finished runs that are kept; the oldest are forgotten first."""
+MAX_RUNS_OF_A_USER = 100
+"""Finished runs of one user that are kept, so that nobody drives out those of others."""
 MAX_BYTES = 64_000_000
 """What all finished runs together may take."""
+MAX_RUN_BYTES = 8_000_000
+"""A finished run that takes more is not kept."""
 
 log = logging.getLogger("footlights.dexi")
 
@@ -56,14 +62,18 @@ class UnknownAgent(DexiError):
     code = "unknown_agent"
 
 
+def _check_id(_: object, __: object, classifier: Classifier) -> None:
+    check_classifier_id(classifier)
+
+
 @frozen(kw_only=True)
 class DexiSettings:
     """What a host may choose."""
 
     rules: IntentRules | None = None
     """What asks for execution; without any, the standard rules and the names of the cast's tools."""
-    classifier: Classifier | None = None
-    """A second opinion about that."""
+    classifier: Classifier | None = field(default=None, validator=optional(_check_id))
+    """A second opinion about that. Raises `RegistrationError` for one whose id cannot be kept."""
     redactor: Redactor = field(factory=Redactor)
     """What is blotted out."""
     checked: bool = True
@@ -142,19 +152,21 @@ class DexiRuns:
     # -- a run as a task
 
     async def _perform(self, user: User, request: Request, task_status: trio.TaskStatus[Run]) -> None:
-        session, is_own = self._session(user, request.session_id)
+        session, is_new = self._session(user, request.session_id)
+        stays = not is_new
         try:
             async with session.subscribe() as stream:
                 run = self._begin(user, request, session)
+                stays = request.session_id is not None
                 task_status.started(run)
                 await self._supervise(run, session, stream)
         finally:
-            if is_own:
+            if not stays:
                 with suppress(UnknownSession):  # the stage may have closed it
                     await self._desk.close(user, session.session_id)
 
     def _session(self, user: User, session_id: str | None) -> tuple[InteractionSession, bool]:
-        """A session to run in, and whether it is for this run alone."""
+        """A session to run in, and whether it was begun just now."""
         if session_id is None:
             return self._desk.start(user, SessionParams()), True
         named = self._desk.gate.named_for(user, SessionParams(session_id=session_id))
@@ -162,7 +174,7 @@ class DexiRuns:
         try:
             return self._desk.session(user, named.session_id), False
         except UnknownSession:
-            return self._desk.start(user, named), False
+            return self._desk.start(user, named), True
 
     def _begin(self, user: User, request: Request, session: InteractionSession) -> Run:
         settings = self._settings
@@ -171,7 +183,14 @@ class DexiRuns:
         turn_id = self._desk.begin_turn(user, session.session_id, request.message, params, decision)
         self._begun += 1
         run_id = f"r{self._desk.stage.epoch}-{self._begun:06d}"
-        dexi = DexiRun(run_id, decision, agent=request.agent, redactor=settings.redactor, checked=settings.checked)
+        dexi = DexiRun(
+            run_id,
+            decision,
+            agent=request.agent,
+            redactor=settings.redactor,
+            tools=self._desk.stage.tools,
+            checked=settings.checked,
+        )
         run = Run(user, session.session_id, turn_id, dexi, self._wall_clock())
         self._runs[run_id] = run
         run.begin()
@@ -187,15 +206,34 @@ class DexiRuns:
         except Exception as error:  # noqa: BLE001 - see above
             log.error("the stream of %s failed: %s", run.run_id, describe(error))
             run.break_off()
+        except trio.Cancelled:  # the server goes, and clients have a moment left to hear of it
+            _let_go(run)
+            raise
         finally:
             run.end()
-            self._finished[run.run_id] = run.size
-            self._forget_the_oldest()
+            self._keep(run)
 
-    def _forget_the_oldest(self) -> None:
+    def _keep(self, run: Run) -> None:
+        """Keep a finished run for those who come back, as long as there is room."""
+        self._finished[run.run_id] = run.size
+        if run.size > MAX_RUN_BYTES:
+            self._forget(run.run_id)
+        of_user = [each for each in self._finished if self._runs[each].user == run.user]
+        for run_id in of_user[:-MAX_RUNS_OF_A_USER]:
+            self._forget(run_id)
         while len(self._finished) > MAX_RUNS or sum(self._finished.values()) > MAX_BYTES:
-            run_id, _ = self._finished.popitem(last=False)
-            del self._runs[run_id]
+            self._forget(next(iter(self._finished)))
+
+    def _forget(self, run_id: str) -> None:
+        del self._finished[run_id], self._runs[run_id]
+
+
+def _let_go(run: Run) -> None:
+    try:
+        run.lose_sight()
+    except Exception as error:  # noqa: BLE001 - the same boundary
+        log.error("the stream of %s failed: %s", run.run_id, describe(error))
+        run.break_off()
 
 
 async def _tell(run: Run, stream: Subscription) -> Mapping[str, int] | None:

@@ -19,7 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from footlights.errors import InvalidCommand, SessionClosed
+from footlights.errors import InvalidCommand
+from footlights.laws.recording import parse_fault, parse_line
 from footlights.modes import ExecutionPolicy
 from footlights.wire import values
 from footlights.wire.values import Unfit
@@ -85,6 +86,8 @@ class DexiRoutes:
 
     async def _begin(self, request: Request, agent: str | None, policy: ExecutionPolicy) -> Response:
         user = self._user(request)
+        if "last-event-id" in request.headers:
+            raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
         wish, streams = _read(request, agent, policy)
         try:
             run = await self._runs.begin(user, wish)
@@ -93,8 +96,6 @@ class DexiRoutes:
         if streams:
             return self._stream(run, 0)
         await while_connected(request.receive, run.wait_over)
-        if not run.is_whole:
-            raise Refused(503, SessionClosed("The server is closing."))
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream:
@@ -125,6 +126,7 @@ class RunStream(Response):
         del self.headers["content-length"]
         self._run = run
         self._place = place
+        self._live_from = len(run.entries)
         self._keep_alive = keep_alive
         self._sent_at = -inf
 
@@ -149,10 +151,13 @@ class RunStream(Response):
     def _next(self) -> bytes:
         """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.
 
-        One who has just come back was sent what had been missed, whenever that was made, and has not waited since.
+        One who has just come back is sent what was missed, whenever that was made, and has not waited since. Heartbeats
+        that were missed say nothing any more.
         """
-        entries = self._run.entries
-        fresh, self._place = entries[self._place :], len(entries)
+        entries, begin = self._run.entries, self._place
+        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
+        fresh = [*missed, *entries[max(begin, self._live_from) :]]
+        self._place = len(entries)
         now = trio.current_time()
         if all(each.is_heartbeat for each in fresh) and now - self._sent_at < _QUIET:
             return b""
@@ -173,7 +178,12 @@ def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
-    fields = read_object(body_of(request))
+    body = body_of(request)
+    fields = read_object(body)
+    try:
+        parse_line(body)
+    except ValueError as error:  # it was read before, so it can only be ambiguous
+        raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
     try:
         given = {name: _field(fields, name) for name in _FIELDS}
     except Unfit as error:

@@ -28,7 +28,10 @@ _ME = User()
 
 
 def run_here(cast: Cast, request: Request, show: Callable[[DexiEvent], None]) -> RunOutcome:
-    """Run it in this process; `show` is given each event as it comes. Raises `FootlightsError`."""
+    """Run it in this process; `show` is given each event as it comes. Raises `FootlightsError`.
+
+    If `show` raises `BrokenPipeError`, nobody reads on: the run is canceled, and the error raised again.
+    """
     return trio.run(_run_until_signal, cast, request, show)
 
 
@@ -46,7 +49,7 @@ async def run(
 ) -> RunOutcome:
     """How it ended."""
     outcome = RunOutcome.CANCELED
-    refused: FootlightsError | None = None
+    refused: FootlightsError | BrokenPipeError | None = None
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         runs = DexiRuns(FrontDesk(stage, Gate()), settings)
         await nursery.start(runs.keep)
@@ -57,7 +60,10 @@ async def run(
         else:
             if interrupts is not None:
                 nursery.start_soon(_obey, interrupts, runs, begun, nursery.cancel_scope)
-            outcome = await _follow(begun, show)
+            try:
+                outcome = await _follow(begun, show)
+            except BrokenPipeError as error:  # nobody reads on: carried around the nursery too
+                refused = error
         nursery.cancel_scope.cancel(reason="the run is over")
     if refused is not None:
         raise refused

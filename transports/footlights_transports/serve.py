@@ -194,7 +194,7 @@ async def _perform(
         desk = FrontDesk(stage, config.gate, watch=metrics)
         kgent = KgentGateway(desk, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
         ws = await _listen(servers, partial(serve_ws, desk, kgent=kgent), config, config.ws_port)
-        dexi = DexiSettings(chat_agent=config.chat_agent)
+        dexi = DexiSettings(chat_agent=config.chat_agent, redactor=config.redactor)
         http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
         http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from footlights.modes.record import Intent
     from footlights.modes.rules import IntentRules
 
+_BAD_ID = "A classifier's id is lower-case letters, digits and . _ : / @ -."
 _ID = re.compile(r"[a-z0-9][a-z0-9_.:/@-]{0,127}")
 
 
@@ -62,9 +63,10 @@ class Classifier(Protocol):
 
 def consult(classifier: Classifier, message: str, intent: Intent, rules: IntentRules) -> Intent:
     """The intent after this classifier was asked. Raises only `RegistrationError`, for an id that cannot be kept."""
-    failed = _assisted(intent, classifier.id, Assistance.FAILED)
+    classifier_id = check_classifier_id(classifier)
+    failed = _assisted(intent, classifier_id, Assistance.FAILED)
     try:
-        return heed(classifier.classify(message, intent), classifier.id, intent, rules)
+        return heed(classifier.classify(message, intent), classifier_id, intent, rules)
     except Exception:  # noqa: BLE001  # the boundary: a classifier of any kind may fail in any way
         return failed
 
@@ -89,7 +91,19 @@ def heed(answer: Classification | None, classifier_id: str, intent: Intent, rule
     )
 
 
-def _assisted(intent: Intent, classifier_id: str, assistance: Assistance) -> Intent:
+def check_classifier_id(classifier: Classifier) -> str:
+    """Its id. Raises `RegistrationError` for one that cannot be kept, or that cannot be had."""
+    try:
+        return _checked(classifier.id)
+    except Exception:  # noqa: BLE001  # the boundary: it may be a property that fails in any way
+        raise RegistrationError(_BAD_ID) from None
+
+
+def _checked(classifier_id: str) -> str:
     if not _ID.fullmatch(classifier_id):
-        raise RegistrationError("A classifier's id is lower-case letters, digits and . _ : / @ -.")
-    return evolve(intent, classifier=classifier_id, assistance=assistance)
+        raise RegistrationError(_BAD_ID)
+    return classifier_id
+
+
+def _assisted(intent: Intent, classifier_id: str, assistance: Assistance) -> Intent:
+    return evolve(intent, classifier=_checked(classifier_id), assistance=assistance)

@@ -12,16 +12,16 @@ from attrs import define, field
 from footlights.modes.clauses import clauses
 from footlights.modes.reading import Speech, mentions, read
 from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
-from footlights.modes.speech import FILLERS
+from footlights.modes.speech import FILLERS, LEADS, Lead
 from footlights.modes.standard import STANDARD_RULES
-from footlights.modes.words import sentences
+from footlights.modes.words import COMMA, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from footlights.modes.clauses import Clause
     from footlights.modes.reading import Reading
-    from footlights.modes.rules import IntentRule, IntentRules
+    from footlights.modes.rules import IntentRule, IntentRules, VetoRule
 
 _REFERENT_WORDS = 4
 """ "Simulate them" is clear if so many words around it say who they are."""
@@ -134,10 +134,35 @@ def _keep(clause: Clause, reading: Reading, speech: Speech, rules: IntentRules, 
 
 
 def _obey_vetoes(sentence: Sequence[str], rules: IntentRules, found: _Found) -> None:
+    for veto in _refusals(sentence, rules):
+        found.take_back()
+        found.negated[veto.id] = None
     for place in range(len(sentence)):
         for end, veto in rules.vetoing.matches(sentence, place):
+            if veto.alone:
+                continue
             if not veto.takes_back:
                 found.vetoes[veto.id] = None
             elif len(sentence) - end < _LAST_WORDS and all(word in FILLERS for word in sentence[end:]):
                 found.take_back()
                 found.negated[veto.id] = None
+
+
+def _refusals(sentence: Sequence[str], rules: IntentRules) -> list[VetoRule]:
+    """The vetoes that are all this sentence says, courtesies aside."""
+    words = [word for word in sentence if word != COMMA]
+    refusals: list[VetoRule] = []
+    place = 0
+    while place < len(words):
+        refusal = next(((end, veto) for end, veto in rules.vetoing.matches(words, place) if veto.alone), None)
+        lead = LEADS.longest(words, place)
+        if refusal is not None:
+            place = refusal[0]
+            refusals.append(refusal[1])
+        elif lead is not None and lead[1] in (Lead.OPENER, Lead.NOW):
+            place = lead[0]
+        elif words[place] in FILLERS:
+            place += 1
+        else:
+            return []
+    return refusals

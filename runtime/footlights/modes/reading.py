@@ -9,7 +9,7 @@ from attrs import frozen
 
 from footlights.modes.clauses import MAX_LEADS
 from footlights.modes.record import Condition
-from footlights.modes.speech import DETERMINERS, FILLERS, FINITE, LEADS, OWNED, PREPOSITIONS, Lead
+from footlights.modes.speech import DETERMINERS, FILLERS, FINITE, LEADS, NOTHING, OWNED, PREPOSITIONS, Lead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,6 +133,8 @@ def _meets(words: Sequence[str], start: _Start, end: int, match: Match) -> bool:
     if match.ing and not start.leads & {Lead.ASKING_ING, Lead.DENYING}:
         return False
     if not start.explicit and _is_noun(rest):
+        return False
+    if rest and rest[0] in NOTHING:
         return False
     if match.form == "doing":
         return _thing_at(words, end, rule) is not None

@@ -102,6 +102,8 @@ class VetoRule:
     """Whole words."""
     takes_back: bool = False
     """It ends its sentence and takes back what was asked before it, instead of forbidding everything."""
+    alone: bool = False
+    """It takes back only if its sentence says nothing else: "No, wait, don't." """
 
 
 def tool_hint(tool: str, *, verbs: Iterable[str] = (), things: Iterable[str] = ()) -> IntentRule:

@@ -55,7 +55,9 @@ _ASKING = """
     wondering if you could, i wonder if you could, any chance you could, any chance you can, it would be great if
     you could, it'd be great if you could, it would be nice if you could, i'd appreciate it if you could, i would
     appreciate it if you could, i'd be grateful if you could, why don't you, why don't we, why not, proceed to,
-    continue to, start to, begin to, i'd like dexi to, i want dexi to
+    continue to, start to, begin to, don't forget to, do not forget to, dont forget to, never forget to, don't
+    hesitate to, do not hesitate to, dont hesitate to, please don't forget to, please don't hesitate to,
+    i'd like dexi to, i want dexi to
 """
 _ASKING_ING = """
     would you mind, do you mind, how about, start, begin, try, keep, continue, consider
@@ -143,6 +145,9 @@ PREPOSITIONS = word_set("""
     than into using that where when while because so and or , per
 """)
 """They begin another part of a sentence: what is named before them is what is asked for."""
+
+NOTHING = word_set("nothing none nobody no not")
+"""After a verb they leave nothing to do."""
 
 OWNED = word_set("the my your our his her its their this that these those last")
 """What follows is there already."""

@@ -217,7 +217,7 @@ STANDARD_RULES = IntentRules(
             phrases=(
                 *("no tools", "no tool calls", "without tools", "without any tools", "without using tools"),
                 *("without using any tools", "don't use tools", "don't use any tools", "do not use tools"),
-                *("do not use any tools", "don't call any tools", "do not call any tools"),
+                *("do not use any tools", "don't call any tools", "do not call any tools", "no-tools", "no-tool"),
             ),
         ),
         VetoRule(
@@ -239,8 +239,27 @@ STANDARD_RULES = IntentRules(
                 "scratch that",
                 "cancel that",
                 "on second thought no",
+                "just kidding",
+                "without running it",
+                "without actually running it",
+                "without executing it",
+                "without actually executing it",
+                "don't run it",
+                "do not run it",
+                "don't actually run it",
+                "do not actually run it",
             ),
             takes_back=True,
+        ),
+        VetoRule(
+            id="veto.refused",
+            phrases=(
+                *("no", "nope", "nah", "not now", "not yet", "not today", "don't", "do not", "dont", "please don't"),
+                *("don't do it", "don't do that", "do not do it", "do not do that", "no wait", "on second thought"),
+                *("on second thoughts", "no way", "stop"),
+            ),
+            takes_back=True,
+            alone=True,
         ),
     ),
 )

@@ -5,15 +5,29 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
+from footlights.modes.phrases import PhraseTable
+
 QUOTED = "“”"
 """Stands for everything that was quoted."""
 COMMA = ","
 """Stands for any pause inside a sentence."""
 
 # ruff: noqa: RUF001  # the marks that people type are what this module is about
+_QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*", re.MULTILINE)
 _TOKEN = re.compile(r"\w+(?:['.\-]\w+)*|[.!?;:,…()\[\]{}\"“”„«»`'‘—–。]")
 _ENDS = frozenset(".!?;:…。")
 _CLOSING = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`", "'": "'", "‘": "'"}
+
+
+_REPORTS = """
+    told me, told us, tells me, tells us, said, says, asked me, asked us, asks, wrote, writes, reads, repeat after me,
+    say after me, this sentence, this line, this phrase, the sentence, the phrase, the words, title, subject, heading,
+    headline, caption, quote
+"""
+_REPORTING = PhraseTable((" ".join(reversed(each.split())), True) for each in _REPORTS.split(","))
+"""What stands before a colon if somebody else's words follow it; from its last word to its first."""
+_FIRST_PERSON = frozenset({"i", "we"})
+_REPORT_WORDS = 4
 
 
 def sentences(message: str) -> list[list[str]]:
@@ -21,15 +35,26 @@ def sentences(message: str) -> list[list[str]]:
     folded = normalize("NFKC", normalize("NFKC", message).casefold()).replace("’", "'")
     done: list[list[str]] = []
     current: list[str] = []
-    for token in _without_quotes(folded):
+    is_reported = False
+    for token in _without_quotes(_QUOTED_LINE.sub("“”.", folded)):
         if token in _ENDS:
+            is_reported = token == ":" and not is_reported and _reports(current)
             done.append(current)
-            current = []
+            current = [QUOTED] if is_reported else []
+        elif is_reported:
+            continue
         elif token is QUOTED or token[0].isalnum() or token[0] == "_":
             current.append(token)
         elif current and current[-1] != COMMA:
             current.append(COMMA)
     return [*(each for each in done if each), *([current] if current else [])]
+
+
+def _reports(words: list[str]) -> bool:
+    """ "He told me: ...", and not "I said: ..."."""
+    last = words[: -_REPORT_WORDS - 1 : -1]
+    found = _REPORTING.longest(last, 0)
+    return found is not None and not (len(last) > found[0] and last[found[0]] in _FIRST_PERSON)
 
 
 def _without_quotes(text: str) -> list[str]:

@@ -7,8 +7,9 @@
     run.lose_sight(now)      the end, when the core will not tell how the turn ended
     run.break_off(now)       the end, when telling it has failed
 
-`now` is in seconds since the epoch and never goes back. In execution mode there is a step for each model that is made
-ready, and one for each tool call. Text is held back while a step is open, and none of it is lost: all of it together
+`now` is in seconds since the epoch and never goes back. In execution mode there is a step from the selection of a model
+to its first word or tool call, one for each tool call, and one for each silence in which no other is open. A run that
+fails has a step that failed. Text is held back while a step is open, and none of it is lost: all of it together
 is the text of the turn, or what was said before it was interrupted. In chat mode there is text, and nothing else.
 
 Execution that was asked for and not authorized is explained in an `output_delta` of its own, before the model's words.
@@ -47,11 +48,12 @@ from footlights_transports.dialects.dexi_events import (
 )
 from footlights_transports.dialects.dexi_redaction import Blotter
 from footlights_transports.dialects.dexi_schema import check_event
+from footlights_transports.dialects.dexi_sent import Sent
 from footlights_transports.dialects.dexi_steps import Steps
 from footlights_transports.dialects.dexi_text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from footlights.events import Payload, StreamEvent
     from footlights.modes import ModeDecision
@@ -72,6 +74,7 @@ _RUN_OUTCOMES: Mapping[StepOutcome, RunOutcome] = {
 class DexiRun:
     """One turn as a narrated run. Each method returns what is to be sent, in order.
 
+    `tools` are the names that exist: of a call of any other nothing is shown that a model came up with.
     `checked` says whether each event is held to its schema before it is returned; `InvalidEvent` is raised then.
     """
 
@@ -82,6 +85,7 @@ class DexiRun:
         *,
         agent: str | None = None,
         redactor: Redactor | None = None,
+        tools: Collection[str] | None = None,
         checked: bool = True,
     ) -> None:
         self.run_id = run_id
@@ -90,11 +94,13 @@ class DexiRun:
         self._agent = agent
         self._safe = Blotter(redactor or Redactor())
         self._checked = checked
-        self._steps = Steps(self._safe)
+        self._steps = Steps(self._safe, tools)
         self._text = Text()
         self._cut: StepOutcome | None = None
         """How the turn was interrupted, if it was."""
-        self._sent_at = 0.0
+        self._sent_so_far = Sent()
+        self._is_said = False
+        """Whether the turn has said all it will say."""
 
     @property
     def is_execution(self) -> bool:
@@ -102,8 +108,9 @@ class DexiRun:
 
     @property
     def heartbeat_at(self) -> float | None:
-        """When a heartbeat is due if nothing else is sent before; None if none will be."""
-        return self._sent_at + HEARTBEAT_AFTER if self._steps.any_open and not self.is_done else None
+        """When a sign of life is due if nothing else is sent before; None if none will be."""
+        works = self.is_execution and not self.is_done and (self._steps.any_open or not self._is_said)
+        return self._sent_so_far.at + HEARTBEAT_AFTER if works else None
 
     # -- in
 
@@ -116,30 +123,36 @@ class DexiRun:
         return [] if self.is_done else self._sent(self._told(event.payload, timestamp(now)), now)
 
     def silent(self, now: float) -> list[DexiEvent]:
-        """A heartbeat, if one is due."""
+        """A heartbeat, if one is due; or, if no step is open that could have one, a step that does."""
         due = self.heartbeat_at
-        return [] if due is None or now < due else self._sent([self._steps.heartbeat(timestamp(now))], now)
+        return [] if due is None or now < due else self._sent([self._steps.sign_of_life(timestamp(now))], now)
 
     def lose_sight(self, now: float) -> list[DexiEvent]:
         """Nobody will tell how the turn ended: the server closes."""
         return [] if self.is_done else self._sent(self._ending(RunOutcome.UNKNOWN, timestamp(now)), now)
 
     def break_off(self, now: float) -> list[DexiEvent]:
-        """Telling the turn has failed: no more of it is told but that it is over."""
+        """Telling the turn has failed: what is open ends, in words that are always the same.
+
+        The run is of unknown outcome: the turn itself may be committed all the same.
+        """
         if self.is_done:
             return []
         self.is_done = True
-        return [Done(self.run_id, RunOutcome.UNKNOWN, timestamp(now))]
+        stamp = timestamp(now)
+        ending = self._sent_so_far.broken_run(stamp) if self.is_execution else ()
+        return [*ending, Done(self.run_id, RunOutcome.UNKNOWN, stamp)]
 
     # -- out
 
     def _sent(self, told: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
         events = list(told)
-        if events:
-            self._sent_at = now
         if self._checked:
             for event in events:
                 check_event(to_json(event))
+        for event in events:
+            self._sent_so_far.note(event, now)
+        self.is_done = isinstance(events[-1], Done) if events else self.is_done
         return events
 
     def _opening(self, stamp: str) -> Iterator[DexiEvent]:
@@ -157,11 +170,13 @@ class DexiRun:
                 self._text.hear(payload.delta, payload.offset)
                 yield from self._output(stamp)
             case TurnFinal():
+                self._is_said = True
                 self._text.hear_all(payload.text)
                 yield from self._output(stamp)
-            case ToolCallResult() | ModelReady():
+            case ToolCallResult():
                 yield from self._output(stamp)
             case TurnInterrupted():
+                self._is_said = True
                 self._cut = _cut_by(payload)
                 yield from self._output(stamp)
             case CommitFinal():
@@ -178,18 +193,21 @@ class DexiRun:
                 yield from steps.model_shown(payload.model_id, stamp)
             case ModelReady():
                 yield from steps.model_shown(payload.model_id, stamp)
-                yield from steps.model_over(StepOutcome.COMPLETED, stamp)
+                steps.model_is_ready()
             case TokenDelta():
-                yield from steps.model_over(StepOutcome.COMPLETED, stamp)
+                yield from steps.waiting_over(StepOutcome.COMPLETED, stamp)
             case ToolCallStarted():
-                yield from steps.model_over(StepOutcome.COMPLETED, stamp)
+                yield from steps.waiting_over(StepOutcome.COMPLETED, stamp)
                 yield from steps.tool_started(payload.tool_call_id, payload.tool_name, stamp)
             case ToolCallResult():
                 yield from steps.tool_ended(payload, stamp)
             case TurnFinal():
                 yield from steps.close(StepOutcome.COMPLETED, stamp)
             case TurnInterrupted():
-                yield from steps.close(_cut_by(payload), stamp)
+                cut, tool_failed = _cut_by(payload), payload.reason is InterruptReason.TOOL_ERROR
+                if cut is StepOutcome.FAILED and not tool_failed:
+                    yield from steps.answer_begins(stamp)
+                yield from steps.close(cut, stamp)
             case _:
                 pass
 
@@ -200,7 +218,6 @@ class DexiRun:
             yield OutputDelta(text, stamp)
 
     def _ending(self, outcome: RunOutcome, stamp: str) -> Iterator[DexiEvent]:
-        self.is_done = True
         if self.is_execution:
             yield from self._steps.close(StepOutcome.UNKNOWN, stamp)
             yield from self._output(stamp)

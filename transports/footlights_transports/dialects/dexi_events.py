@@ -67,7 +67,7 @@ class PlanNarrative:
 
 @frozen
 class StepStart:
-    """A step begins: a model is made ready, or a tool is called."""
+    """A step begins: a model is asked, a tool is called, or the answer is waited for."""
 
     type: Literal["step_start"] = field(default="step_start", init=False)
     step_id: str
@@ -110,7 +110,7 @@ class ArtifactGenerated:
 
 @frozen
 class ToolStart:
-    """A tool began to run."""
+    """A tool was called. Whether it ran is told by its result."""
 
     type: Literal["tool_start"] = field(default="tool_start", init=False)
     step_id: str

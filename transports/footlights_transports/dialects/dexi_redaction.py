@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights.redaction import REDACTED, Redacted
+from footlights.redaction import Redacted
+from footlights.secret_fields import REDACTED
 
 if TYPE_CHECKING:
     from footlights.redaction import Redactor
@@ -15,9 +16,10 @@ class Blotter:
         self._redactor = redactor
 
     def redacted(self, text: str) -> Redacted:
-        """What may be shown of the text, and whether anything is missing."""
+        """What may be shown of the text, and whether anything is missing: by now, or when it came here."""
         try:
-            return self._redactor.text(text)
+            left = self._redactor.text(text)
+            return Redacted(left.text, left.applied or REDACTED in left.text)
         except Exception:  # noqa: BLE001 - a boundary: a host's patterns and checks may raise anything
             return Redacted(REDACTED, applied=True)
 

@@ -1,4 +1,4 @@
-"""The steps of a narrated run: one for each model that is made ready, and one for each tool call.
+"""The steps of a narrated run: one for each model that is asked, one for each tool call, and one for a silence.
 
 Steps may overlap, because tools run side by side; everything that is told of one names it. Each method yields what is
 to be sent, and whoever calls it takes all of that.
@@ -27,7 +27,7 @@ from footlights_transports.dialects.dexi_events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from footlights.events import ToolCallResult
     from footlights_transports.dialects.dexi_artifacts import Notes
@@ -39,16 +39,24 @@ if TYPE_CHECKING:
 class _Step:
     step_id: str
     tool_name: str | None
-    """None if it makes a model ready."""
+    """As it is shown; None if it waits for a model."""
+    redacted: bool = False
+    """Whether a part of the name was taken out."""
+    asks: bool = False
+    """Whether it asks a model that was selected."""
 
 
-_MODEL = ""
-"""What the step of a model is found by; tool calls have their ids."""
+_WAITING = ""
+"""What the step that waits for a model is found by; tool calls have their ids."""
 
 
 class Steps:
-    def __init__(self, safe: Blotter) -> None:
+    def __init__(self, safe: Blotter, tools: Collection[str] | None = None) -> None:
         self._safe = safe
+        self._tools = tools
+        """The names that exist; None if any may."""
+        self._awaited = say.QUEUED
+        """What the step that waits for a model is waiting for."""
         self._open: dict[str, _Step] = {}
         """By tool_call_id, in the order they began."""
         self._outcomes: Counter[StepOutcome] = Counter()
@@ -63,32 +71,49 @@ class Steps:
     # -- models
 
     def model_selected(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
-        yield from self.model_over(StepOutcome.UNKNOWN, stamp)
+        asked = _WAITING in self._open and self._open[_WAITING].asks
+        yield from self.waiting_over(StepOutcome.UNKNOWN if asked else StepOutcome.COMPLETED, stamp)
         yield from self._model_begins(model_id, stamp)
 
     def model_shown(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
         """It is loading, or ready; and so it was selected, whether that was seen or not."""
-        if _MODEL not in self._open:
+        if _WAITING not in self._open:
             yield from self._model_begins(model_id, stamp)
 
-    def model_over(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
-        """The model is ready, or will not be. Nothing happens if none is awaited."""
-        if _MODEL in self._open:
-            yield self._end(_MODEL, outcome, stamp)
+    def model_is_ready(self) -> None:
+        self._awaited = say.ANSWERING
+
+    def answer_begins(self, stamp: str) -> Iterator[DexiEvent]:
+        """Something is to be said of the answer itself. Nothing happens if it is waited for already."""
+        if _WAITING not in self._open:
+            yield self._answer_begins(stamp)
+
+    def waiting_over(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
+        """The model said something, or never will. Nothing happens if that is not waited for."""
+        self._awaited = say.ANSWERING
+        if _WAITING in self._open:
+            yield self._end(_WAITING, outcome, stamp)
 
     def _model_begins(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
-        step = self._begin(_MODEL, None)
-        yield StepStart(step.step_id, say.PREPARE, stamp)
+        self._awaited = say.LOADING
+        step = self._begin(_WAITING, _Step(self._next_id(), None, asks=True))
+        yield StepStart(step.step_id, say.ASK, stamp)
         yield NarrationDelta(step.step_id, self._safe(say.model_selected(model_id)), stamp)
 
     # -- tools
 
     def tool_started(self, call: str, tool_name: str, stamp: str) -> Iterator[DexiEvent]:
-        name = self._safe(tool_name)
-        step = self._begin(call, tool_name)
-        yield StepStart(step.step_id, say.label(name), stamp)
-        yield ToolStart(step.step_id, name, say.purpose(tool_name), stamp)
-        yield NarrationDelta(step.step_id, say.tool_runs(name), stamp)
+        if self._tools is not None and tool_name not in self._tools:
+            step = self._begin(call, _Step(self._next_id(), say.UNKNOWN_TOOL))
+            purpose = say.NO_PURPOSE
+        else:
+            name = self._safe.redacted(tool_name)
+            step = self._begin(call, _Step(self._next_id(), name.text, name.applied))
+            purpose = say.purpose(tool_name)
+        assert step.tool_name is not None
+        yield StepStart(step.step_id, say.label(step.tool_name), stamp)
+        yield ToolStart(step.step_id, step.tool_name, purpose, stamp)
+        yield NarrationDelta(step.step_id, say.tool_requested(step.tool_name), stamp)
 
     def tool_ended(self, result: ToolCallResult, stamp: str) -> Iterator[DexiEvent]:
         call = result.tool_call_id
@@ -112,40 +137,47 @@ class Steps:
     ) -> Iterator[DexiEvent]:
         step = self._open[call]
         assert step.tool_name is not None
-        name, told = self._safe.redacted(step.tool_name), self._safe.redacted(summary)
+        told = self._safe.redacted(summary)
         read, generated = (0, 0) if notes is None else (len(notes.read), len(notes.generated))
-        yield ToolResult(step.step_id, name.text, told.text, name.applied or told.applied, stamp)
-        yield NarrationDelta(step.step_id, say.tool_ended(name.text, outcome, read, generated), stamp)
+        yield ToolResult(step.step_id, step.tool_name, told.text, step.redacted or told.applied, stamp)
+        yield NarrationDelta(step.step_id, say.tool_ended(step.tool_name, outcome, read, generated), stamp)
         yield self._end(call, outcome, stamp)
 
     # -- all of them
 
-    def close(self, model: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
-        """The turn is over. A model that was awaited ends like this; of a tool that is open, no result was seen."""
-        yield from self.model_over(model, stamp)
+    def close(self, waiting: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
+        """The turn is over. Waiting for a model ends like this; of a tool that is open, no result was seen."""
+        yield from self.waiting_over(waiting, stamp)
         for call in list(self._open):
             yield from self._tool_over(call, say.NO_RESULT, StepOutcome.UNKNOWN, None, stamp)
 
     def at_least_one(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
         """A step of its own for what the turn does, if there was no other."""
         if not self._begun:
-            step = self._begin(_MODEL, None)
-            yield StepStart(step.step_id, say.ANSWER, stamp)
-            yield self._end(_MODEL, outcome, stamp)
+            yield from self.answer_begins(stamp)
+            yield self._end(_WAITING, outcome, stamp)
 
-    def heartbeat(self, stamp: str) -> Heartbeat:
-        """A sign of life of the step that began last."""
+    def sign_of_life(self, stamp: str) -> Heartbeat | StepStart:
+        """Of the step that began last; if none is open, of one that begins now and waits for the answer."""
+        if not self._open:
+            return self._answer_begins(stamp)
         step = next(reversed(self._open.values()))
-        return Heartbeat(step.step_id, say.LOADING if step.tool_name is None else say.RUNNING, stamp)
+        return Heartbeat(step.step_id, self._awaited if step.tool_name is None else say.RUNNING, stamp)
 
     def summary(self, outcome: RunOutcome, stamp: str) -> Summary:
         return Summary(say.summary(outcome, self._outcomes, self._read, self._generated), stamp)
 
     # -- inside
 
-    def _begin(self, call: str, tool_name: str | None) -> _Step:
+    def _answer_begins(self, stamp: str) -> StepStart:
+        return StepStart(self._begin(_WAITING, _Step(self._next_id(), None)).step_id, say.ANSWER, stamp)
+
+    def _next_id(self) -> str:
+        return f"step-{self._begun + 1}"
+
+    def _begin(self, call: str, step: _Step) -> _Step:
         self._begun += 1
-        step = self._open[call] = _Step(f"step-{self._begun}", tool_name)
+        self._open[call] = step
         return step
 
     def _end(self, call: str, outcome: StepOutcome, stamp: str) -> StepEnd:

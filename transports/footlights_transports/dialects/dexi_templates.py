@@ -17,14 +17,22 @@ if TYPE_CHECKING:
     from footlights.events import ToolCallResult
     from footlights.modes import ModeDecision
 
-PREPARE = "Prepare a model"
-"""The label of the step from a model's selection to its readiness."""
-ANSWER = "Prepare an answer"
-"""The label of the only step of a run that selected no model and called no tool."""
+ASK = "Ask a model"
+"""The label of the step from a model's selection to its first word or tool call."""
+ANSWER = "Prepare the answer"
+"""The label of a step that waits for the answer when no other is open, and of one in which the answer failed."""
+QUEUED = "waiting for its turn"
+"""The state of such a step until a model is selected."""
 LOADING = "loading the model"
-"""The state of a step that makes a model ready."""
-RUNNING = "running the tool"
-"""The state of a step that runs a tool."""
+"""The state of a step that waits for a model until it is ready."""
+ANSWERING = "waiting for the model"
+"""The state of such a step afterwards."""
+RUNNING = "waiting for the tool"
+"""The state of a step that called a tool."""
+UNKNOWN_TOOL = "unknown_tool"
+"""What a tool is called that does not exist, whatever a model called it."""
+NO_PURPOSE = "There is no such tool."
+BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
 
 _ACTIVITIES: Mapping[str, str] = {
     Activity.CHANGE: "change something that is kept",
@@ -69,6 +77,8 @@ def plan(decision: ModeDecision, agent: str | None) -> str:
     work = _work(decision)
     if work is None:
         return f"{who} will prepare an answer. If a tool is run, it is shown as a step."
+    if decision.confirmation is Confirmation.DIFFERENT_PATHS:
+        return f"{who} will {work}, whichever is chosen, and then answer. Each tool that is run is shown as a step."
     return f"{who} will {work}, and then answer. Each tool that is run is shown as a step."
 
 
@@ -95,8 +105,9 @@ def purpose(tool_name: str) -> str:
     return _PURPOSES.get(tool_name.partition("_")[0], _PURPOSE)
 
 
-def tool_runs(tool_name: str) -> str:
-    return f"{label(tool_name)} is running."
+def tool_requested(tool_name: str) -> str:
+    """That it runs is not known: it may be refused, or wait for others."""
+    return f"{label(tool_name)} was requested."
 
 
 def tool_ended(tool_name: str, outcome: StepOutcome, read: int, generated: int) -> str:
@@ -130,9 +141,10 @@ def _words(outcome: StepOutcome) -> str:
 
 
 def _work(decision: ModeDecision) -> str | None:
-    """`search`, `search and simulate`, `search, simulate and evaluate`; None if the record names no activity."""
+    """`search`, `search and simulate`, `search, simulate or evaluate`; None if the record names no activity."""
     phrases = [_ACTIVITIES.get(each, each) for each in dict.fromkeys(decision.intent.activities)]
     if not phrases:
         return None
     *most, last = phrases
-    return f"{', '.join(most)} and {last}" if most else last
+    joint = "or" if decision.confirmation is Confirmation.DIFFERENT_PATHS else "and"
+    return f"{', '.join(most)} {joint} {last}" if most else last
