@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run play test weights check bench determinism clean
+.PHONY: run play test weights check bench bench-peers determinism clean
 
 run: $(READY)
 	$(BIN)/footlights serve
@@ -33,6 +33,21 @@ bench: $(READY)
 	$(BIN)/footlights bench wire
 	$(BIN)/footlights bench embed
 
+# The same turn in other frameworks, each in an environment of its own with the same Python; see benchmarks/peers.
+PEERS := pipecat langgraph pydantic_ai pykka
+
+bench-peers: $(READY)
+	@for peer in $(PEERS); do \
+	  $(MAKE) --no-print-directory .venv-peers/$$peer/.ready || echo "*** SKIPPED: no environment for $$peer. ***"; \
+	done
+	PYTHONPATH=benchmarks $(BIN)/python -m peers.race
+
+.venv-peers/%/.ready: benchmarks/peers/%/requirements.txt benchmarks/peers/%/constraints.txt
+	rm -rf $(@D)
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c benchmarks/peers/$*/constraints.txt -r $<
+	@touch $@
+
 # The same digests on every Python that is on this machine, each in an environment of its own.
 determinism: $(READY)
 	$(BIN)/python tests/runtime/authority/determinism_everywhere.py
@@ -44,4 +59,4 @@ $(READY): pyproject.toml .ci/constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
