@@ -18,7 +18,7 @@ pytest_plugins = ["footlights.testing.plugin"]
 
 # No deadline: machines are noisy. In CI the examples are always the same ones and fewer, at home new ones each time.
 settings.register_profile("home", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "home")
 
 _NO_LOCAL_MODEL = "no local model: "

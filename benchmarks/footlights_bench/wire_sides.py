@@ -107,8 +107,8 @@ class Ours:
 async def open_ours(
     script: Script, sink: Sink, crowd: str, layout: Layout, *, batch: bool = False
 ) -> AsyncGenerator[Ours]:
-    # The clients answer no pings.
-    limits = WireLimits(command_burst=layout.sessions_each, keep_alive=86_400.0)
+    # The clients answer no pings; each follows its sessions and may begin one turn, all at once.
+    limits = WireLimits(command_burst=layout.sessions_each + 1, keep_alive=86_400.0)
     async with open_stage(cast_of(script)) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, Gate(limits=limits))
         listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0, goodbye=0.1))

@@ -18,6 +18,7 @@ _EVENT = b'"event_type":'
 _ACCEPTED = b'"event_type":"turn_accepted"'
 _COMMIT = b'"event_type":"commit_final"'
 _REPLY = b'"reply":'
+_REFUSAL = b'"ok":false'
 _HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: footlights.v1\r\n\r\n"
@@ -56,6 +57,7 @@ class Client:
         self.accepted = _Tally(_ACCEPTED)
         self.commits = _Tally(_COMMIT)
         self.replies = _Tally(_REPLY)
+        self.refusals = _Tally(_REFUSAL)
         self.bytes = 0
 
     def follow(self, session_ids: list[str]) -> None:
@@ -78,8 +80,10 @@ class Client:
         if not data:
             raise ConnectionError("The server is gone.")
         self.bytes += len(data)
-        for tally in (self.events, self.accepted, self.commits, self.replies):
+        for tally in (self.events, self.accepted, self.commits, self.replies, self.refusals):
             tally.add(data)
+        if self.refusals.seen:
+            raise ConnectionError("A command was refused.")
         return self.commits.seen - committed_before
 
 

@@ -12,7 +12,8 @@ import footlights_actors
 FOOTLIGHTS = """
     ArtifactNote authority BudgetConfig BudgetTier Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome
     CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager Fact
-    FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason InvalidCommand
+    FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason
+    InvalidCommand
     InvalidEvent Issue JsonValue laws Ledger LedgerUnavailable Limits LLMClient LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge RateLimitError

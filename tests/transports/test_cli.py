@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import subprocess
@@ -161,16 +160,6 @@ def test_a_recording_may_come_from_standard_input(recording: list[bytes], kept: 
 def test_an_unknown_suite_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert footlights(monkeypatch, "bench", "everything") == 2
     assert "everything" in capsys.readouterr().err
-
-
-def test_the_core_is_measured_and_the_figures_are_kept(tmp_path: Path) -> None:
-    # In a process of its own, where no witness slows down what is measured.
-    figures = tmp_path / "core.json"
-    command = [sys.executable, "-m", "footlights_transports", "bench", "core", "--quick", "--json", str(figures)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0
-    assert "inside begin_turn" in done.stdout
-    assert json.loads(figures.read_text(encoding="utf-8"))
 
 
 # -- the extra

@@ -27,6 +27,7 @@ from footlights import (
     TurnInterrupted,
     laws,
 )
+from footlights.recall import ALL_SEEN
 from footlights.testing import payloads
 from footlights_transports.stage_thread import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
 from footlights_transports.trio_thread import Inside, TrioThread
@@ -103,7 +104,7 @@ def test_a_stream_of_a_run_that_breaks_says_so() -> None:
         poll_rest(other)
     assert not other.is_open
     assert len({len(raised_by(session.poll, StageThreadDied)) for _ in range(5)}) == 1
-    assert session.cursor == {}
+    assert session.cursor == {"t1-000000": ALL_SEEN}, "nothing was told yet"
 
 
 def test_a_task_of_a_run_that_breaks_is_told_so() -> None:
