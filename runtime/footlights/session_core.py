@@ -203,6 +203,8 @@ class SessionCore:
 
     def check_known(self, turn_id: str) -> None:
         """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        if self.remembers(turn_id):
+            return
         given_out = epoch_and_number(turn_id)
         if given_out is None or not given_out[1] or given_out > (self.epoch, self._last_number):
             raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
