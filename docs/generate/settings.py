@@ -1,4 +1,4 @@
-"""The tables of the settings of a server."""
+"""The tables of the settings of a server, and of a scenario."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import source
 import tables
 
 from footlights.chat import ChatFluxConfig
+from footlights_bench import scenario_file
 from footlights_transports import config_schema
 from footlights_transports.gate import WireLimits
 
@@ -63,6 +64,26 @@ def chat() -> str:
     meanings = {member.name: source.meaning(ChatFluxConfig, member) for member in source.members(ChatFluxConfig)}
     rows = ([tables.code(each.name), _default(each), meanings[each.name]] for each in config_schema.CHAT)
     return tables.table(["setting", "default", "meaning"], rows)
+
+
+def scenario() -> str:
+    return _settings(scenario_file.TOP)
+
+
+def scenario_load() -> str:
+    return _settings(scenario_file.LOAD)
+
+
+def scenario_turn() -> str:
+    return _settings(scenario_file.TURN)
+
+
+def scenario_trouble() -> str:
+    return _settings(scenario_file.TROUBLE)
+
+
+def scenario_target() -> str:
+    return _settings(scenario_file.TARGET)
 
 
 def _amount(limit: source.Member) -> str:

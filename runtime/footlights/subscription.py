@@ -153,6 +153,11 @@ class Subscription:
         return dict(self._cursor)
 
     @property
+    def is_entered(self) -> bool:
+        """Whether it has been entered, and what it missed was looked up."""
+        return self._phase is not _Phase.NEW
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether the session is closed and everything was taken."""
         return self._phase is _Phase.ENDED and self.outbox.detached is None and self.is_empty

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 
 from footlights import CommitOutcome, EventType, InterruptReason, Limits, MemoryLedger, TurnFinal, TurnInterrupted
 from footlights.testing import only
@@ -270,3 +271,22 @@ COMMANDS: dict[str, dict[str, object]] = {
     "heard": {"turn_id": "t1-000001", "seq": 0},
     "close": {},
 }
+
+
+async def test_who_is_coming_back_when_the_server_goes_is_not_refused() -> None:
+    ledger = HeldLedger()
+    async with open_house(ledger=ledger, limits=Limits(replay_turns=0)) as house, connect(house) as peer:
+        session_id = (await peer.ask("start"))["session_id"]
+        turn_id = (await peer.ask("begin_turn", session_id=session_id, input="A room?"))["turn_id"]
+        await house.stage.session(session_id).finalize(turn_id).wait()
+        peer.after = {turn_id: 1}
+        back = await peer.send("subscribe", session_id=session_id, after=peer.after)
+        await ledger.is_looking.wait()
+        house.stop()
+        await trio.testing.wait_all_tasks_blocked()
+        ledger.may_look.set()
+        assert (await peer.reply(back))["ok"] is True
+        assert [event.event_type for event in await peer.take_until(EventType.COMMIT_FINAL, turn_id)] == [
+            EventType.COMMIT_FINAL
+        ]
+        await house.stopped.wait()

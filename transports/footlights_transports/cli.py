@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, cast
 
 import orjson
 import typer
 
 from footlights import FootlightsError, laws
 from footlights_actors.weights import WeightsNotFetched
-from footlights_transports import cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
+from footlights_transports import cli_bench, cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
 from footlights_transports.cli_dexi import count, judge_dexi
 from footlights_transports.model_choice import SCRIPTED, tavern_with
 from footlights_transports.play import is_terminal, play_here
@@ -32,13 +32,12 @@ app = typer.Typer(
     # A pretty traceback shows local variables, and those may hold what somebody said.
     pretty_exceptions_enable=False,
 )
-benchmarks = typer.Typer(help="Measure the runtime on this machine.")
 app.add_typer(cli_serve.app)
 app.add_typer(cli_dexi.app)
 app.add_typer(cli_ledger.app)
 app.add_typer(cli_models.app, name="models")
 app.add_typer(cli_mission.app, name="mission")
-app.add_typer(benchmarks, name="bench")
+app.add_typer(cli_bench.app, name="bench")
 
 
 @app.callback(invoke_without_command=True)
@@ -114,13 +113,18 @@ def check_laws(
     dialect: Annotated[
         Dialect, typer.Option(metavar="NAME", help="What was recorded: native events, or the events of dexi runs.")
     ] = Dialect.NATIVE,
+    replayed: Annotated[
+        bool, typer.Option("--replayed", help="Of dexi: some of it was read later, so its heartbeats are missing.")
+    ] = False,
 ) -> None:
     """Check a recorded stream against the laws of streams.
 
     One line for each violation, then a summary. Exits with 1 if there was any.
     """
-    judge = judge_dexi if dialect is Dialect.DEXI else _judge_native
-    violations, size = judge(file, complete=not incomplete)
+    if dialect is Dialect.DEXI:
+        violations, size = judge_dexi(file, complete=not incomplete, replayed=replayed)
+    else:
+        violations, size = _judge_native(file, complete=not incomplete)
     for violation in violations:
         typer.echo(violation)
     verdict = f"broken {count(len(violations), 'time')}" if violations else "lawful"
@@ -132,59 +136,6 @@ def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str],
     tally = _Tally(lines)
     violations = laws.check_jsonl(tally, complete=complete)
     return [str(each) for each in violations], f"{count(tally.events, 'event')}, {count(len(tally.turns), 'turn')}"
-
-
-JsonPath: TypeAlias = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
-]
-Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
-
-
-@benchmarks.command("core")
-def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The kernel in process: plain calls, events a second, memory."""
-    from footlights_bench.core import run_core
-
-    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
-
-
-@benchmarks.command("authority")
-def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Commits on this disk: how many a second, how long each takes, and how a long ledger behaves."""
-    from footlights_bench.authority import run_authority
-
-    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
-
-
-@benchmarks.command("models")
-def bench_models(
-    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="Which weights to measure.")] = "smollm2",
-    json_path: JsonPath = None,
-    quick: Quick = False,
-    strict: Strict = False,
-) -> None:
-    """A local model: first token and cancel against its engine alone, and what it does to the loop."""
-    from footlights_bench.models import run_models
-
-    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
-
-
-@benchmarks.command("embed")
-def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
-    from footlights_bench.embedding import run_embedding
-    from footlights_transports.stage_thread import StageThread
-
-    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
-
-
-@benchmarks.command("wire")
-def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
-    from footlights_bench.wire import run_wire
-
-    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
 
 
 class _Tally:

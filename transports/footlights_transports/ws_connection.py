@@ -108,7 +108,8 @@ class WsConnection:
     async def _leave(self) -> None:
         all_followed = list(self._followed.values())
         for followed in all_followed:
-            followed.stream.end()
+            if followed.stream.is_entered:
+                followed.stream.end()
         for followed in all_followed:
             await followed.done.wait()
         await self._socket.aclose(GOING_AWAY, "the server goes away")
@@ -218,7 +219,8 @@ class WsConnection:
         try:
             await self._follow(command_id, session_id, followed)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            await self._writer.send(_refusal(command_id, error))
+            if not self._is_leaving:  # the next server may think otherwise
+                await self._writer.send(_refusal(command_id, error))
 
     async def _follow(
         self,
@@ -236,6 +238,8 @@ class WsConnection:
             stack.callback(followed.done.set)
             stack.callback(self._followed.pop, session_id)
             stream = await stack.enter_async_context(followed.stream)
+            if self._is_leaving:
+                stream.end()
             # What it counts as taken already: a client that comes back says so.
             await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
             task_status.started()

@@ -1,0 +1,140 @@
+"""What changed between two runs of a scenario, and how sure that is.
+
+Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the
+interval. Of a resample only the place of its percentile is drawn, which is distributed as a beta variable: the result
+is the same, and long runs take no longer than short ones. Turns of one run are not independent of each other, so the
+interval is the least that it can be: what lies within is no change, what lies outside may be one.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from itertools import accumulate
+from math import ceil, inf, isfinite
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from footlights.errors import FootlightsError
+from footlights_bench.scenario_histogram import Histogram
+from footlights_bench.scenario_result import FORMAT, in_ms, percentile_name
+from footlights_bench.scenario_table import aligned, ms
+from footlights_bench.scenario_terms import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+RESAMPLES = 2_000
+_COMPARED = (50.0, 90.0, 99.0)
+_EDGE = 0.025
+
+
+class UnreadableResult(FootlightsError):
+    """Not a file that `footlights bench scenario --json` wrote."""
+
+    code = "unreadable_result"
+
+
+@frozen
+class Recorded:
+    """A run, as much of it as is compared."""
+
+    name: str
+    machine: Mapping[str, Any]
+    latencies: Mapping[Metric, Histogram]
+
+
+@frozen
+class Change:
+    """Of one percentile, from the first run to the second. In milliseconds; None is longer than anything."""
+
+    metric: Metric
+    percent: float
+    before: float | None
+    after: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def verdict(self) -> str:
+        if self.low is None or self.high is None:
+            return "same" if self.before == self.after else "CHANGED"
+        return "slower" if self.low > 0 else "faster" if self.high < 0 else "no change"
+
+
+def read_result(file: Path) -> Recorded:
+    """Raises `UnreadableResult`."""
+    try:
+        read: Any = json.loads(file.read_text(encoding="utf-8"))
+        if read["format"] != FORMAT:
+            raise UnreadableResult(f"{file} was written by another version.")
+        latencies = {
+            Metric(name): Histogram({int(bucket): int(n) for bucket, n in each["counts"].items()}, int(each["failed"]))
+            for name, each in read["latencies"].items()
+        }
+        return Recorded(str(read["scenario"]["name"]), dict(read["machine"]), latencies)
+    except OSError as error:
+        raise UnreadableResult(f"{file} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UnreadableResult(f"{file} is no result of footlights bench scenario.") from None
+
+
+def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
+    """Of every percentile that both have, in order."""
+    for metric in Metric:
+        if metric in before.latencies and metric in after.latencies:
+            for percent in _COMPARED:
+                yield change(metric, percent, before.latencies[metric], after.latencies[metric])
+
+
+def change(metric: Metric, percent: float, before: Histogram, after: Histogram) -> Change:
+    chance = Random(0)
+    were, are = _resampled(before, percent, chance), _resampled(after, percent, chance)
+    differences = sorted(now - then for then, now in zip(were, are, strict=True))
+    low, high = differences[int(RESAMPLES * _EDGE)], differences[int(RESAMPLES * (1 - _EDGE))]
+    sure = all(map(isfinite, differences))
+    return Change(
+        metric,
+        percent,
+        in_ms(before.percentile(percent)),
+        in_ms(after.percentile(percent)),
+        in_ms(low) if sure else None,
+        in_ms(high) if sure else None,
+    )
+
+
+def comparison(before: Recorded, after: Recorded) -> str:
+    """As text, for a terminal."""
+    rows = [("ms", "before", "after", "difference (95 %)", ""), *map(_row, changes(before, after))]
+    lines = aligned(rows)
+    if before.name != after.name:
+        lines.insert(0, f"These are different scenarios: {before.name} and {after.name}.")
+    for fact in sorted(before.machine.keys() | after.machine.keys()):
+        was, now = before.machine.get(fact), after.machine.get(fact)
+        if was != now:
+            lines.append(f"{fact}: {was} before, {now} after")
+    return "\n".join(lines)
+
+
+def _resampled(histogram: Histogram, percent: float, chance: Random) -> list[float]:
+    """The percentile of each resample, in seconds."""
+    passed = list(accumulate(number for _, number in histogram))
+    latencies = [*(seconds for seconds, _ in histogram), inf]
+    count, rank = histogram.count, histogram.rank(percent)
+    return [
+        latencies[bisect_left(passed, ceil(count * chance.betavariate(rank, count - rank + 1)))]
+        for _ in range(RESAMPLES)
+    ]
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    name = f"  {change.metric} {percentile_name(change.percent)}"
+    interval = "" if change.low is None or change.high is None else f"{_signed(change.low)} to {_signed(change.high)}"
+    return (name, ms(change.before), ms(change.after), interval, change.verdict)
+
+
+def _signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}{ms(abs(value))}"

@@ -1,0 +1,172 @@
+"""The plots of a report: what was measured, drawn."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+from math import log10
+from typing import TYPE_CHECKING
+
+from footlights_bench.scenario_plot import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Axis,
+    Series,
+    figure,
+    legend,
+    line_plot,
+    linear_axis,
+    log_axis,
+    ticks_below,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from footlights_bench.scenario_histogram import Histogram
+    from footlights_bench.scenario_run import Sample
+    from footlights_bench.scenario_tally import TurnRecord
+    from footlights_bench.scenario_terms import Metric
+
+_POINTS = 200
+_ROW = 9
+_LEAST_MS = 0.001
+_STAGES = {
+    "accept": "until accepted",
+    "first": "until the first token",
+    "speak": "until the end",
+    "commit": "until committed",
+}
+_NINES = ("0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %")
+
+
+def percentile_curves(latencies: Mapping[Metric, Histogram]) -> str:
+    """How many turns were at most how slow, with the slowest as wide as the others."""
+    series = [Series(metric, list(_curve(histogram))) for metric, histogram in latencies.items()]
+    points = [point for each in series for point in each.points]
+    nines = int(max([x for x, _ in points] or [0.0])) + 1
+    across = Axis("of the turns", 0, nines, [(each, _NINES[min(each, 6)]) for each in range(nines + 1)])
+    return line_plot("How slow, for how many", across, log_axis("ms", [y for _, y in points]), series)
+
+
+def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
+    count, passed, last = histogram.count, 0, -1.0
+    for seconds, number in histogram:
+        passed += number
+        x = -log10(1 - (passed - 0.5) / count)
+        if x - last >= 6 / _POINTS or passed == count:
+            last = x
+            yield x, log10(max(seconds * 1e3, _LEAST_MS))
+
+
+def throughput(samples: Sequence[Sample]) -> str:
+    return _over_time(
+        "Turns a second, over time",
+        "turns/s",
+        samples,
+        {"due": _rate(lambda sample: sample.begun), "over": _rate(lambda sample: sample.finished)},
+    )
+
+
+def event_rate(samples: Sequence[Sample]) -> str:
+    return _over_time(
+        "Events a second that players saw, over time", "events/s", samples, {"events": _rate(lambda each: each.events)}
+    )
+
+
+def queues(samples: Sequence[Sample]) -> str:
+    lines: dict[str, Callable[[Sequence[Sample]], list[tuple[float, float]]]] = {
+        "open turns": _level(lambda each: each.open_turns)
+    }
+    if any(each.depths for each in samples):
+        lines["events that wait for subscribers"] = _level(
+            lambda each: each.depths.events_waiting if each.depths else 0
+        )
+        lines["commits that wait"] = _level(lambda each: each.depths.commits_waiting if each.depths else 0)
+    return _over_time("What waits, over time", "", samples, lines)
+
+
+def losses(samples: Sequence[Sample]) -> str:
+    return _over_time(
+        "What was dropped and what failed, since the start",
+        "",
+        samples,
+        {
+            "events dropped": _level(lambda each: each.depths.dropped if each.depths else 0),
+            "turns failed": _level(lambda each: each.failed),
+        },
+    )
+
+
+def timelines(turns: Sequence[TurnRecord]) -> str:
+    """Some turns and the slowest, one below the other, each from when it was due."""
+    lengths = [1e3 * (last - turn.due) for turn in turns for last in _moments(turn)]
+    across = linear_axis("ms after it was due", lengths)
+    bottom = TOP + _ROW * len(turns)
+    parts = [legend(_STAGES), ticks_below(across, bottom)]
+    for place, turn in enumerate(turns):
+        parts.extend(_bars(turn, TOP + _ROW * place, across))
+    title = "Some turns and the slowest, each from when it was due"
+    return figure(title, "".join(parts), bottom + BOTTOM)
+
+
+def _bars(turn: TurnRecord, top: float, across: Axis) -> Iterator[str]:
+    def x(moment: float) -> float:
+        return LEFT + across.share(1e3 * (moment - turn.due)) * (WIDTH - LEFT - RIGHT)
+
+    told = f"turn {turn.number} of player {turn.player}, due at {turn.due:.2f} s: {turn.outcome}"
+    failed = " failed" if turn.is_failed else ""
+    yield f'<g class="turn{failed}"><title>{escape(told)}</title>'
+    if turn.is_failed:
+        yield f'<text x="{LEFT - 6}" y="{top + _ROW - 2:.0f}" text-anchor="end">failed</text>'
+    for name, (begin, end) in zip(_STAGES, _stages(turn), strict=True):
+        yield (
+            f'<rect class="{name}" x="{x(begin):.1f}" y="{top:.0f}" width="{max(0.0, x(end) - x(begin)):.1f}" '
+            f'height="{_ROW - 2}"/>'
+        )
+    yield "</g>"
+
+
+def _stages(turn: TurnRecord) -> Iterator[tuple[float, float]]:
+    """From when to when each lasted; one that it did not come to lasted for no time."""
+    since = turn.due
+    for moment in (turn.accepted, turn.first_token, turn.ended, turn.committed):
+        until = since if moment is None else max(since, moment)
+        yield since, until
+        since = until
+
+
+def _moments(turn: TurnRecord) -> Iterator[float]:
+    return (end for _, end in _stages(turn))
+
+
+def _over_time(
+    title: str,
+    label: str,
+    samples: Sequence[Sample],
+    lines: Mapping[str, Callable[[Sequence[Sample]], list[tuple[float, float]]]],
+) -> str:
+    series = [Series(name, line(samples)) for name, line in lines.items()]
+    down = linear_axis(label, [y for each in series for _, y in each.points])
+    return line_plot(title, linear_axis("seconds", [sample.at for sample in samples]), down, series)
+
+
+def _level(value: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:
+    return lambda samples: [(sample.at, value(sample)) for sample in samples]
+
+
+def _rate(total: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:
+    """How much more a second, between one sample and the next; a last one that came too soon would say nothing."""
+
+    def rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
+        least = samples[-1].at / len(samples) / 2 if samples else 0.0
+        return [
+            (now.at, (total(now) - total(then)) / (now.at - then.at))
+            for then, now in pairwise(samples)
+            if now.at - then.at > least
+        ]
+
+    return rates

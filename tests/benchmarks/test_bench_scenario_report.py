@@ -1,0 +1,324 @@
+"""What a run found is told truly: as a table, as JSON, as a page that needs nothing else, and beside another run."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from attrs import evolve
+
+from footlights.events import CommitFinal, CommitOutcome, EventType
+from footlights_bench.machine import this_machine
+from footlights_bench.scenario_compare import Change, Recorded, UnreadableResult, change, comparison, read_result
+from footlights_bench.scenario_histogram import Histogram
+from footlights_bench.scenario_html import page
+from footlights_bench.scenario_plan import Arrival
+from footlights_bench.scenario_plot import linear_axis, log_axis
+from footlights_bench.scenario_plots import percentile_curves, timelines
+from footlights_bench.scenario_result import result_of
+from footlights_bench.scenario_run import Observed, Sample
+from footlights_bench.scenario_system import Depths
+from footlights_bench.scenario_table import ms, table
+from footlights_bench.scenario_tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
+from footlights_bench.scenario_terms import Load, Metric, Scenario, Target, Trouble, TurnShape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from footlights_bench.scenario_result import Result
+
+LOAD = Load(sessions=2, turns_per_second=1.0, duration=10.0)
+MET = Target(name="good", metric=Metric.FINAL, percentile=50, at_most_ms=1_000)
+MISSED = Target(name="bad", metric=Metric.FINAL, percentile=100, at_most_ms=1_000)
+TWICE = Target(name="twice", metric=Metric.FINAL, percentile=50, at_most_ratio=2.0)
+NOWHERE = Target(name="none", metric=Metric.CANCEL, percentile=50, at_most_ms=1_000)
+
+
+def turn(number: int, seconds: float) -> tuple[Arrival, Marks]:
+    due = float(number)
+    marks = Marks(accepted=due + 0.001, first_token=due + 0.01, ended=due + seconds, committed=due + seconds + 0.01)
+    return Arrival(number=number, player=0, due=due), marks
+
+
+def found(
+    *targets: Target, seconds: Sequence[float] = (0.5,) * 9 + (2.0,), alone: float | None = None, quick: bool = False
+) -> Result:
+    tally = Tally(planned=len(seconds), warm_up=0.0)
+    for number, each in enumerate(seconds):
+        tally.add(*turn(number, each))
+    baseline = None
+    if alone is not None:
+        baseline = {Metric.FINAL: Histogram()}
+        baseline[Metric.FINAL].record(alone)
+    samples = [
+        Sample(at=at, begun=5 * n, finished=4 * n, failed=0, events=9 * n, open_turns=n, depths=Depths(n, n, n))
+        for n, at in enumerate((0.0, 5.0, 10.0, 10.0))
+    ]
+    scenario = Scenario(
+        name="<mine>", about="A & B", load=LOAD, turn=TurnShape(), trouble=Trouble(), targets=list(targets)
+    )
+    lag = Histogram()
+    lag.record(0.003)
+    observed = Observed(tally=tally, samples=samples, lag=lag, baseline=baseline, gaps=3, turned_away=1, cuts=2)
+    return result_of(scenario, "a stage", observed, this_machine(), datetime(2026, 1, 1, tzinfo=UTC), quick=quick)
+
+
+# -- targets
+
+
+def test_a_target_that_is_met_is_no_failure() -> None:
+    result = found(MET)
+    assert [verdict.met for verdict in result.verdicts] == [True]
+    assert result.exit_code == 0
+
+
+def test_one_missed_target_is_a_failure() -> None:
+    result = found(MET, MISSED)
+    assert [verdict.met for verdict in result.verdicts] == [True, False]
+    assert result.verdicts[1].measured_ms == pytest.approx(2_000, rel=2e-3)
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(("alone", "met"), [(0.3, True), (0.2, False), (None, False)])
+def test_a_ratio_is_to_the_median_of_turns_played_alone(alone: float | None, met: bool) -> None:
+    (verdict,) = found(TWICE, alone=alone).verdicts
+    assert verdict.met is met
+    assert (verdict.bound_ms is None) is (alone is None)
+
+
+def test_where_nothing_was_measured_nothing_is_met() -> None:
+    result = found(NOWHERE)
+    assert result.exit_code == 1
+    assert "nothing   NO" in table(result)
+
+
+def test_a_quick_run_judges_nothing() -> None:
+    result = found(MET, MISSED, quick=True)
+    assert result.exit_code == 0
+    assert table(result).count("not judged") == 2
+
+
+def test_too_many_failures_miss_every_bound() -> None:
+    tally = Tally(planned=1, warm_up=0.0)
+    tally.add(Arrival(number=0, player=0, due=0.0), Marks())
+    observed = Observed(tally=tally, samples=[], lag=Histogram(), baseline=None, gaps=0, turned_away=0, cuts=0)
+    scenario = evolve(found(MET).scenario, targets=[MET])
+    result = result_of(scenario, "a stage", observed, this_machine(), datetime.now(UTC), quick=False)
+    assert result.exit_code == 1
+    assert "1 failed (unfinished 1)" in table(result)
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["verdicts"][0]["measured_ms"] is None
+    ElementTree.fromstring(page(result))
+
+
+# -- what is shown
+
+
+def test_the_table_says_how_slow_it_was_and_what_was_wanted() -> None:
+    lines = table(found(MET, MISSED)).splitlines()
+    assert lines[0] == "<mine>: 2 players, 1 turns/s (poisson), 10 s"
+    assert lines[1] == "against a stage: 10 turns, 0 failed, 0 before to warm up"
+    assert lines[2] == "the harness began turns 3 ms late (p50), 3 (p99), 3 (max)"
+    assert lines[4].split() == ["ms", "after", "it", "was", "due", "turns", "p50", "p90", "p99", "p99.9", "max"]
+    assert lines[7].split() == [
+        "final",
+        "10",
+        "500",
+        "500",
+        "2,001",
+        "2,001",
+        "2,001",
+    ]  # to a thousandth, and never less
+    assert lines[-1].split() == ["bad:", "final", "max", "≤", "1,000", "2,001", "NO"]
+
+
+def test_without_targets_there_is_no_table_of_them() -> None:
+    assert "target" not in table(found())
+    assert "targets" not in page(found())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "failed"), (1234.5, "1,234"), (999.7, "1,000"), (12.34, "12.3"), (0.1234, "0.12")]
+)
+def test_milliseconds_have_as_many_digits_as_matter(value: float | None, text: str) -> None:
+    assert ms(value) == text
+
+
+def test_few_turns_are_shown_and_the_slowest_among_them() -> None:
+    tally = Tally(planned=1_000, warm_up=0.0)
+    for number in range(1_000):
+        tally.add(*turn(number, 5.0 if number % 100 == 1 else 0.5))
+    assert len(tally.shown) <= SHOWN_SLOWEST + SHOWN_OTHERS
+    assert {record.number for record in tally.shown if record.latency == 5.0} == set(range(1, 1_000, 100))
+    assert [record.number for record in tally.shown] == sorted(record.number for record in tally.shown)
+
+
+def test_marks_take_the_first_token_only_and_pass_over_the_rest() -> None:
+    from footlights.events import SCHEMA_V, ModelReady, StreamEvent, TokenDelta
+
+    marks = Marks()
+    for now, (kind, payload) in enumerate(
+        [
+            (EventType.MODEL_READY, ModelReady("m", 0, "hot")),  # type: ignore[arg-type]  # only its type matters
+            (EventType.TOKEN_DELTA, TokenDelta("a", 0)),
+            (EventType.TOKEN_DELTA, TokenDelta("b", 1)),
+            (EventType.COMMIT_FINAL, CommitFinal("d", CommitOutcome.OK)),
+        ]
+    ):
+        marks.see(StreamEvent(SCHEMA_V, "s", "t", now, 0, kind, payload), float(now))
+    assert (marks.first_token, marks.committed, marks.ended) == (1.0, 3.0, None)
+
+
+def test_a_turn_that_said_nothing_has_no_first_token() -> None:
+    tally = Tally(planned=1, warm_up=0.0)
+    arrival, marks = turn(0, 1.0)
+    marks.first_token = None
+    tally.add(arrival, marks)
+    assert (tally.histograms[Metric.FIRST_TOKEN].count, tally.histograms[Metric.FINAL].count) == (0, 1)
+
+
+# -- the page
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    text = page(found(MET, MISSED, TWICE, alone=0.4))
+    tree = ElementTree.fromstring(text)
+    svg = "{http://www.w3.org/1999/xhtml}svg"
+    assert len(list(tree.iter(svg))) == 6
+    names = {element.tag.rpartition("}")[2] for element in tree.iter()}
+    assert names.isdisjoint({"script", "link", "img", "image", "iframe", "object", "use", "foreignObject"})
+    attributes = {name for element in tree.iter() for name in element.attrib}
+    assert attributes.isdisjoint({"href", "src", "{http://www.w3.org/1999/xlink}href", "onload"})
+    assert re.findall(r"https?://[^\"' ]+", text) == ["http://www.w3.org/1999/xhtml"]
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_the_page_says_what_the_table_says() -> None:
+    text = page(found(MET, MISSED))
+    assert "&lt;mine&gt;" in text
+    assert "A &amp; B" in text
+    assert "1 of 2 targets missed" in text
+    assert "<td>2,001</td><td>NO</td>" in text
+    assert "All targets met" in page(found(MET))
+    assert "measures nothing" in page(found(MET, quick=True))
+    assert this_machine().python in text
+
+
+def test_the_plots_show_every_metric_and_what_waited() -> None:
+    text = page(found())
+    for name in ("accept", "first_token", "final", "commit", "due", "over", "events that wait for subscribers"):
+        assert f">{name}</text>" in text
+    assert ">cancel</text>" not in text
+    blind = found()
+    blind = evolve(blind, samples=[evolve(sample, depths=None) for sample in blind.samples])
+    assert "events that wait for subscribers" not in page(blind)
+
+
+def test_a_curve_has_no_more_points_than_can_be_seen() -> None:
+    curves = percentile_curves({Metric.FINAL: spread(1.0, count=20_000)})
+    (points,) = re.findall(r'points="([^"]*)"', curves)
+    assert 50 < len(points.split()) < 200
+
+
+def test_a_failed_turn_is_marked_in_the_timelines() -> None:
+    tally = Tally(planned=2, warm_up=0.0)
+    tally.add(*turn(0, 1.0))
+    tally.add(Arrival(number=1, player=3, due=1.0), Marks(accepted=1.5), "stalled")
+    svg = timelines(tally.shown)
+    assert svg.count('<g class="turn">') == svg.count('<g class="turn failed">') == 1
+    assert "turn 1 of player 3, due at 1.00 s: stalled" in svg
+
+
+def test_axes_end_at_round_numbers() -> None:
+    assert [tick for _, tick in linear_axis("", [11.0]).ticks] == ["0", "2", "4", "6", "8", "10", "12"]
+    assert linear_axis("", [0.0]).high == 1.0
+    assert [tick for _, tick in log_axis("", [-1.5, 0.2]).ticks] == ["0.01", "0.1", "1", "10"]
+    assert log_axis("", []).high == 1
+
+
+# -- comparing
+
+
+def write(result: Result, file: Path) -> Path:
+    file.write_text(json.dumps(result.to_json(), allow_nan=False), encoding="utf-8")
+    return file
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    result = found(MET)
+    read = read_result(write(result, tmp_path / "a.json"))
+    assert read.name == "<mine>"
+    assert read.machine["python"] == this_machine().python
+    assert {metric: list(each) for metric, each in read.latencies.items()} == {
+        metric: list(each) for metric, each in result.latencies.items() if each.count
+    }
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}', '{"format": 1, "latencies": {"x": {}}}'])
+def test_what_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UnreadableResult, match=r"a\.json"):
+        read_result(file)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableResult, match="cannot be read"):
+        read_result(tmp_path / "nothing.json")
+
+
+def spread(middle: float, count: int = 1_000) -> Histogram:
+    histogram = Histogram()
+    for number in range(count):
+        histogram.record(middle * (0.5 + number / count))
+    return histogram
+
+
+def verdict(before: Histogram, after: Histogram) -> Change:
+    return change(Metric.FINAL, 50, before, after)
+
+
+def test_a_clear_change_is_told_from_none() -> None:
+    assert verdict(spread(1.0), spread(1.2)).verdict == "slower"
+    assert verdict(spread(1.2), spread(1.0)).verdict == "faster"
+    assert verdict(spread(1.0), spread(1.001)).verdict == "no change"
+    assert verdict(spread(1.0, count=5), spread(1.2, count=5)).verdict == "no change"
+
+
+def test_the_interval_holds_the_difference_and_narrows_with_more_turns() -> None:
+    few, many = verdict(spread(1.0, 100), spread(1.2, 100)), verdict(spread(1.0, 10_000), spread(1.2, 10_000))
+    for each in (few, many):
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low < 200 < each.high
+    assert many.high - many.low < (few.high - few.low) / 5  # type: ignore[operator]  # shown above
+
+
+def test_the_same_files_give_the_same_interval() -> None:
+    assert verdict(spread(1.0), spread(1.1)) == verdict(spread(1.0), spread(1.1))
+
+
+def test_failures_have_no_interval() -> None:
+    broken = Histogram(failed=10)
+    assert verdict(spread(1.0), broken).verdict == "CHANGED"
+    assert verdict(broken, broken).verdict == "same"
+    told = comparison(Recorded("a", {}, {Metric.FINAL: spread(1.0)}), Recorded("a", {}, {Metric.FINAL: broken}))
+    assert "final p50     999  failed                     CHANGED" in told
+
+
+def test_a_comparison_says_what_else_differs() -> None:
+    before = Recorded("a", {"python": "3.11", "load_average": 0.1}, {Metric.FINAL: spread(1.0)})
+    after = Recorded(
+        "b", {"python": "3.12", "load_average": 0.2}, {Metric.FINAL: spread(1.5), Metric.CANCEL: spread(1.0)}
+    )
+    lines = comparison(before, after).splitlines()
+    assert lines[0] == "These are different scenarios: a and b."
+    assert [line.split()[:2] for line in lines[2:5]] == [["final", "p50"], ["final", "p90"], ["final", "p99"]]
+    assert lines[2].endswith("slower")
+    assert lines[5:] == ["load_average: 0.1 before, 0.2 after", "python: 3.11 before, 3.12 after"]
+    assert "different" not in comparison(before, before)

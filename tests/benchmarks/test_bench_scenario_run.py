@@ -1,0 +1,357 @@
+"""The harness measures what happened: a fake server with known latencies, by a virtual clock, must be read exactly."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from attrs import evolve
+
+from footlights.errors import Busy, SessionClosed
+from footlights.events import (
+    SCHEMA_V,
+    CommitFinal,
+    CommitOutcome,
+    EventType,
+    InterruptReason,
+    Payload,
+    SeqRange,
+    StreamEvent,
+    TokenDelta,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights_bench.scenario_histogram import Histogram
+from footlights_bench.scenario_plan import plan
+from footlights_bench.scenario_run import observe
+from footlights_bench.scenario_system import Depths
+from footlights_bench.scenario_terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from trio.testing import MockClock
+
+
+class FakePlayer:
+    """Its turns take as long as the server says. While the server stalls, it answers nobody."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self._server = server
+        self._send, self._receive = trio.open_memory_channel[StreamEvent](10_000)
+        self._cancels: dict[str, trio.CancelScope] = {}
+
+    async def begin_turn(self, said: str) -> str:
+        self._server.begun_in.append(self._server.passes.count)
+        await self._server.wait_out_stall()
+        number = self._server.turns
+        self._server.turns += 1
+        if number in self._server.refuses:
+            raise Busy("Not now.")
+        turn_id = f"t{number}"
+        self._cancels[turn_id] = trio.CancelScope()
+        self._server.nursery.start_soon(self._play, turn_id, self._server.seconds(number))
+        return turn_id
+
+    async def cancel(self, turn_id: str) -> None:
+        await self._server.wait_out_stall()
+        self._cancels[turn_id].cancel()
+
+    async def receive_batch(self) -> Sequence[StreamEvent]:
+        event = await self._receive.receive()
+        if event.turn_id in self._server.ends_after:
+            raise SessionClosed("Gone.")
+        return [event]
+
+    async def cut(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self._server.cuts += 1
+
+    @asynccontextmanager
+    async def open_audience(self) -> AsyncGenerator[FakeAudience]:
+        if self._server.is_full:
+            raise Busy("Not now.")
+        yield FakeAudience()
+
+    async def _play(self, turn_id: str, seconds: float) -> None:
+        self._say(turn_id, EventType.TURN_ACCEPTED, TurnAccepted())
+        with self._cancels[turn_id]:
+            await trio.sleep(seconds / 2)
+            self._say(turn_id, EventType.TOKEN_DELTA, TokenDelta("x", 0))
+            await trio.sleep(seconds / 2)
+        if self._cancels[turn_id].cancelled_caught:
+            self._say(turn_id, EventType.TURN_INTERRUPTED, TurnInterrupted(InterruptReason.CANCELED))
+        elif reason := self._server.interrupts.get(turn_id):
+            self._say(turn_id, EventType.TURN_INTERRUPTED, TurnInterrupted(reason))
+        else:
+            self._say(turn_id, EventType.TURN_FINAL, TurnFinal("x"))
+        await trio.sleep(self._server.commit_seconds)
+        self._say(turn_id, EventType.COMMIT_FINAL, CommitFinal("d", CommitOutcome.OK))
+
+    def _say(self, turn_id: str, kind: EventType, payload: Payload) -> None:
+        self._send.send_nowait(StreamEvent(SCHEMA_V, "s", turn_id, 0, 0, kind, payload))
+
+
+class FakeAudience:
+    async def receive_batch(self) -> Sequence[StreamEvent]:
+        await trio.lowlevel.checkpoint()
+        payload = TokenDelta("x", 0, dropped_seq_ranges=(SeqRange(1, 4),))
+        return [StreamEvent(SCHEMA_V, "s", "t", 0, 0, EventType.TOKEN_DELTA, payload)]
+
+    async def cut(self) -> None:
+        raise AssertionError("Nobody cuts those.")
+
+
+class Passes(trio.abc.Instrument):
+    """How often the loop came round."""
+
+    count = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+class FakeServer:
+    name = "a fake"
+
+    def __init__(self, nursery: trio.Nursery, seconds: Callable[[int], float] = lambda number: 0.1) -> None:
+        self.nursery = nursery
+        self.seconds = seconds
+        self.commit_seconds = 0.0
+        self.turns = 0
+        self.cuts = 0
+        self.is_full = False
+        self.passes = Passes()
+        self.begun_in: list[int] = []
+        self.refuses: set[int] = set()
+        self.ends_after: set[str] = set()
+        self.interrupts: dict[str, InterruptReason] = {}
+        self.stall: tuple[float, float] = (0.0, 0.0)
+        self._born = trio.current_time()
+
+    @asynccontextmanager
+    async def open_player(self) -> AsyncGenerator[FakePlayer]:
+        yield FakePlayer(self)
+
+    def depths(self) -> Depths | None:
+        return Depths(1, 2, 3)
+
+    async def wait_out_stall(self) -> None:
+        await trio.lowlevel.checkpoint()
+        begin, end = self.stall
+        if begin <= trio.current_time() - self._born < end:
+            await trio.sleep_until(self._born + end)
+
+
+SCENARIO = Scenario(
+    name="test",
+    load=Load(sessions=4, turns_per_second=10.0, arrivals=Arrivals.CONSTANT, duration=10.0, warm_up=2.0),
+    turn=TurnShape(),
+    trouble=Trouble(),
+    targets=(),
+)
+
+
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> FakeServer:
+    return FakeServer(nursery)
+
+
+def of_load(**changes: Any) -> Scenario:
+    return evolve(SCENARIO, load=evolve(SCENARIO.load, **changes))
+
+
+def near(seconds: float) -> object:
+    return pytest.approx(seconds, rel=2e-3)
+
+
+async def test_a_known_distribution_is_measured(server: FakeServer, quiet_clock: MockClock) -> None:
+    # The first 20 are for the warm-up; of the others 1 of 10 takes 2 seconds.
+    server.seconds = lambda number: 9.0 if number < 20 else 2.0 if number % 10 == 0 else 0.2
+    server.commit_seconds = 0.5
+    observed = await observe(SCENARIO, server)
+    assert (observed.tally.turns, observed.tally.in_warm_up, observed.tally.failed) == (100, 20, 0)
+    latencies = observed.tally.histograms
+    assert latencies[Metric.ACCEPT].percentile(100) == 0
+    assert latencies[Metric.FIRST_TOKEN].percentile(50) == near(0.1)
+    assert latencies[Metric.FINAL].percentile(90) == near(0.2)
+    assert latencies[Metric.FINAL].percentile(90.1) == near(2.0)
+    assert latencies[Metric.COMMIT].percentile(100) == near(2.5)
+    assert latencies[Metric.CANCEL].count == 0
+
+
+async def test_a_stall_counts_against_every_turn_that_was_due_in_it(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.stall = (5.0, 10.0)
+    latencies = (await observe(SCENARIO, server)).tally.histograms[Metric.ACCEPT]
+    # Due at 5.0, 5.1 ... 9.9: the first waits for 5 seconds, the last for a tenth of one. That is half of all turns.
+    assert latencies.count == 100
+    assert latencies.percentile(50) == 0
+    assert latencies.percentile(51) == near(0.1)
+    assert latencies.percentile(75) == near(2.5)
+    assert latencies.percentile(100) == near(5.0)
+
+
+async def test_how_late_the_harness_was_is_told_and_counts(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 0.0
+
+    def hold_up_the_loop(doing: str, done: float, total: float) -> None:
+        if 6.0 <= done < 6.1:
+            quiet_clock.jump(2.0)
+
+    observed = await observe(SCENARIO, server, hold_up_the_loop)
+    latencies = observed.tally.histograms[Metric.ACCEPT]
+    assert observed.lag.percentile(100) == latencies.percentile(100)
+    assert 1.8 < observed.lag.percentile(100) <= 2.01
+    assert observed.lag.percentile(50) == latencies.percentile(50) == 0
+
+
+async def test_who_waits_for_each_answer_before_asking_again_would_not_see_the_stall(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.stall = (5.0, 10.0)
+    server.seconds = lambda number: 0.0
+    closed_loop = Histogram()
+    async with server.open_player() as player:
+        for _ in range(70):
+            asked = trio.current_time()
+            await player.begin_turn("Go on.")
+            closed_loop.record(trio.current_time() - asked)
+            await trio.sleep(0.125)
+    assert closed_loop.percentile(98) == 0
+    assert closed_loop.percentile(100) == near(5.0)
+
+
+async def test_a_cancel_counts_from_when_it_was_due(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 3.0
+    server.stall = (4.0, 5.0)
+    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=0.5))
+    observed = await observe(scenario, server)
+    latencies = observed.tally.histograms
+    assert observed.tally.outcomes == {"canceled": 100}
+    # Turns that were due within the stall, and cancels that were: the cancel of one due at 4.0 was due at 4.5.
+    assert latencies[Metric.CANCEL].percentile(85) == 0
+    assert latencies[Metric.CANCEL].percentile(100) == near(1.0)
+    assert latencies[Metric.FINAL].count == latencies[Metric.COMMIT].count == 0
+
+
+async def test_a_cancel_that_comes_too_late_is_none(server: FakeServer, quiet_clock: MockClock) -> None:
+    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=0.5))
+    observed = await observe(scenario, server)
+    assert observed.tally.outcomes == {"final": 100}
+    assert observed.tally.histograms[Metric.CANCEL].count == 0
+
+
+async def test_turns_that_fail_are_slower_than_any_other(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.refuses = set(range(20, 25))
+    server.interrupts = {f"t{number}": InterruptReason.MODEL_ERROR for number in range(25, 30)}
+    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=5.0))
+    tally = (await observe(scenario, server)).tally
+    assert tally.outcomes == {"busy": 5, "model_error": 5, "final": 90}
+    assert tally.failed == 10
+    assert tally.histograms[Metric.FINAL].percentile(90) == near(0.1)
+    assert tally.histograms[Metric.FINAL].percentile(91) == float("inf")
+    assert tally.histograms[Metric.ACCEPT].failed == 5
+    assert tally.histograms[Metric.CANCEL].failed == 10
+    assert [record.outcome for record in tally.shown if record.is_failed] == ["busy"] * 5 + ["model_error"] * 5
+
+
+async def test_a_turn_that_somebody_else_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.interrupts = {"t30": InterruptReason.CANCELED}
+    assert (await observe(SCENARIO, server)).tally.outcomes == {"final": 99, "canceled_elsewhere": 1}
+
+
+async def test_a_turn_that_outlasts_all_patience_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 1_000.0 if number == 50 else 0.1
+    observed = await observe(of_load(patience=5.0), server)
+    assert observed.tally.outcomes == {"final": 99, "unfinished": 1}
+    assert trio.current_time() - server._born == near(12.0 + 5.0)
+
+
+async def test_turns_of_a_player_who_hears_no_more_have_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 5.0
+    server.ends_after = {"t40"}
+    observed = await observe(of_load(sessions=1), server)
+    # It is lost at 4.0, when the fortieth is accepted; those from the warm-up are no matter.
+    assert set(observed.tally.outcomes) == {"session_closed"}
+    assert observed.tally.failed == 100
+
+
+async def test_what_waits_is_sampled_over_time(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 0.05
+    samples = (await observe(SCENARIO, server)).samples
+    assert samples[0].at == 0
+    assert samples[-1].at == near(11.95)
+    assert [sample.at for sample in samples] == sorted(sample.at for sample in samples)
+    assert (samples[-1].begun, samples[-1].finished, samples[-1].open_turns) == (120, 120, 0)
+    assert max(sample.open_turns for sample in samples) == 1
+    assert samples[-1].events == 120 * 4
+    assert samples[0].depths == Depths(1, 2, 3)
+
+
+async def test_cuts_and_stalled_clients_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
+    trouble = Trouble(cut_share=1.0, cut_after=0.0, stalled_clients=5, stall_seconds=3.5)
+    observed = await observe(evolve(SCENARIO, trouble=trouble), server)
+    assert observed.cuts == server.cuts == 120
+    assert observed.gaps == 5 * 3 * 4
+    assert observed.turned_away == 0
+
+
+async def test_stalled_clients_that_are_turned_away_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.is_full = True
+    observed = await observe(evolve(SCENARIO, trouble=Trouble(stalled_clients=3)), server)
+    assert (observed.turned_away, observed.tally.failed) == (3, 0)
+
+
+async def test_a_burst_is_begun_at_once(server: FakeServer, quiet_clock: MockClock) -> None:
+    trio.lowlevel.add_instrument(server.passes)
+    await observe(of_load(arrivals=Arrivals.BURSTS, burst=40), server)
+    first, second = server.begun_in[:40], server.begun_in[40:80]
+    assert len(set(first)) == len(set(second)) == 1
+    assert first[0] < second[0]
+
+
+async def test_a_baseline_is_played_alone_and_before(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 1.0 if number < 6 else 0.5
+    target = Target(name="slow", metric=Metric.FINAL, percentile=50, at_most_ratio=2.0)
+    trouble = Trouble(cancel_share=0.5, cancel_after=0.25)
+    scenario = evolve(SCENARIO, targets=[target], baseline_turns=6, trouble=trouble)
+    told: list[str] = []
+    observed = await observe(scenario, server, lambda doing, done, total: told.append(doing))
+    assert observed.baseline is not None
+    assert (observed.baseline[Metric.FINAL].count, observed.baseline[Metric.CANCEL].count) == (3, 3)
+    assert observed.baseline[Metric.FINAL].percentile(50) == near(1.0)
+    assert list(dict.fromkeys(told)) == ["alone", "warming up", "measuring"]
+    # Without cancels, none of them is.
+    await observe(evolve(scenario, trouble=Trouble()), server)
+
+
+# -- the plan
+
+
+@pytest.mark.parametrize("arrivals", Arrivals)
+def test_the_same_seed_gives_the_same_plan(arrivals: Arrivals) -> None:
+    scenario = evolve(of_load(arrivals=arrivals, burst=5), trouble=Trouble(cancel_share=0.5, cut_share=0.5))
+    assert plan(scenario) == plan(scenario)
+    dues = [arrival.due for arrival in plan(scenario)]
+    assert dues == sorted(dues)
+    assert dues[0] >= 0
+    assert dues[-1] < 12.0
+    assert 60 <= len(dues) <= 180
+    assert 0 < sum(arrival.cancel_due is not None for arrival in plan(scenario)) < len(dues)
+
+
+def test_another_seed_gives_another_plan() -> None:
+    random = of_load(arrivals=Arrivals.POISSON)
+    assert plan(random) != plan(evolve(random, load=evolve(random.load, seed=2)))
+
+
+def test_a_burst_is_due_at_once() -> None:
+    dues = [arrival.due for arrival in plan(of_load(arrivals=Arrivals.BURSTS, burst=40))]
+    assert dues == [0.0] * 40 + [4.0] * 40 + [8.0] * 40
+
+
+def test_players_take_turns_in_turn() -> None:
+    assert [arrival.player for arrival in plan(SCENARIO)][:6] == [0, 1, 2, 3, 0, 1]

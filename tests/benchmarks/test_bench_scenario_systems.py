@@ -1,0 +1,310 @@
+"""Scenarios run from end to end: in process by a virtual clock, and over loopback against a real server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import asynccontextmanager
+from functools import partial
+from io import StringIO
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+import trio
+from attrs import evolve
+from rich.console import Console
+
+from footlights import Limits, open_stage
+from footlights.errors import SessionClosed
+from footlights.testing import cancel_everywhere
+from footlights_actors.tavern import tavern_cast
+from footlights_bench import scenario_there
+from footlights_bench.scenario import Server, measure
+from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
+from footlights_bench.scenario_here import Here, StageClient, open_here
+from footlights_bench.scenario_html import page
+from footlights_bench.scenario_progress import bar, shown
+from footlights_bench.scenario_run import observe, show_nothing
+from footlights_bench.scenario_terms import LedgerKind, Metric, TurnShape
+from footlights_bench.scenario_there import open_there
+from footlights_transports.desk import FrontDesk
+from footlights_transports.dialects.native import Unauthorized
+from footlights_transports.gate import Gate
+from footlights_transports.main import main
+from footlights_transports.ws_server import serve_ws
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+    from footlights.testing import Trial
+    from footlights_transports.listening import Listening
+
+TINY = """\
+[load]
+sessions = 2
+turns_per_second = 100
+duration = 0.05
+
+[turn]
+tokens = 3
+pace = 0
+tool_calls = 1
+ledger = "memory"
+
+[trouble]
+cancel_share = 0.2
+cancel_after = 0.01
+cut_share = 0.5
+cut_after = 0.001
+stalled_clients = 1
+stall_seconds = 0.01
+
+[targets.accepted]
+metric = "accept"
+percentile = 99
+"""
+EASY = f"{TINY}at_most_ms = 60000\n"
+HARD = f"{TINY}at_most_ms = 0.000001\n"
+
+
+def scenario(folder: Path, text: str) -> Path:
+    file = folder / "tiny.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+# -- in process
+
+
+@pytest.mark.parametrize("name", shipped())
+async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_clock: MockClock) -> None:
+    quick = read_scenario(find_scenario(name)).quick()
+    result = await measure(quick, None, True, show_nothing)
+    assert result.turns > 10
+    assert result.failed == 0
+    assert all(each.percentile(100) < 10 for each in result.latencies.values() if each.count)
+    assert (result.baseline is not None) is quick.wants_baseline
+    ElementTree.fromstring(page(result))
+
+
+async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) -> None:
+    base = read_scenario(find_scenario("tavern")).quick()
+    turn = TurnShape(tokens=10, pace=0.5, tool_calls=2, tool_seconds=3.0, load_seconds=7.0)
+    load = evolve(base.load, sessions=1, turns_per_second=0.01, duration=150.0, warm_up=0.0, patience=60.0)
+    one = evolve(base, load=evolve(load, arrivals="constant"), turn=turn, trouble=evolve(base.trouble, cancel_share=0))
+    latencies = (await measure(one, None, False, show_nothing)).latencies
+    assert latencies[Metric.ACCEPT].percentile(100) == 0
+    # The second turn finds the model loaded.
+    assert latencies[Metric.FIRST_TOKEN].percentile(50) == pytest.approx(6.5, rel=2e-3)
+    assert latencies[Metric.FIRST_TOKEN].percentile(100) == pytest.approx(13.5, rel=2e-3)
+    assert latencies[Metric.FINAL].percentile(50) == pytest.approx(11.0, rel=2e-3)
+
+
+async def test_another_model_speaks_in_the_tavern(quiet_clock: MockClock) -> None:
+    async with open_here(TurnShape(model="innkeeper")) as here, here.open_player() as player:
+        turn_id = await player.begin_turn("A room?")
+        seen = [event async for event in _until_settled(player, turn_id)]
+    assert seen[0] == "turn_accepted"
+
+
+async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> None:
+    limits = Limits(stall_detach=1.0)
+    async with open_stage(tavern_cast(), limits=limits) as stage, Here(stage).open_player() as player:
+        turn_id = await player.begin_turn("A room?")
+        await trio.sleep(60)
+        seen = [event async for event in _until_settled(player, turn_id)]
+    assert seen[-1] == "commit_final"
+
+
+async def test_a_player_whose_session_was_closed_is_told(quiet_clock: MockClock) -> None:
+    async with open_stage(tavern_cast()) as stage, Here(stage).open_player() as player:
+        await player._session.close()
+        with pytest.raises(SessionClosed):
+            await player.receive_batch()
+
+
+async def _until_settled(player: object, turn_id: str) -> AsyncGenerator[str]:
+    while True:
+        for event in await player.receive_batch():  # type: ignore[attr-defined]  # any player
+            yield event.event_type
+            if event.event_type == "commit_final":
+                assert event.turn_id == turn_id
+                return
+
+
+def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(tavern_cast()) as stage:
+            session = stage.start()
+            client = StageClient(session, await session.subscribe().__aenter__())
+            trial.aim(client.cut_nowait)
+            turn_id = session.begin_turn("A room?")
+            seen = [event async for event in _until_settled(client, turn_id)]
+            trial.disarm()
+            assert seen.count("turn_accepted") == seen.count("turn_final") == seen.count("commit_final") == 1
+            await client.leave()
+
+    assert cancel_everywhere(scenario, orders=1, pairs=5).points > 20
+
+
+def test_a_run_may_be_stopped_anywhere() -> None:
+    base = read_scenario(find_scenario("soak")).quick()
+    turn = TurnShape(tokens=2, pace=0.1, ledger=LedgerKind.MEMORY)
+    load = evolve(base.load, sessions=2, turns_per_second=10.0, duration=0.3, warm_up=0.0)
+    trouble = evolve(base.trouble, cut_share=0.5, cancel_share=0.5, stalled_clients=1)
+    short = evolve(base, load=load, turn=turn, trouble=trouble)
+
+    async def scenario(trial: Trial) -> None:
+        with trio.CancelScope() as scope:
+            trial.aim(scope.cancel)
+            async with open_here(turn) as here:
+                assert (await observe(short, here)).tally.failed == 0
+            trial.disarm()
+
+    assert cancel_everywhere(scenario, orders=1, pairs=0).points > 100
+
+
+# -- against a server
+
+
+@asynccontextmanager
+async def serving(tokens: dict[str, str] | None = None) -> AsyncGenerator[tuple[str, trio.CancelScope]]:
+    cast = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    async with open_stage(cast) as stage, trio.open_nursery() as nursery:
+        serve = partial(serve_ws, FrontDesk(stage, Gate(tokens)), host="127.0.0.1", port=0, goodbye=0.01)
+        scope = trio.CancelScope()
+
+        async def run(task_status: trio.TaskStatus[Listening]) -> None:
+            with scope:
+                await serve(task_status=task_status)
+
+        listening: Listening = await nursery.start(run)
+        yield f"ws://127.0.0.1:{listening.port}", scope
+        scope.cancel()
+
+
+async def test_a_server_is_measured_from_outside(tmp_path: Path) -> None:
+    read = read_scenario(scenario(tmp_path, EASY))
+    many = evolve(read, load=evolve(read.load, sessions=5))  # more than share a connection
+    async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
+        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, show_nothing)
+    assert result.system == url
+    assert result.failed == 0
+    assert result.exit_code == 0
+    assert result.samples[0].depths is None
+
+
+async def test_a_server_that_goes_away_is_measured_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scenario_there, "CLOSING", 0.01)
+    read = read_scenario(scenario(tmp_path, EASY))
+    short = evolve(read, load=evolve(read.load, duration=0.2, patience=0.01))
+    async with serving() as (url, stop):
+
+        def pull_the_plug(doing: str, done: float, total: float) -> None:
+            if done > 0.1:
+                stop.cancel()
+
+        result = await measure(short, Server(url=url), False, pull_the_plug)
+    assert result.failed > 0
+    assert result.exit_code == 1
+
+
+async def test_without_its_token_nothing_is_measured(tmp_path: Path) -> None:
+    async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
+        with pytest.raises(Unauthorized):
+            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, show_nothing)
+
+
+async def test_a_remote_player_whose_session_was_closed_is_told() -> None:
+    async with serving() as (url, _), open_there(url, None) as there, there.open_player() as player:
+        await player._session.close()
+        with pytest.raises(SessionClosed):
+            await player.receive_batch()
+
+
+# -- the command
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["footlights", "bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize(("text", "code"), [(EASY, 0), (HARD, 1)])
+def test_the_exit_code_tells_whether_the_targets_were_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, code: int
+) -> None:
+    result, html = tmp_path / "result.json", tmp_path / "report.html"
+    file = str(scenario(tmp_path, text))
+    assert command(monkeypatch, "scenario", file, "--json", str(result), "--html", str(html)) == code
+    printed = capsys.readouterr()
+    assert printed.out.startswith("tiny: 2 players")
+    assert printed.err == "measuring ...\n"
+    assert json.loads(result.read_text())["machine"]["python"]
+    ElementTree.fromstring(html.read_text())
+    assert command(monkeypatch, "compare", str(result), str(result)) == 0
+    assert capsys.readouterr().out.count("no change") >= 9
+
+
+def test_a_quick_run_misses_no_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "scenario", str(scenario(tmp_path, HARD)), "--quick") == 0
+    assert "not judged" in capsys.readouterr().out
+
+
+def test_the_help_names_every_scenario_that_comes_along(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "scenario", "--help") == 0
+    told = "".join(capsys.readouterr().out.split())  # a name may be broken at its hyphen
+    assert [name for name in shipped() if name not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scenario", "nowhere"], "There is no such file, and no scenario of that name."),
+        (["scenario", "tavern", "--url", "http://x"], "The address of a server reads ws://"),
+        (["compare", "nowhere.json", "nowhere.json"], "nowhere.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_begun_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert command(monkeypatch, *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+# -- for those who wait
+
+
+def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = StringIO()
+    with bar(Console(file=screen, force_terminal=True)) as show:
+        show("measuring", 5.0, 10.0)
+    assert "measuring" in screen.getvalue()
+
+
+def test_a_terminal_gets_a_bar_and_a_log_gets_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shown() as show:
+        show("alone", 0.0, 1.0)
+        show("alone", 0.5, 1.0)
+        show("measuring", 0.0, 1.0)
+    assert capsys.readouterr().err == "alone ...\nmeasuring ...\n"
+    screen = StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]  # a terminal in all that matters
+    monkeypatch.setattr(sys, "stderr", screen)
+    with shown() as show:
+        show("alone", 0.0, 1.0)
+    assert "alone ..." not in screen.getvalue()

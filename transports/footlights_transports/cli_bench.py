@@ -1,0 +1,121 @@
+"""The commands that measure. Each loads its suite only when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from footlights import FootlightsError
+
+app = typer.Typer(help="Measure the runtime on this machine, or a server.")
+
+TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
+
+JsonPath: TypeAlias = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
+]
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
+
+
+@app.command("core")
+def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """The kernel in process: plain calls, events a second, memory."""
+    from footlights_bench.core import run_core
+
+    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("authority")
+def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Commits on this disk: how many a second, how long each takes, and how a long ledger behaves."""
+    from footlights_bench.authority import run_authority
+
+    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("models")
+def bench_models(
+    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="Which weights to measure.")] = "smollm2",
+    json_path: JsonPath = None,
+    quick: Quick = False,
+    strict: Strict = False,
+) -> None:
+    """A local model: first token and cancel against its engine alone, and what it does to the loop."""
+    from footlights_bench.models import run_models
+
+    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
+
+
+@app.command("embed")
+def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
+    from footlights_bench.embedding import run_embedding
+    from footlights_transports.stage_thread import StageThread
+
+    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("wire")
+def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
+    from footlights_bench.wire import run_wire
+
+    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("scenario")
+def bench_scenario(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A TOML file, or one of: tavern, raid, cold-start, cancel-storm, slow-clients, soak.",
+        ),
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT, and not a stage in this process."),
+    ] = None,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the result to this file, to compare it.")
+    ] = None,
+    html_path: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with plots to this file.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A second or two: a smoke test. No target is judged.")] = False,
+) -> None:
+    """Latency under a load that you describe, against targets that you set.
+
+    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. A server's token comes from
+    the environment: FOOTLIGHTS_TOKEN.
+    """
+    from footlights_bench.scenario import Server, run_scenario
+    from footlights_bench.scenario_file import find_scenario, read_scenario
+
+    server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
+    try:
+        read = read_scenario(find_scenario(scenario))
+        code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+@app.command("compare")
+def bench_compare(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="What `bench scenario --json` wrote.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of another run.")],
+) -> None:
+    """What changed between two runs of a scenario, with 95 % confidence intervals."""
+    from footlights_bench.scenario_compare import comparison, read_result
+
+    try:
+        typer.echo(comparison(read_result(before), read_result(after)))
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
