@@ -1,14 +1,18 @@
 """The caller of a session: it follows the session like any subscriber, and calls out what a listener should know.
 
-It never holds up a turn: it reads its own stream, at the pace of the voice. If it is let go because that was too slow,
-it comes back and goes on where it was.
+It never holds up a turn, and no voice holds up a text: texts are told as they are decided, and a task of its own
+speaks them, one after another. If it is let go because it was too slow, it comes back and goes on where it was.
 """
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from footlights.errors import Detached, LedgerUnavailable
+import trio
+
+from footlights.errors import Detached, FootlightsError, LedgerUnavailable
 from footlights.events import CommitFinal
 from footlights.mission.turns import TurnCallouts
 from footlights.outbox import DetachReason
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession, Ledger, StreamEvent, Subscription
     from footlights.authority import Artifact
     from footlights.mission import Context
-    from footlights_actors.announcer import Announcement, Announcer
+    from footlights_actors.announcer import Announcement, Announcer, Callout
 
 
 class Caller:
@@ -34,25 +38,42 @@ class Caller:
         *,
         ledger: Ledger | None = None,
         mission_id: str | None = None,
+        is_told: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`context` says who listens when something is to be told, `tell` gets everything that was decided.
 
-        With a ledger, what waits for an answer is called out too. Without a name the mission is the session.
+        It gets it before it is spoken, and again if the voice then was silent. With a ledger, what waits for an answer
+        is called out too. Without a name the mission is the session. An event whose id `is_told` is not told again.
         """
         self._session = session
         self._announcer = announcer
         self._context = context
         self._tell = tell
         self._ledger = ledger
+        self._is_told = is_told
         self._callouts = TurnCallouts(mission_id or session.session_id)
 
     async def run(self) -> None:
-        """Call out until the session is closed. Raises what subscribing raises."""
+        """Call out until the session is closed and everything is spoken. Raises what subscribing raises."""
+        # Unbounded, because the limits of a mission bound what there is to speak, and none of it waits for long.
+        decided, to_speak = trio.open_memory_channel["Callout"](math.inf)
+        refusal: FootlightsError | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._speak, to_speak)
+            with decided:
+                try:
+                    await self._call_out(decided)
+                except FootlightsError as error:  # not through the nursery, which would wrap it in a group
+                    refusal = error
+        if refusal is not None:
+            raise refusal
+
+    async def _call_out(self, decided: trio.MemorySendChannel[Callout]) -> None:
         after: Mapping[str, int] | None = None
         while True:
-            async with self._session.subscribe(after) as stream:
+            async with self._session.subscribe(after, observer=True) as stream:
                 try:
-                    await self._follow(stream)
+                    await self._follow(stream, decided)
                 except Detached as detached:
                     if detached.reason == DetachReason.COMMIT_UNKNOWN:
                         return
@@ -60,11 +81,39 @@ class Caller:
                 else:
                     return
 
-    async def _follow(self, stream: Subscription) -> None:
+    async def _follow(self, stream: Subscription, decided: trio.MemorySendChannel[Callout]) -> None:
         while batch := await stream.receive_batch():
             for event in batch:
-                for callout in self._callouts.take(event, await self._artifacts(event)):
-                    self._tell(await self._announcer.announce(callout, self._context()))
+                for mission_event in self._callouts.take(event, await self._artifacts(event)):
+                    if not self._is_told(mission_event.event_id):
+                        callout = self._announcer.decide(mission_event, self._context())
+                        self._tell(callout.announcement)
+                        if callout.decision.speak:
+                            decided.send_nowait(callout)
+
+    async def _speak(self, to_speak: trio.MemoryReceiveChannel[Callout]) -> None:
+        with to_speak:
+            try:
+                async for callout in to_speak:
+                    await self._spoken(callout)
+            finally:
+                self._give_up(to_speak)
+
+    async def _spoken(self, callout: Callout) -> None:
+        told = callout.announcement
+        try:
+            await self._announcer.speak(callout)
+        finally:
+            if callout.announcement is not told:
+                self._tell(callout.announcement)
+
+    def _give_up(self, to_speak: trio.MemoryReceiveChannel[Callout]) -> None:
+        """Give back what was taken for callouts that will not be spoken."""
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            while True:
+                callout = to_speak.receive_nowait()
+                self._announcer.drop(callout)
+                self._tell(callout.announcement)
 
     async def _artifacts(self, event: StreamEvent) -> tuple[Artifact, ...]:
         """What a commit left behind, as far as the ledger can be read."""

@@ -12,7 +12,9 @@ import subprocess
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+import rfc8785
 import trio
+from blake3 import blake3
 
 from footlights.errors import FootlightsError
 
@@ -26,7 +28,8 @@ MAX_FILES = 500
 """The oldest recordings go first."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
-_MAX_NAME_CHARS = 120
+_MAX_NAME_CHARS = 100
+_DIGEST_BYTES = 6
 
 
 class VoiceError(FootlightsError):
@@ -39,7 +42,11 @@ class Voice(Protocol):
     """Speaks. It may be asked for several callouts at once."""
 
     async def speak(self, payload: UtilityPayload) -> None:
-        """Speak what `payload.voice` says, and return when that is done. Whatever it raises is a failure."""
+        """Speak what `payload.voice` says, and return when that is done. Whatever it raises is a failure.
+
+        It is cancelled when it takes too long. One that goes on all the same is left behind: it has failed, and keeps
+        its place among those that speak until it ends.
+        """
         ...
 
 
@@ -53,7 +60,8 @@ class NullVoice:
 class EspeakVoice:
     """Writes each callout as a WAV file into a folder, with espeak-ng.
 
-    A file that is there is complete. What is said goes through a pipe and never into the list of processes.
+    A file that is there is complete, and no two callouts have the same. What is said goes through a pipe and never into
+    the list of processes.
     Raises `VoiceError` if there is no such program.
     """
 
@@ -70,7 +78,7 @@ class EspeakVoice:
 
     async def speak(self, payload: UtilityPayload) -> None:
         assert payload.voice is not None, "there is nothing to speak"
-        file = self._folder / f"{_name(payload.mission_id)}-{_name(payload.event_id)}.wav"
+        file = self._folder / f"{_file_name(payload)}.wav"
         self._asked += 1
         part = file.with_suffix(f".{self._asked}.part")
         await self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,6 +114,13 @@ class EspeakVoice:
         """What there is of earlier times, the oldest first."""
         dated = [((await file.stat()).st_mtime_ns, file) for file in await self._folder.glob("*.wav")]
         return [file for _, file in sorted(dated)]
+
+
+def _file_name(payload: UtilityPayload) -> str:
+    """Readable, and its own: what is unfit for a file, and whose it is, is only in the digest."""
+    basis = [payload.tenant_id, payload.mission_id, payload.event_id]
+    digest = blake3(rfc8785.dumps(basis)).hexdigest(length=_DIGEST_BYTES)
+    return f"{_name(payload.mission_id)}-{_name(payload.event_id)}-{digest}"
 
 
 def _name(identifier: str) -> str:

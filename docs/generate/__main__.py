@@ -207,6 +207,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission.decide,
         mission.Decision,
         mission.voice_failed,
+        mission.voice_dropped,
         mission.MissionEvent,
         mission.Context,
         mission.History,

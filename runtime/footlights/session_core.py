@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _MAX_UNWRITTEN = 256
-_MAX_OBSERVERS = 2
+MAX_OBSERVERS = 8
 
 
 class SessionHost(Protocol):
@@ -312,8 +312,8 @@ class SessionCore:
 
     def _check_place_of(self, subscription: Subscription) -> None:
         observers = len(self._observers())
-        if subscription.observer and observers >= _MAX_OBSERVERS:
-            raise Busy(f"The session has {_MAX_OBSERVERS} observers already.")
+        if subscription.observer and observers >= MAX_OBSERVERS:
+            raise Busy(f"The session has {MAX_OBSERVERS} observers already.")
         if not subscription.observer and len(self.outboxes) - observers >= self.limits.max_subscribers:
             raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
 

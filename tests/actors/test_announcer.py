@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -19,9 +19,11 @@ from footlights.mission import (
     Tier,
     UtilityPayload,
     compose,
+    read_callout,
+    replay,
 )
 from footlights.testing import cancel_everywhere
-from footlights_actors.announcer import VOICE_SECONDS, Announcement, Announcer
+from footlights_actors.announcer import PLACE_SECONDS, VOICE_SECONDS, Announcement, Announcer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 
 
-def event(words: str) -> MissionEvent:
+def event(words: str, mission_id: str = "heist") -> MissionEvent:
     kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
     return MissionEvent(
-        mission_id="heist",
+        mission_id=mission_id,
         event_id="e1",
         event_type=kind[0],
         classification=kind[1],
@@ -119,6 +121,112 @@ async def test_a_voice_that_hangs_has_failed(quiet_clock: trio.testing.MockClock
     assert trio.current_time() - began == pytest.approx(VOICE_SECONDS)
 
 
+async def test_deciding_waits_for_nothing_and_takes_what_speaking_will_need(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    speaker = Speaker()
+    announcer = Announcer(clock_ms, speaker)
+    first, twin = announcer.decide(event("Fire."), LISTENING), announcer.decide(event("Fire."), LISTENING)
+    assert (reason(first.announcement), reason(twin.announcement)) == (None, "dedupe_cooldown")
+    assert speaker.said == []
+    assert await announcer.speak(twin) is twin.announcement
+    assert await announcer.speak(first) is first.announcement
+    assert (speaker.said, first.announcement.is_amended) == (["Fire."], False)
+    announcer.drop(first)
+    assert (reason(first.announcement), first.announcement.is_amended) == (None, False)
+
+
+async def test_nobody_waits_long_for_a_voice_that_hangs_nor_asks_it_after_it_is_left_alone(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    asked: list[float] = []
+
+    async def hang() -> None:
+        asked.append(trio.current_time())
+        await trio.sleep_forever()
+
+    announcer = Announcer(clock_ms, Speaker(hang))
+    began = trio.current_time()
+    ended: list[Announcement] = []
+
+    async def announce(number: int) -> None:
+        ended.append(await announcer.announce(event("Fire.", f"m{number}"), LISTENING))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(announce, number)
+    assert trio.current_time() - began <= PLACE_SECONDS + VOICE_SECONDS + 0.1
+    assert {reason(each) for each in ended} == {"voice_backend_error"}
+    assert len(asked) == sum(each.voice_failed for each in ended) <= 4
+    dropped = [each for each in ended if not each.voice_failed]
+    assert all(each.voice_dropped_ms == pytest.approx(began * 1_000 + 10_000, abs=100) for each in dropped)
+    assert announcer.history.missions == {}
+
+
+async def test_what_waited_until_the_voice_is_left_alone_is_not_spoken(quiet_clock: trio.testing.MockClock) -> None:
+    async def fail_late() -> None:
+        await trio.sleep(3)
+        raise RuntimeError("no voice")
+
+    announcer = Announcer(clock_ms, Speaker(fail_late))
+    ended: list[Announcement] = []
+
+    async def announce(number: int) -> None:
+        ended.append(await announcer.announce(event("Fire.", f"m{number}"), LISTENING))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(announce, number)
+    assert [each.voice_failed for each in ended].count(True) == 4
+    (left, *_) = [each for each in ended if not each.voice_failed]
+    assert (reason(left), left.payload.suppression.cooldown_ms) == ("voice_backend_error", 30_000)
+    assert len(announcer.history.failures) == 3
+
+
+async def test_a_voice_that_cannot_be_cancelled_is_left_behind_and_counts_as_failed(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    asked = 0
+    let_go = trio.Event()
+
+    async def resist() -> None:
+        nonlocal asked
+        asked += 1
+        with trio.CancelScope(shield=True):
+            await let_go.wait()
+
+    speaker = Speaker(resist)
+    announcer = Announcer(clock_ms, speaker)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for mission_id in ("a", "b"):
+            nursery.start_soon(announcer.announce, event("Fire.", mission_id), LISTENING)
+    assert trio.current_time() - began == pytest.approx(VOICE_SECONDS)
+    third = await announcer.announce(event("Fire.", "c"), LISTENING)
+    assert third.voice_failed
+    assert trio.current_time() - began == pytest.approx(VOICE_SECONDS + PLACE_SECONDS)
+    fourth = await announcer.announce(event("Fire.", "d"), LISTENING)
+    assert (reason(fourth), fourth.payload.suppression.cooldown_ms, asked) == ("voice_backend_error", 30_000, 2)
+    let_go.set()
+    await trio.sleep(31)
+    speaker.first = trio.lowlevel.checkpoint
+    assert reason(await announcer.announce(event("Fire.", "e"), LISTENING)) is None
+
+
+async def test_a_callout_that_is_cancelled_gives_everything_back_and_is_no_failure(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    speaker = Speaker(trio.sleep_forever)
+    announcer = Announcer(clock_ms, speaker)
+    callout = announcer.decide(event("Fire."), LISTENING)
+    with trio.move_on_after(1):
+        await announcer.speak(callout)
+    assert callout.announcement.voice_dropped_ms == clock_ms()
+    assert (announcer.history.missions, announcer.history.tenants, announcer.history.failures) == ({}, {}, ())
+    speaker.first = trio.lowlevel.checkpoint
+    assert reason(await announcer.announce(event("Fire."), LISTENING)) is None
+
+
 async def test_a_time_of_another_clock_can_be_gone_by(quiet_clock: trio.testing.MockClock) -> None:
     announcer = Announcer(clock_ms, Speaker(break_down))
     failed = await announcer.announce(event("Fire."), LISTENING, at_ms=77)
@@ -142,6 +250,40 @@ async def test_two_speak_at_once_and_the_third_waits(quiet_clock: trio.testing.M
     assert most == 2
 
 
+async def test_a_recording_of_what_was_announced_is_decided_as_it_was(quiet_clock: trio.testing.MockClock) -> None:
+    """Voices about a fire hang, and what is decided meanwhile depends on when each of them ended."""
+
+    class Choosy:
+        async def speak(self, payload: UtilityPayload) -> None:
+            assert payload.voice is not None
+            await trio.lowlevel.checkpoint()
+            if "Fire" in payload.voice.text:
+                await trio.sleep_forever()
+
+    announcer = Announcer(clock_ms, Choosy())
+    began = trio.current_time()
+    recorded: list[tuple[dict[str, Any], UtilityPayload]] = []
+
+    async def announce(at: float, text: str, mission_id: str) -> None:
+        await trio.sleep_until(began + at)
+        body: dict[str, Any] = {"text": text, "mission_id": mission_id, "classification": "critical"}
+        body |= {"context_tier": 1, "session_state": "active", "event_id": f"e{at}"}
+        request = read_callout(body, "e")
+        told = await announcer.announce(request.event, request.context)
+        ends = {"voice_failed_ms": told.voice_failed_ms, "voice_dropped_ms": told.voice_dropped_ms}
+        recorded.append((body | {"policy_ts_ms": told.at_ms} | ends, told.payload))
+
+    async with trio.open_nursery() as nursery:
+        for number, at in enumerate((0, 5, 11, 12, 13, 30, 43, 60, 62)):
+            nursery.start_soon(announce, at, "Flood." if at > 40 else "Fire.", "a" if at < 10 else f"m{number}")
+    recorded.sort(key=lambda each: each[0]["policy_ts_ms"])
+    live = [payload for _, payload in recorded]
+    reasons = [payload.suppression.reason for payload in live]
+    assert reasons[1] == "dedupe_cooldown"
+    assert reasons[-2:] == ["voice_backend_error", None]
+    assert [decision.payload for decision in replay([body for body, _ in recorded])] == live
+
+
 def test_a_voice_that_is_cancelled_anywhere_leaves_the_next_callout_its_own() -> None:
     async def scenario(trial: Trial) -> None:
         speaker = Speaker(break_down)
@@ -151,6 +293,7 @@ def test_a_voice_that_is_cancelled_anywhere_leaves_the_next_callout_its_own() ->
             for words in ("Fire.", "Flood."):
                 assert (await announcer.announce(event(words), LISTENING)).voice_failed
         speaker.first = trio.lowlevel.checkpoint
+        assert (announcer.history.missions, announcer.history.tenants) == ({}, {})
         assert reason(await announcer.announce(event("Storm."), LISTENING)) is None
         assert speaker.said == ["Storm."]
 

@@ -61,9 +61,17 @@ class Silent:
 async def called(
     session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
 ) -> AsyncGenerator[list[Announcement]]:
-    """All that is told of the session; at the end it is closed, and its caller has ended by itself."""
+    """The last that is told of each event; at the end the session is closed, and its caller has ended by itself."""
     told: list[Announcement] = []
-    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, told.append, ledger=ledger)
+
+    def tell(announcement: Announcement) -> None:
+        if announcement.is_amended:
+            (place,) = [n for n, each in enumerate(told) if each.event is announcement.event]
+            told[place] = announcement
+        else:
+            told.append(announcement)
+
+    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, tell, ledger=ledger)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(caller.run)
         yield told
@@ -162,20 +170,104 @@ async def test_a_voice_that_fails_trips_the_breaker_and_never_a_turn(quiet_clock
     assert voice.asked == 3
 
 
-async def test_a_voice_that_hangs_holds_up_no_turn_and_the_caller_comes_back(
-    quiet_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_voice_that_hangs_holds_up_neither_a_turn_nor_a_text(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(stall_detach=1)) as stage:
         session = stage.start()
         async with called(session, voice=Silent(hangs=True)) as told:
             began = trio.current_time()
-            for _ in range(3):
+            for count in range(1, 4):
                 await take_turn(session, "fail, please")
-                await trio.sleep(2)
-            assert trio.current_time() - began < 7
-            assert told == []
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(told) == count
+                assert not any(each.is_amended for each in told)
+            assert trio.current_time() - began < 1
             await trio.sleep(60)
-    assert [kind for kind, _ in kinds(told)] == ["threat_update"] * 3
+    assert kinds(told)[0] == ("threat_update", "voice_backend_error")
+    assert told[0].voice_failed
+
+
+class SlowToRead(MemoryLedger):
+    """A ledger that takes its time to find a commit."""
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.sleep(5)
+        return await super().find(session_id, turn_id)
+
+
+async def test_a_caller_that_is_let_go_because_it_was_slow_comes_back(quiet_clock: trio.testing.MockClock) -> None:
+    ledger, tavern = SlowToRead(), tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    async with open_stage(tavern, ledger=ledger, limits=Limits(stall_detach=1)) as stage:
+        session = stage.start()
+        async with called(session, ledger=ledger) as told:
+            for _ in range(3):
+                await take_turn(session, "sell me the lantern")
+                await trio.sleep(2)
+            await trio.sleep(60)
+    assert [kind for kind, _ in kinds(told)][-3:] == ["state_change", "threat_update", "threat_update"]
+
+
+async def test_callouts_are_spoken_one_after_another_in_their_order(quiet_clock: trio.testing.MockClock) -> None:
+    said: list[str] = []
+
+    class Slow:
+        async def speak(self, payload: UtilityPayload) -> None:
+            said.append(f"begins {payload.event_id}")
+            await trio.sleep(1)
+            said.append(f"ends {payload.event_id}")
+
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger, voice=Slow()) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.sleep(10)
+    spoken = [each.payload.event_id for each in told if each.payload.voice is not None]
+    assert len(spoken) > 1
+    assert said == [f"{what} {event_id}" for event_id in spoken for what in ("begins", "ends")]
+
+
+async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    told: list[Announcement] = []
+    announcer = Announcer(clock_ms, Silent(hangs=True))
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage, trio.open_nursery() as nursery:
+        session = stage.start()
+        caller = Caller(session, announcer, lambda: LISTENING, told.append, ledger=stage.ledger)
+        nursery.start_soon(caller.run)
+        await take_turn(session, "sell me the lantern")
+        await trio.testing.wait_all_tasks_blocked()
+        spoken = [each.event for each in told if each.payload.voice is not None]
+        assert len(spoken) > 1
+        nursery.cancel_scope.cancel()
+    assert [each.event for each in told if each.voice_dropped_ms is not None] == spoken
+    assert (announcer.history.missions, announcer.history.failures) == ({}, ())
+
+
+async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockClock) -> None:
+    told: list[Announcement] = []
+    asked: list[str] = []
+
+    def is_told(event_id: str) -> bool:
+        asked.append(event_id)
+        return True
+
+    async with open_stage(cast()) as stage, trio.open_nursery() as nursery:
+        session = stage.start()
+        caller = Caller(session, Announcer(clock_ms), lambda: LISTENING, told.append, is_told=is_told)
+        nursery.start_soon(caller.run)
+        await take_turn(session, "Hello")
+        await session.close()
+    assert (len(asked), told) == (1, [])
+
+
+async def test_a_caller_takes_no_place_of_a_player(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await trio.testing.wait_all_tasks_blocked()
+            async with session.subscribe():
+                await session.finalize(session.begin_turn("Hello")).wait()
+    assert kinds(told) == [("state_change", None)]
 
 
 class Stuck(MemoryLedger):

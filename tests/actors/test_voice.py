@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from attrs import evolve
 
 from footlights.mission import (
     Certainty,
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 
 
-def payload(event_id: str = "e1", mission_id: str = "heist") -> UtilityPayload:
+NAME = "heist-e1-22a03e0b29a7"
+"""Of what `payload()` is written to."""
+
+
+def payload(event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "default") -> UtilityPayload:
     kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
     event = MissionEvent(
         mission_id=mission_id,
@@ -42,7 +47,7 @@ def payload(event_id: str = "e1", mission_id: str = "heist") -> UtilityPayload:
         certainty=Certainty.CONFIRMED,
         text=compose(*kind, change="The guard woke."),
     )
-    return decide(event, LISTENING, History(), 0).payload
+    return decide(event, evolve(LISTENING, tenant_id=tenant_id), History(), 0).payload
 
 
 def program(folder: Path, script: str) -> str:
@@ -57,7 +62,7 @@ async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> N
     voice = EspeakVoice(tmp_path / "a" / "wav", program(tmp_path, 'cat >"$out"; echo "$@" >>"$out"'))
     await voice.speak(payload())
     (file,) = (tmp_path / "a" / "wav").iterdir()
-    assert file.name == "heist-e1.wav"
+    assert file.name == f"{NAME}.wav"
     said, arguments = file.read_text().split("--stdin")
     assert said == "The guard woke."
     assert "guard" not in arguments
@@ -76,18 +81,19 @@ async def test_a_program_that_is_cancelled_ends_and_leaves_nothing(tmp_path: Pat
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"; mkfifo "$out.wait"; read it <"$out.wait"'))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(voice.speak, payload())
-        part = trio.Path(tmp_path / "wav" / "heist-e1.1.part.wait")
+        part = trio.Path(tmp_path / "wav" / f"{NAME}.1.part.wait")
         while not await part.exists():  # noqa: ASYNC110 - it is made by another process
             await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
-    assert [each.name for each in (tmp_path / "wav").iterdir()] == ["heist-e1.1.part.wait"]
+    assert [each.name for each in (tmp_path / "wav").iterdir()] == [f"{NAME}.1.part.wait"]
 
 
 async def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=2)
     for event_id in ("e1", "e2", "e2", "e3"):
         await voice.speak(payload(event_id))
-    assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == ["heist-e2.wav", "heist-e3.wav"]
+    left = sorted(each.name.rpartition("-")[0] for each in (tmp_path / "wav").iterdir())
+    assert left == ["heist-e2", "heist-e3"]
 
 
 async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) -> None:
@@ -96,14 +102,22 @@ async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) ->
         (tmp_path / "wav" / f"{name}.wav").write_text("")
         os.utime(tmp_path / "wav" / f"{name}.wav", (1_000 - age, 1_000 - age))
     await EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=2).speak(payload())
-    assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == ["heist-e1.wav", "newer.wav"]
+    assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == [f"{NAME}.wav", "newer.wav"]
 
 
 async def test_no_id_leads_out_of_the_folder(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
     await voice.speak(payload("../../x", "..:" + "y" * 500))
     (file,) = (tmp_path / "wav").iterdir()
-    assert file.name == f"_{'y' * 117}-_.._x.wav"
+    assert file.name.startswith(f"_{'y' * 97}-_.._x-")
+
+
+async def test_no_two_callouts_have_the_same_file(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
+    ids = [("e1", "heist", "ann"), ("e1", "heist", "bob"), ("c", "a-b", "t"), ("b-c", "a", "t"), ("e:1", "m", "t")]
+    for each in [*ids, ("e@1", "m", "t")]:
+        await voice.speak(payload(*each))
+    assert len(list((tmp_path / "wav").iterdir())) == 6
 
 
 def test_a_machine_without_the_program_is_told_so(tmp_path: Path) -> None:
@@ -118,5 +132,5 @@ async def test_a_voice_for_nobody_never_fails() -> None:
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="there is no espeak-ng here")
 async def test_espeak_writes_sound_that_can_be_played(tmp_path: Path) -> None:
     await EspeakVoice(tmp_path).speak(payload())
-    with wave.open(str(tmp_path / "heist-e1.wav"), "rb") as sound:
+    with wave.open(str(tmp_path / f"{NAME}.wav"), "rb") as sound:
         assert sound.getnframes() / sound.getframerate() > 0.3

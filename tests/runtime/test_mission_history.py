@@ -12,6 +12,7 @@ from footlights.mission import (
     Context,
     Decision,
     History,
+    LimitScope,
     MissionEvent,
     MissionEventType,
     SessionState,
@@ -20,9 +21,10 @@ from footlights.mission import (
     compose,
     decide,
     row_of,
+    voice_dropped,
     voice_failed,
 )
-from footlights.mission.history import DAY_MS, MAX_MISSIONS, MAX_TENANTS, DayCount, Spoken
+from footlights.mission.history import DAY_MS, MAX_MISSIONS_PER_TENANT, MAX_TENANTS, DayCount, Spoken
 
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 NOON = 1_000 * DAY_MS + DAY_MS // 2
@@ -138,7 +140,7 @@ def test_a_mission_speaks_twelve_times_a_minute() -> None:
 def test_a_tenant_speaks_500_times_a_day() -> None:
     told = Told()
     for number in range(500):
-        assert verdict(told.tell(event("Fire.", Classification.CRITICAL, f"m{number}"), 0)) == SPOKEN
+        assert verdict(told.tell(event(f"{number}.", Classification.CRITICAL, f"m{number % 50}"), 0)) == SPOKEN
     until_midnight = DAY_MS // 2
     refused = ("voice_budget_exceeded", until_midnight)
     assert verdict(told.tell(event("Fire.", Classification.CRITICAL, "m500"), 0)) == refused
@@ -252,21 +254,32 @@ def test_what_is_long_past_is_forgotten() -> None:
     assert told.history.tenants == {"default": DayCount(1_001, 1)}
 
 
-def test_a_history_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
-    told = Told()
-    spoken = {("t", f"m{number}"): (Spoken(NOON + number, "k", True),) for number in range(MAX_MISSIONS)}
+def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
+    told = Told(evolve(LISTENING, tenant_id="t"))
+    places = range(MAX_MISSIONS_PER_TENANT)
+    spoken = {("t", f"m{number}"): (Spoken(NOON + number, "k", True),) for number in reversed(places)}
     told.history = evolve(told.history, missions=spoken)
-    assert verdict(told.tell(event("Lit."), 5_000)) == ("voice_rate_limited", 55_000)
-    told.context = evolve(LISTENING, tenant_id="t")
+    refused = told.tell(event("Lit."), 5_000)
+    assert verdict(refused) == ("voice_rate_limited", 55_000)
+    assert refused.payload.suppression.scope is LimitScope.MISSIONS
     assert verdict(told.tell(event("Lit.", mission="m7"), 5_000)) == SPOKEN
     assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
-    assert len(told.history.missions) <= MAX_MISSIONS
+    assert len(told.history.missions) <= MAX_MISSIONS_PER_TENANT
+
+
+def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
+    told = Told()
+    places = range(MAX_MISSIONS_PER_TENANT)
+    told.history = evolve(told.history, missions={("t", f"m{number}"): (Spoken(NOON, "k", True),) for number in places})
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
 def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> None:
     told = Told()
     told.history = evolve(told.history, tenants={f"t{n}": DayCount(1_000, 1) for n in range(MAX_TENANTS)})
-    assert verdict(told.tell(event("Lit."), 0)) == ("voice_budget_exceeded", DAY_MS // 2)
+    refused = told.tell(event("Lit."), 0)
+    assert verdict(refused) == ("voice_budget_exceeded", DAY_MS // 2)
+    assert refused.payload.suppression.scope is LimitScope.SERVER
     assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
     assert list(told.history.tenants) == ["default"]
 
@@ -283,6 +296,23 @@ def test_a_history_holds_no_words() -> None:
     told = Told()
     told.tell(event("Secretwords."), 0)
     assert "secretwords" not in repr(told.history).lower()
+
+
+def test_what_is_dropped_gives_everything_back_and_counts_no_failure() -> None:
+    told = Told()
+    decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
+    dropped = voice_dropped(decision, told.history, NOON + 5_000)
+    assert verdict(dropped) == ("voice_backend_error", 0)
+    assert dropped.payload.text == decision.payload.text
+    assert (dropped.history.missions, dropped.history.tenants, dropped.history.failures) == ({}, {}, ())
+
+
+def test_what_is_dropped_while_the_voice_is_left_alone_says_for_how_long() -> None:
+    told = Told()
+    decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
+    for number in range(3):
+        told.fail(event(f"Flood {number}.", Classification.CRITICAL), 0)
+    assert verdict(voice_dropped(decision, told.history, NOON + 5_000)) == ("voice_backend_error", 25_000)
 
 
 def test_only_what_is_spoken_can_fail() -> None:

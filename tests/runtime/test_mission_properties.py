@@ -24,7 +24,7 @@ from footlights.mission import (
     decide,
     voice_failed,
 )
-from footlights.mission.history import BREAKER_FAILURES, MAX_MISSIONS, MAX_TENANTS, VOICE_RATE
+from footlights.mission.history import BREAKER_FAILURES, MAX_MISSIONS_PER_TENANT, MAX_TENANTS, VOICE_RATE
 
 WORDS = st.sampled_from(["Lit.", "Dark.", "The guard woke. The door shuts.", "word " * 90, "x" * 170, "One. two"])
 
@@ -154,7 +154,7 @@ def test_a_sequence_without_what_it_suppressed_is_spoken_all_the_same(
 def test_the_history_stays_within_its_bounds(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
     for _, _, decision in told(steps):
         history = decision.history
-        assert len(history.missions) <= MAX_MISSIONS
+        assert len(history.missions) <= MAX_MISSIONS_PER_TENANT * len(history.tenants)
         assert len(history.tenants) <= MAX_TENANTS
         assert len(history.failures) <= BREAKER_FAILURES
         assert all(0 < len(spoken) <= VOICE_RATE for spoken in history.missions.values())

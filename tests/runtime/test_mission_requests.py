@@ -196,9 +196,51 @@ def test_a_replay_can_go_on_from_a_history() -> None:
     ]
 
 
-def test_a_recording_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(InvalidCommand, match=r"voice_fails: must be true or false"):
-        list(replay([{"text": "Lit.", "voice_fails": 1}]))
+def test_voices_end_when_they_ended_and_not_when_they_were_decided() -> None:
+    """What happened live when each voice about a fire hung for ten seconds, and one callout was cut off."""
+    sequence: list[dict[str, Any]] = [
+        {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 0, "voice_failed_ms": 10_000},
+        {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 5_000},
+        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 6_000, "voice_dropped_ms": 7_000},
+        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 6_999},
+        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 7_000},
+        {"text": "Fire b.", **HEARD, "mission_id": "b", "policy_ts_ms": 11_000, "voice_failed_ms": 22_000},
+        {"text": "Fire c.", **HEARD, "mission_id": "c", "policy_ts_ms": 12_000, "voice_failed_ms": 21_000},
+        {"text": "Flood.", **HEARD, "mission_id": "d", "policy_ts_ms": 51_999},
+        {"text": "Flood.", **HEARD, "mission_id": "d", "policy_ts_ms": 52_000},
+    ]
+    assert [(each.payload.suppression.reason, each.payload.suppression.cooldown_ms) for each in replay(sequence)] == [
+        ("voice_backend_error", 0),
+        ("dedupe_cooldown", 5_000),
+        ("voice_backend_error", 0),
+        ("dedupe_cooldown", 9_001),
+        (None, 0),
+        ("voice_backend_error", 30_000),
+        ("voice_backend_error", 0),
+        ("voice_backend_error", 1),
+        (None, 0),
+    ]
+
+
+def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> None:
+    told: list[str] = []
+    failing: dict[str, Any] = {"text": "Fire.", **HEARD, "policy_ts_ms": 0, "voice_failed_ms": 10_000}
+    with pytest.raises(InvalidCommand):
+        told.extend(str(each.payload.suppression.reason) for each in replay([failing, {"text": ""}]))
+    assert told == ["voice_backend_error"]
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ({"voice_fails": 1}, "voice_fails: must be true or false"),
+        ({"voice_failed_ms": "now"}, "voice_failed_ms: must be an integer"),
+        ({"voice_dropped_ms": True}, "voice_dropped_ms: must be an integer"),
+    ],
+)
+def test_a_recording_that_makes_no_sense_is_refused(field: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InvalidCommand, match=sentence):
+        list(replay([{"text": "Lit.", **field}]))
 
 
 @pytest.mark.parametrize("seed", ["0", "7"])

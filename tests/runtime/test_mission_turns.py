@@ -74,7 +74,7 @@ def test_a_commit_is_a_change_of_state() -> None:
 def test_a_refused_commit_is_a_threat_that_names_codes_and_no_words() -> None:
     (made,) = told(LOST)
     assert (made.event_type, made.classification) == ("threat_update", "warn")
-    assert made.text.why_it_matters == "IMPACT: Nothing of it is true now: code_0, code_1, code_2."
+    assert made.text.why_it_matters == "IMPACT: Nothing of it is true now: code_0, code_1, code_2 and 1 more."
     assert made.evidence_refs[1] == "commit:d2"
 
 
@@ -160,10 +160,11 @@ def test_an_answer_is_debriefed_with_what_it_answered(kind: str, answer: str) ->
 
 
 @pytest.mark.parametrize("question", ["word " * 90, "x" * 400])
-def test_a_long_question_is_told_as_far_as_there_is_room(question: str) -> None:
+def test_a_question_that_is_too_long_is_told_whole_and_not_spoken(question: str) -> None:
     made = told(OK, artifacts=(Artifact(PENDING, {"id": "a-000001", "question": question}),))
-    assert made[0].text.why_it_matters.startswith(f"IMPACT: {question[:100]}")
-    assert list(broken_rules(made[0])) == ([] if " " in question else ["why_it_matters_too_long"])
+    assert made[0].text.why_it_matters == f"IMPACT: {question}"
+    assert list(broken_rules(made[0])) == ["why_it_matters_too_long"]
+    assert decide(made[0], LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
 
 
 def test_an_artifact_of_another_shape_breaks_nothing() -> None:

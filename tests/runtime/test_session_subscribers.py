@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ from footlights import (
     TurnFinal,
     open_stage,
 )
+from footlights.session_core import MAX_OBSERVERS
 from footlights.testing import payloads, take_turn
 from footlights_actors import Line, Pause, Say, ScriptedModel, standard_cast
 
@@ -154,12 +156,14 @@ async def test_losing_every_subscriber_is_not_a_cancel(quiet_clock: MockClock) -
         assert commit.commit_outcome is CommitOutcome.OK
 
 
-async def test_an_observer_takes_no_place_of_a_subscriber_and_there_are_two_places_for_them(
+async def test_an_observer_takes_no_place_of_a_subscriber_and_there_are_eight_places_for_them(
     quiet_clock: MockClock,
 ) -> None:
     async with tavern(Limits(max_subscribers=1)) as stage:
         session = stage.start()
-        async with session.subscribe(observer=True) as one, session.subscribe(observer=True):
+        async with session.subscribe(observer=True) as one, AsyncExitStack() as others_who_watch:
+            for _ in range(MAX_OBSERVERS - 1):
+                await others_who_watch.enter_async_context(session.subscribe(observer=True))
             with pytest.raises(Busy, match="observers"):
                 await session.subscribe(observer=True).__aenter__()
             async with session.subscribe() as stream:
@@ -169,7 +173,7 @@ async def test_an_observer_takes_no_place_of_a_subscriber_and_there_are_two_plac
                 told = [event async for event in stream.until_commit(turn_id)]
                 assert others([event async for event in one.until_commit(turn_id)]) == others(told)
                 now = session.statistics()
-                assert (len(now.subscribers), len(now.observers)) == (1, 2)
+                assert (len(now.subscribers), len(now.observers)) == (1, MAX_OBSERVERS)
                 assert stage.statistics().subscribers == 1
                 assert stage.statistics().events_waiting > 0
         async with session.subscribe(observer=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ from attrs import frozen
 from trio.testing import wait_all_tasks_blocked
 
 from footlights import CommitOutcome, LedgerUnavailable, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
+from footlights.session_core import MAX_OBSERVERS
 from footlights.testing import cancel_everywhere
 from footlights_actors import Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.tavern import tavern_cast
@@ -171,7 +172,9 @@ async def test_a_feed_ends_with_its_session() -> None:
 async def test_a_feed_for_which_there_is_no_place_stays_empty() -> None:
     async with open_house() as house:
         session = house.stage.start()
-        async with session.subscribe(observer=True), session.subscribe(observer=True):
+        async with AsyncExitStack() as watched:
+            for _ in range(MAX_OBSERVERS):
+                await watched.enter_async_context(session.subscribe(observer=True))
             assert await house.contents(session) == []
             assert house.feeds.feed(session.session_id) is None
 

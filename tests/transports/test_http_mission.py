@@ -13,6 +13,8 @@ import trio
 from footlights.mission import history
 from footlights_transports import missions
 from footlights_transports.gate import Gate, WireLimits
+from footlights_transports.http_mission import BoardStream
+from footlights_transports.mission_board import MissionBoard
 from footlights_transports.missions import MissionSettings
 
 from .http_peer import Answer, Follower, open_house, refused
@@ -87,7 +89,11 @@ async def test_a_callout_is_decided_spoken_and_answered_whole() -> None:
                 "voice_payload": {"mode": "callout", "text": "Fire.", "certainty_class": "unknown"},
                 "suppression": {"suppressed": False, "reason": None, "cooldown_ms": 0, "dedupe_key": key},
             },
+            "policy_ts_ms": answer.json()["policy_ts_ms"],
+            "voice_failed_ms": None,
+            "voice_dropped_ms": None,
         }
+        assert answer.json()["policy_ts_ms"] > 10**12
         again = await house.client.post(SPEAK, json=FIRE)
         assert again.status_code == 200
         assert again.json()["suppression"]["reason"] == "dedupe_cooldown"
@@ -157,6 +163,17 @@ async def test_a_tenant_that_has_spoken_enough_for_a_day_is_429_too(monkeypatch:
         assert outcome(other) == (200, None, 0)
 
 
+async def test_a_tenant_that_speaks_in_too_many_missions_is_429_with_a_scope_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "MAX_MISSIONS_PER_TENANT", 1)
+    async with open_house(mission=REPLAY) as house:
+        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
+        limited = await house.client.post(SPEAK, json=FIRE | {"mission_id": "other", "policy_ts_ms": 1_000})
+        assert outcome(limited) == (429, "voice_rate_limited", 60_000)
+        assert limited.json()["error"]["scope"] == "missions"
+
+
 async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -165,6 +182,7 @@ async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.
             for _ in range(2):
                 failed = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
                 assert outcome(failed) == (502, "voice_backend_error", 0)
+                assert (failed.json()["policy_ts_ms"], failed.json()["voice_failed_ms"]) == (1_000, 1_000)
                 assert failed.json()["error"] == {
                     "code": "voice_backend_error",
                     "message": "The voice cannot speak now.",
@@ -300,6 +318,7 @@ async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None
             BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 1_000, "text_certainty": "reasoned"}
         )
         body = {"operator_ref": "op-7", "text": "The fire is out.", "policy_ts_ms": 16_000, **HEARD}
+        body["text_certainty"] = "confirmed"
         closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
         assert closed.status_code == 200
         assert closed.json() == {
@@ -317,6 +336,17 @@ async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None
         assert debrief["payload"]["event_type"] == "debrief"
         assert debrief["payload"]["certainty_class"] == "reasoned"
         assert debrief["payload"]["voice_payload"]["text"] == "An operator has closed this. The fire is out."
+
+
+async def test_any_event_can_be_closed_and_what_an_operator_says_is_told_whole_or_refused() -> None:
+    async with open_house() as house:
+        lines = {"what_changed": "a " * 2_000, "why_it_matters": "b " * 2_000}
+        await house.client.post(BOARD, json={"text_payload": lines, "event_id": "big"})
+        too_long = await house.client.post(f"{BOARD}/big/ack", json={"text": "word " * 100})
+        assert refused(too_long) == (400, "invalid_command")
+        assert (await house.client.post(f"{BOARD}/big/ack")).status_code == 200
+        debrief = (await house.client.get(BOARD)).json()["events"][1]
+        assert debrief["payload"]["text_payload"]["why_it_matters"] == "IMPACT: not stated."
 
 
 async def test_closing_an_event_again_changes_nothing() -> None:
@@ -338,6 +368,7 @@ async def test_the_time_to_a_debrief_is_never_negative() -> None:
 
 async def test_what_is_not_there_cannot_be_closed() -> None:
     async with open_house() as house:
+        assert (await house.client.get(BOARD)).json() == {"mission_id": "heist", "events": []}
         assert refused(await house.client.post(f"{BOARD}/e1/ack")) == (404, "unknown_event")
         await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1"})
         assert refused(await house.client.post(f"{BOARD}/e1/ack", json={"mode": "callout"})) == (
@@ -449,6 +480,28 @@ async def test_a_silent_board_is_kept_alive_and_ends_with_the_server() -> None:
         house.stop()
         while (block := await follower.read_block()) is not None:
             assert block == {}
+
+
+async def test_a_board_that_is_over_ends_its_stream_and_is_not_attended_to() -> None:
+    attended = 0
+    sent: list[object] = []
+
+    def attend() -> None:
+        nonlocal attended
+        attended += 1
+
+    async def send(message: object) -> None:
+        await trio.lowlevel.checkpoint()
+        sent.append(message)
+
+    async def receive() -> dict[str, str]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    board = MissionBoard()
+    board.end()
+    await BoardStream(board, 0, 1, 15, attend)({}, receive, send)
+    assert (attended, len(sent)) == (0, 3)
 
 
 async def test_the_turns_of_a_session_are_told_on_the_board_of_its_name() -> None:

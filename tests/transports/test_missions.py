@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
-from footlights import Limits, open_stage
+from footlights import Limits, SessionParams, open_stage
 from footlights.authority import MemoryLedger
-from footlights.errors import SessionClosed
+from footlights.errors import Busy, SessionClosed
 from footlights.events import WarmState
 from footlights.mission import CalloutRequest, Context, SessionState, Tier, read_callout
+from footlights.mission.closing import read_closing
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.tavern import tavern_cast
+from footlights_transports import mission_board, mission_boards
 from footlights_transports import missions as module
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, User
@@ -24,17 +26,32 @@ from footlights_transports.mission_board import EventExists, MissionBoard
 from footlights_transports.missions import UNREAD_SECONDS, Missions, MissionSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from footlights import Cast, InteractionSession, Ledger, Stage
     from footlights.authority import CommitRecord
+    from footlights.mission import UtilityPayload
 
 ANYBODY = User()
+ANN, BOB = User("ann"), User("bob")
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+LOUD: dict[str, Any] = {"classification": "critical", "context_tier": 1, "session_state": "active"}
 
 
-def request(text: str = "Fire.", event_id: str = "e", mission_id: str = "heist") -> CalloutRequest:
-    return read_callout({"text": text, "mission_id": mission_id}, event_id)
+def request(text: str = "Fire.", event_id: str = "e", mission_id: str = "heist", **fields: Any) -> CalloutRequest:
+    return read_callout({"text": text, "mission_id": mission_id, **fields}, event_id)
+
+
+class Hanging:
+    """A voice that never comes to an end, unless it is told to."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.let_go = trio.Event()
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        self.said.append(payload.event_id)
+        await self.let_go.wait()
 
 
 @asynccontextmanager
@@ -44,19 +61,21 @@ async def kept(
     ledger: Ledger | None = None,
     limits: Limits | None = None,
     settings: MissionSettings | None = None,
+    tokens: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[tuple[Stage, Missions]]:
     """A stage and its missions."""
     cast = cast or standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))
     async with open_stage(cast, ledger=ledger, limits=limits) as stage, trio.open_nursery() as nursery:
-        missions = Missions(FrontDesk(stage, Gate()), settings)
+        missions = Missions(FrontDesk(stage, Gate(tokens)), settings)
         nursery.start_soon(missions.keep)
         await trio.testing.wait_all_tasks_blocked()
         yield stage, missions
         nursery.cancel_scope.cancel()
 
 
-def subscribers(session: InteractionSession) -> int:
-    return len(session.statistics().subscribers)
+def callers(session: InteractionSession) -> int:
+    assert not session.statistics().subscribers
+    return len(session.statistics().observers)
 
 
 def kinds(board: MissionBoard) -> list[str]:
@@ -93,17 +112,17 @@ async def test_times_are_those_of_the_wall_and_never_go_back(quiet_clock: trio.t
 
 
 async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BOARDS", 2)
+    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 2)
     async with kept() as (stage, missions):
         session = stage.start()
         called = missions.read(ANYBODY, session.session_id, LISTENING)
         await trio.testing.wait_all_tasks_blocked()
-        assert subscribers(session) == 1
+        assert callers(session) == 1
         kept_board = missions.board(ANYBODY, "kept")
         missions.board(ANYBODY, "new")
         await trio.testing.wait_all_tasks_blocked()
         assert called.is_over
-        assert subscribers(session) == 0
+        assert callers(session) == 0
         assert missions.board(ANYBODY, "kept") is kept_board
         for mission_id in ("another", "yet another"):
             missions.board(ANYBODY, mission_id)
@@ -113,7 +132,7 @@ async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch:
 async def test_boards_that_hold_too_much_are_forgotten_and_their_places_never_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MAX_BYTES", 4_500)
+    monkeypatch.setattr(mission_boards, "MAX_BYTES", 4_500)
     async with kept() as (_, missions):
         for number in range(3):
             await missions.add(ANYBODY, request(event_id=f"e{number}"))
@@ -136,7 +155,216 @@ async def test_a_server_that_closes_lets_readers_go_and_begins_no_board() -> Non
         missions.board(ANYBODY, "other")
 
 
+async def test_a_text_is_on_the_board_before_its_voice_has_ended(quiet_clock: trio.testing.MockClock) -> None:
+    voice = Hanging()
+    async with kept(settings=MissionSettings(voice=voice)) as (_, missions), trio.open_nursery() as nursery:
+        nursery.start_soon(missions.add, ANYBODY, request(**LOUD))
+        await trio.testing.wait_all_tasks_blocked()
+        board = missions.board(ANYBODY, "heist")
+        (event,) = board.after(0)
+        assert (event.seq, event.payload.suppression.reason, voice.said) == (1, None, ["e"])
+        await board.wait_beyond(1)
+        assert board.after(1) == [event]
+        assert (event.seq, event.payload.suppression.reason) == (2, "voice_backend_error")
+        assert board.size == event.size
+
+
+async def test_an_event_whose_request_is_cut_off_stays_and_says_that_it_was_not_spoken(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with kept(settings=MissionSettings(voice=Hanging())) as (_, missions):
+        with trio.move_on_after(1):
+            await missions.add(ANYBODY, request(**LOUD))
+        (event,) = missions.board(ANYBODY, "heist").after(0)
+        assert event.payload.suppression.reason == "voice_backend_error"
+        assert event.announcement.voice_dropped_ms is not None
+
+
+async def test_an_event_that_the_board_has_forgotten_meanwhile_is_answered_and_does_not_come_back(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with kept(settings=MissionSettings(voice=Hanging())) as (_, missions), trio.open_nursery() as nursery:
+        nursery.start_soon(missions.add, ANYBODY, request(**LOUD))
+        await trio.testing.wait_all_tasks_blocked()
+        board = missions.board(ANYBODY, "heist")
+        for number in range(mission_board.MAX_EVENTS):
+            await missions.add(ANYBODY, request(event_id=f"e{number}"))
+        await trio.sleep(30)
+        assert not board.has("e")
+
+
+async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.testing.MockClock) -> None:
+    voice = Hanging()
+    async with kept(settings=MissionSettings(voice=voice)) as (_, missions), trio.open_nursery() as nursery:
+        nursery.start_soon(missions.add, ANYBODY, request("Fire here.", **LOUD))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(EventExists):
+            await missions.add(ANYBODY, request("Flood there.", **LOUD))
+        assert voice.said == ["e"]
+
+
+async def test_an_event_that_could_not_be_closed_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_TENANTS_PER_USER", 1)
+    async with kept() as (_, missions):
+        trigger = await missions.add(ANN, request())
+        board = missions.board(ANN, "heist")
+        with pytest.raises(Busy):
+            await missions.acknowledge(ANN, board, trigger, read_closing({"tenant_id": "another"}))
+        assert trigger.acknowledgement is None
+        closed = await missions.acknowledge(ANN, board, trigger, read_closing({}))
+        assert board.has(closed.debrief_event_id)
+        assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is closed
+
+
+async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with kept(settings=MissionSettings(voice=Hanging())) as (_, missions), trio.open_nursery() as nursery:
+        trigger = await missions.add(ANYBODY, request(text_certainty="confirmed"))
+        board = missions.board(ANYBODY, "heist")
+        closing = read_closing({"context_tier": 1, "session_state": "active"})
+        nursery.start_soon(missions.acknowledge, ANYBODY, board, trigger, closing)
+        await trio.testing.wait_all_tasks_blocked()
+        assert trigger.acknowledgement is not None
+        assert board.find(trigger.acknowledgement.debrief_event_id).payload.voice is not None
+
+
+async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
+    async with kept() as (_, missions):
+        assert missions.look(ANYBODY, "heist", LISTENING) is None
+        assert missions.find(ANYBODY, "heist") is None
+        board = missions.board(ANYBODY, "heist")
+        assert missions.look(ANYBODY, "heist", None) is board
+
+
+async def test_one_who_has_many_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 5)
+    async with kept() as (_, missions):
+        bobs = [missions.board(BOB, f"b{number}") for number in range(2)]
+        for number in range(9):
+            missions.board(ANN, f"a{number}")
+        assert not any(board.is_over for board in bobs)
+        assert [number for number in range(9) if missions.find(ANN, f"a{number}") is not None] == [6, 7, 8]
+
+
+async def test_one_who_has_much_on_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_boards, "MAX_BYTES", 9_000)
+    async with kept() as (_, missions):
+        await missions.add(BOB, request())
+        for number in range(9):
+            await missions.add(ANN, request(mission_id=f"a{number}"))
+        assert not missions.board(BOB, "heist").is_over
+        assert missions.find(ANN, "a0") is None
+
+
 # -- callers
+
+
+async def test_one_whose_many_sessions_are_called_out_pushes_out_only_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_CALLERS", 3)
+    async with kept(tokens={"ann": "a" * 20, "bob": "b" * 20}) as (stage, missions):
+        session = stage.start(SessionParams(session_id="bob:s"))
+        missions.read(BOB, "bob:s", LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(5):
+            stage.start(SessionParams(session_id=f"ann:{number}"))
+            missions.read(ANN, f"ann:{number}", None)
+        await trio.testing.wait_all_tasks_blocked()
+        assert callers(session) == 1
+
+
+async def test_a_session_whose_board_is_begun_anew_is_called_out_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+    async with kept() as (stage, missions):
+        session = stage.start()
+        missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        missions.board(ANYBODY, "other")
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        assert callers(session) == 1
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        assert kinds(board) == ["state_change"]
+
+
+async def test_one_who_reads_on_is_still_listening_when_a_session_is_called_out_anew(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with kept() as (stage, missions):
+        session = stage.start()
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.sleep(UNREAD_SECONDS + 1)
+        assert callers(session) == 0
+        missions.attend(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        missions.attend(ANYBODY, session.session_id, Context())
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        assert board.after(0)[0].payload.voice is not None
+
+
+async def test_the_turns_of_a_session_are_on_its_board_whatever_other_voices_do(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    voice = Hanging()
+    async with kept(settings=MissionSettings(voice=voice)) as (stage, missions), trio.open_nursery() as nursery:
+        session = stage.start()
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        for number in range(2):
+            nursery.start_soon(missions.speak, ANYBODY, request(mission_id=f"m{number}", **LOUD))
+        await trio.testing.wait_all_tasks_blocked()
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        assert kinds(board) == ["state_change"]
+        assert not board.after(0)[0].announcement.is_amended
+        voice.let_go.set()
+        await trio.sleep(1)
+        assert len(voice.said) == 3
+
+
+async def test_the_board_of_a_session_is_told_if_the_voice_then_was_silent(quiet_clock: trio.testing.MockClock) -> None:
+    async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
+        session = stage.start()
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        await take_turn(session, "Hello")
+        await trio.sleep(30)
+        assert [each.payload.suppression.reason for each in board.after(0)] == ["voice_backend_error"]
+
+
+async def test_an_event_of_a_session_that_the_board_has_forgotten_meanwhile_does_not_come_back(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
+        session = stage.start()
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        (told,) = board.after(0)
+        for number in range(mission_board.MAX_EVENTS):
+            await missions.add(ANYBODY, request(event_id=f"e{number}", mission_id=session.session_id))
+        await trio.sleep(30)
+        assert not board.has(told.payload.event_id)
+
+
+async def test_a_session_whose_board_is_forgotten_while_it_is_spoken_of_is_told_nowhere(
+    monkeypatch: pytest.MonkeyPatch, quiet_clock: trio.testing.MockClock
+) -> None:
+    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+    async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
+        session = stage.start()
+        board = missions.read(ANYBODY, session.session_id, LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        missions.board(ANYBODY, "other")
+        await trio.sleep(30)
+        assert [each.payload.suppression.reason for each in board.after(0)] == [None]
+        assert missions.find(ANYBODY, session.session_id) is None
 
 
 async def test_a_session_is_called_out_from_when_its_board_is_read_until_it_is_closed() -> None:
@@ -172,12 +400,12 @@ async def test_a_board_that_nobody_reads_keeps_no_session(quiet_clock: trio.test
         await trio.sleep(UNREAD_SECONDS - 1)
         missions.attend(ANYBODY, session.session_id)
         await trio.sleep(UNREAD_SECONDS - 1)
-        assert subscribers(session) == 1
+        assert callers(session) == 1
         await trio.sleep(2)
-        assert subscribers(session) == 0
+        assert callers(session) == 0
         missions.attend(ANYBODY, session.session_id)
         await trio.sleep(1)
-        assert subscribers(session) == 1
+        assert callers(session) == 1
 
 
 async def test_what_was_told_before_is_not_put_on_the_board_again(quiet_clock: trio.testing.MockClock) -> None:
@@ -188,10 +416,10 @@ async def test_what_was_told_before_is_not_put_on_the_board_again(quiet_clock: t
         await trio.sleep(1)
         session.begin_turn("Hello")
         await trio.sleep(UNREAD_SECONDS + 1)
-        assert subscribers(session) == 0
+        assert callers(session) == 0
         missions.attend(ANYBODY, session.session_id)
         await trio.sleep(1)
-        assert subscribers(session) == 1
+        assert callers(session) == 1
         assert kinds(board) == ["timer_update"]
 
 
@@ -204,15 +432,18 @@ async def test_the_session_whose_board_was_not_read_for_longest_is_called_out_no
         for session in (first, second):
             missions.read(ANYBODY, session.session_id, None)
             await trio.testing.wait_all_tasks_blocked()
-        assert (subscribers(first), subscribers(second)) == (0, 1)
+        assert (callers(first), callers(second)) == (0, 1)
 
 
 async def test_a_session_that_has_no_place_for_a_caller_goes_on_without_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with kept(limits=Limits(max_subscribers=1)) as (stage, missions):
+    async with kept() as (stage, missions):
         session = stage.start()
-        async with session.subscribe():
+        async with AsyncExitStack() as places:
+            with suppress(Busy):
+                while True:
+                    await places.enter_async_context(session.subscribe(observer=True))
             board = missions.read(ANYBODY, session.session_id, None)
             await trio.testing.wait_all_tasks_blocked()
         assert kinds(board) == []
@@ -237,7 +468,7 @@ async def test_a_caller_that_fails_harms_nothing(caplog: pytest.LogCaptureFixtur
             await trio.testing.wait_all_tasks_blocked()
             await take_turn(session, "sell me the lantern")
             await trio.testing.wait_all_tasks_blocked()
-            assert subscribers(session) == 0
+            assert callers(session) == 0
             await take_turn(session, "Hello")
     failures = [each.getMessage() for each in caplog.records if each.name == "footlights.mission"]
     assert len(failures) == 1

@@ -22,17 +22,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
-from footlights.mission import SuppressionReason, read_callout
+from footlights.mission import LimitScope, SuppressionReason, read_callout
+from footlights.mission.closing import read_closing
 from footlights.mission.requests import read_id
 from footlights_transports.dialects.native import read_object
 from footlights_transports.http_errors import Refused, json_response
 from footlights_transports.http_events import while_connected
 from footlights_transports.http_guard import body_of
-from footlights_transports.mission_board import MAX_EVENTS, EventExists, UnknownMissionEvent
+from footlights_transports.mission_board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
 from footlights_transports.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
@@ -42,28 +43,32 @@ if TYPE_CHECKING:
     from footlights_actors.announcer import Announcement
     from footlights_transports.desk import FrontDesk
     from footlights_transports.gate import User
-    from footlights_transports.mission_board import BoardEvent, MissionBoard
+    from footlights_transports.mission_board import BoardEvent
     from footlights_transports.missions import Missions
 
 _EVENTS = "/api/mission-board/{mission_id}/events"
 _HEADERS = {"cache-control": "no-store"}
 _STREAM_HEADERS = {**_HEADERS, "x-accel-buffering": "no"}
 _LISTENER = ("context_tier", "session_state", "voice_mode", "tenant_id")
-_ACK_FIELDS = (*_LISTENER, "text", "operator_ref", "policy_ts_ms")
 _MAX_DIGITS = 15
 _LAST_PLACE = 10**_MAX_DIGITS - 1
 _LAST_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,15})")
 
-_SCOPES: Mapping[SuppressionReason, str] = {
-    SuppressionReason.VOICE_RATE_LIMITED: "mission",
-    SuppressionReason.VOICE_BUDGET_EXCEEDED: "tenant",
+_SENTENCES: Mapping[LimitScope | None, str] = {
+    LimitScope.MISSION: "The mission has spoken enough for a minute.",
+    LimitScope.MISSIONS: "The tenant speaks in too many missions at once.",
+    LimitScope.TENANT: "The tenant has spoken enough for a day.",
+    LimitScope.SERVER: "There is no room for another tenant today.",
+    None: "The voice cannot speak now.",
 }
-"""Whose budget is spent."""
-_SENTENCES: Mapping[SuppressionReason, str] = {
-    SuppressionReason.VOICE_RATE_LIMITED: "The mission has spoken enough for a minute.",
-    SuppressionReason.VOICE_BUDGET_EXCEEDED: "The tenant has spoken enough for a day.",
-    SuppressionReason.VOICE_BACKEND_ERROR: "The voice cannot speak now.",
-}
+_ERRORS = frozenset(
+    {
+        SuppressionReason.VOICE_RATE_LIMITED,
+        SuppressionReason.VOICE_BUDGET_EXCEEDED,
+        SuppressionReason.VOICE_BACKEND_ERROR,
+    }
+)
+"""What is answered with a status that says so."""
 
 
 class MissionRoutes:
@@ -100,11 +105,13 @@ class MissionRoutes:
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
         after = _place(request.headers.get("last-event-id"), epoch, after)
         limit = _number("limit", request.query_params.get("limit"), 1, MAX_EVENTS, MAX_EVENTS)
-        board = self._missions.read(user, mission_id, context)
         if "text/event-stream" in request.headers.get("accept", ""):
-            attend = partial(self._missions.attend, user, mission_id)
+            board = self._missions.read(user, mission_id, context)
+            attend = partial(self._missions.attend, user, mission_id, context)
             return BoardStream(board, after, epoch, self._desk.gate.limits.keep_alive, attend)
-        listed: list[JsonValue] = [event.document for event in board.after(after)[-limit:]]
+        found = self._missions.look(user, mission_id, context)
+        shown = [] if found is None else found.after(after)[-limit:]
+        listed: list[JsonValue] = [event.document for event in shown]
         return json_response({"mission_id": mission_id, "events": listed}, headers=_HEADERS)
 
     async def add(self, request: Request) -> Response:
@@ -114,29 +121,25 @@ class MissionRoutes:
         for name in ("mission_id", "dry_run"):
             if name in fields:
                 raise InvalidCommand(f"{name}: does not belong here")
-        board = self._missions.board(user, mission_id)
-        wish = read_callout({**fields, "mission_id": mission_id}, self._missions.new_id("event", board))
+        new_id = self._missions.new_id("event", self._missions.find(user, mission_id))
+        wish = read_callout({**fields, "mission_id": mission_id}, new_id)
         try:
             event = await self._missions.add(user, wish)
         except EventExists as error:
             raise Refused(409, error) from None
-        return json_response({"event": event.document, **_decided(event)}, 201, _HEADERS)
+        return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
 
     async def acknowledge(self, request: Request) -> Response:
         user = self._user(request)
         path = _path(request)
         mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
-        fields = _body(request) if body_of(request) else {}
-        _check_names(fields, _ACK_FIELDS)
-        board = self._missions.board(user, mission_id)
+        closing = read_closing(_body(request) if body_of(request) else {})
+        board = self._missions.find(user, mission_id) or MissionBoard()
         try:
             trigger = board.find(event_id)
         except UnknownMissionEvent as error:
             return json_response({"error": {"code": error.code, "message": str(error)}}, 404)
-        fields = {"text": trigger.payload.text.spoken or event_id, **_stated(fields)}
-        wish = read_callout(fields, event_id)
-        operator_ref = wish.event.operator_ref or f"ack:{event_id}"
-        closed = await self._missions.acknowledge(user, board, trigger, wish, operator_ref)
+        closed = await self._missions.acknowledge(user, board, trigger, closing)
         return json_response({"mission_id": mission_id, "event_id": event_id, **closed.document}, headers=_HEADERS)
 
     def _user(self, request: Request) -> User:
@@ -177,7 +180,8 @@ class BoardStream(Response):
 
     async def _pump(self, send: Send) -> None:
         while True:
-            self._attend()
+            if not self._board.is_over:  # or another of that name would be called out for nobody
+                self._attend()
             fresh = self._board.after(self._after)
             if fresh:
                 self._after = fresh[-1].seq
@@ -199,12 +203,15 @@ class BoardStream(Response):
 # -- answers
 
 
-def _decided(told: Announcement | BoardEvent) -> dict[str, JsonValue]:
+def _decided(told: Announcement) -> dict[str, JsonValue]:
     payload = told.payload
     return {
         "speak": payload.voice is not None,
         "suppression": payload.suppression.document,
         "payload": payload.document,
+        "policy_ts_ms": told.at_ms,
+        "voice_failed_ms": told.voice_failed_ms,
+        "voice_dropped_ms": told.voice_dropped_ms,
     }
 
 
@@ -212,12 +219,12 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
     """What was decided; with a status that says so if a budget or the voice stood in the way."""
     body, suppression = _decided(announcement), announcement.payload.suppression
     reason = suppression.reason
-    if dry_run or reason is None or reason not in _SENTENCES:
+    if dry_run or reason is None or reason not in _ERRORS:
         return json_response(body, headers=_HEADERS)
-    error: dict[str, JsonValue] = {"code": reason.value, "message": _SENTENCES[reason]}
-    if reason in _SCOPES:
+    error: dict[str, JsonValue] = {"code": reason.value, "message": _SENTENCES[suppression.scope]}
+    if suppression.scope is not None:
         status = 429
-        error["scope"] = _SCOPES[reason]
+        error["scope"] = suppression.scope.value
     else:
         status = 502 if announcement.voice_failed else 503
     headers = {"retry-after": str(max(1, ceil(suppression.cooldown_ms / 1_000)))}
@@ -236,16 +243,6 @@ def _body(request: Request) -> dict[str, object]:
     if media_type != "application/json":
         raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
     return cast("dict[str, object]", read_object(body_of(request)))
-
-
-def _check_names(fields: Iterable[str], known: Iterable[str]) -> None:
-    for name in fields:
-        if name not in known:
-            raise InvalidCommand("The request has a field that is not known.")
-
-
-def _stated(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _listener(request: Request) -> Context | None:

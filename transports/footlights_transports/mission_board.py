@@ -1,6 +1,7 @@
 """The board of a mission: what was called out, the newest at the end, and what operators have acknowledged.
 
-A board keeps its newest events and forgets the others. It holds what callouts say, in memory and nowhere else.
+A board keeps its newest events and forgets the others. An event is there before its voice speaks; if that is silent
+then, the event comes again. A board holds what callouts say, in memory and nowhere else.
 """
 
 from __future__ import annotations
@@ -60,11 +61,20 @@ class BoardEvent:
     def __init__(self, seq: int, announcement: Announcement, trigger_event_id: str | None) -> None:
         self.seq = seq
         """Its place on the board: greater than that of any event before it."""
-        self.payload: UtilityPayload = announcement.payload
-        self.at_ms = announcement.at_ms
+        self.announcement = announcement
+        """The last that was told of it."""
         self.trigger_event_id = trigger_event_id
         """What it is the debrief of."""
         self.acknowledgement: Acknowledgement | None = None
+
+    @property
+    def payload(self) -> UtilityPayload:
+        return self.announcement.payload
+
+    @property
+    def at_ms(self) -> int:
+        """When it was decided."""
+        return self.announcement.at_ms
 
     @property
     def size(self) -> int:
@@ -129,6 +139,15 @@ class MissionBoard:
             self.size -= self._events.pop(next(iter(self._events))).size
         self._ring()
         return event
+
+    def amend(self, event: BoardEvent, announcement: Announcement) -> None:
+        """Tell what became of the voice of an event. It takes a new place, so that those who follow are told too."""
+        event.announcement = announcement
+        if self._events.get(announcement.payload.event_id) is event:
+            self._events[event.payload.event_id] = self._events.pop(event.payload.event_id)
+            self.last_seq += 1
+            event.seq = self.last_seq
+            self._ring()
 
     async def wait_beyond(self, seq: int) -> None:
         """Return when there are events after this place, or will never be. It has come to that place before."""

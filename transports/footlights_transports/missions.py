@@ -9,44 +9,39 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import evolve, frozen
 
 from footlights.errors import Busy, FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
-from footlights.mission import Context, MissionEventType, compose
-from footlights.mission.text import WHY_IT_MATTERS_CHARS, shorten
+from footlights.mission import Context
+from footlights.mission.closing import debrief_of
 from footlights_actors.announcer import Announcement, Announcer
 from footlights_actors.caller import Caller
-from footlights_transports.mission_board import Acknowledgement, EventExists, MissionBoard
+from footlights_transports.mission_board import Acknowledgement
+from footlights_transports.mission_boards import Boards, first_of_the_greediest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights import InteractionSession
-    from footlights.mission import CalloutRequest, MissionEvent
+    from footlights.mission import CalloutRequest
+    from footlights.mission.closing import Closing
+    from footlights_actors.announcer import Callout
     from footlights_actors.voice import Voice
     from footlights_transports.desk import FrontDesk
     from footlights_transports.gate import User
-    from footlights_transports.mission_board import BoardEvent
+    from footlights_transports.mission_board import BoardEvent, MissionBoard
+    from footlights_transports.mission_boards import MissionName
 
-MAX_BOARDS = 1_000
-"""The one that was not used for longest goes."""
-MAX_BYTES = 64_000_000
-"""What all boards together may take."""
 MAX_TENANTS_PER_USER = 64
 """Of one who has a token. Whoever needs no token is the only user."""
 MAX_CALLERS = 100
-"""Sessions whose turns are called out at once; the one whose board was not read for longest goes."""
+"""Sessions whose turns are called out at once. Of whoever has the most, the one not read for longest goes."""
 UNREAD_SECONDS = 600.0
 """A session whose board nobody has read for so long is called out no more. So none is kept open by its board."""
-
-_IMPACT_CHARS = WHY_IT_MATTERS_CHARS - len("IMPACT: ")
-
-MissionName: TypeAlias = "tuple[User, str]"
 
 log = logging.getLogger("footlights.mission")
 
@@ -65,9 +60,9 @@ class MissionSettings:
 class _Called:
     """A session that is called out."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
         self.read_at = trio.current_time()
-        self.context = Context()
+        self.context = context
         self.scope = trio.CancelScope()
 
 
@@ -80,12 +75,10 @@ class Missions:
         self._replay = settings.replay
         self._ahead = settings.wall_clock() - trio.current_time()
         self._announcer = Announcer(self._now_ms, settings.voice)
-        self._boards: OrderedDict[MissionName, MissionBoard] = OrderedDict()
+        self._boards = Boards(self._forgotten)
         self._called: OrderedDict[MissionName, _Called] = OrderedDict()
         self._tenants: dict[User, set[str]] = {}
         self._numbered = 0
-        self._last_seq = 0
-        """No board that is forgotten came further."""
         self._nursery: trio.Nursery | None = None
 
     async def keep(self) -> None:
@@ -95,8 +88,7 @@ class Missions:
                 await trio.sleep_forever()
         finally:
             self._nursery = None
-            for board in self._boards.values():
-                board.end()
+            self._boards.end()
 
     def new_id(self, kind: str, board: MissionBoard | None = None) -> str:
         """A name for an event that came without one, and which the board does not have."""
@@ -113,80 +105,100 @@ class Missions:
 
         Raises `Busy` if the user has too many tenants.
         """
-        context, at_ms = self._for_user(request.context, user), self._time_of(request)
+        context, at_ms = self._for_user(request.context, user), self._time_of(request.policy_ts_ms)
         if request.dry_run:
             await trio.lowlevel.checkpoint()
             decision = self._announcer.consider(request.event, context, at_ms)
-            return Announcement(payload=decision.payload, at_ms=self._now_ms() if at_ms is None else at_ms)
+            now = self._now_ms() if at_ms is None else at_ms
+            return Announcement(event=request.event, payload=decision.payload, at_ms=now)
         return await self._announcer.announce(request.event, context, at_ms)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
-        """Call an event out, and put it on its mission's board. Raises `EventExists`."""
+        """Put an event on its mission's board, and call it out. Raises `EventExists`, and what `speak` raises."""
+        context = self._for_user(request.context, user)
         board = self.board(user, request.event.mission_id)
         board.check_new(request.event.event_id)
-        event = board.add(await self.speak(user, request))
-        self._make_room()
+        callout = self._announcer.decide(request.event, context, self._time_of(request.policy_ts_ms))
+        event = board.add(callout.announcement)
+        await self._speak(board, event, callout)
         return event
 
     async def acknowledge(
-        self, user: User, board: MissionBoard, trigger: BoardEvent, request: CalloutRequest, operator_ref: str
+        self, user: User, board: MissionBoard, trigger: BoardEvent, closing: Closing
     ) -> Acknowledgement:
-        """Close an event, once: its debrief is called out, and put on the board. Again changes nothing.
-
-        `request` says what came of it, and who listens.
-        """
+        """Close an event, once: its debrief is put on the board, and called out. Again changes nothing."""
         if trigger.acknowledgement is not None:
             await trio.lowlevel.checkpoint()
             return trigger.acknowledgement
-        at_ms = self._time_of(request)
+        context, at_ms = self._for_user(closing.context, user), self._time_of(closing.policy_ts_ms)
         closed_ms = self._now_ms() if at_ms is None else at_ms
-        acknowledgement = trigger.acknowledgement = Acknowledgement(
+        closed, debrief_id = trigger.announcement.event, self.new_id("debrief", board)
+        operator_ref = closing.operator_ref or f"ack:{closed.event_id}"
+        debrief = debrief_of(closed, closing, debrief_id, operator_ref)
+        callout = self._announcer.decide(debrief, context, at_ms)
+        event = board.add(callout.announcement, closed.event_id)
+        trigger.acknowledgement = acknowledgement = Acknowledgement(
             operator_ref=operator_ref,
-            debrief_event_id=self.new_id("debrief", board),
+            debrief_event_id=debrief_id,
             closed_ms=closed_ms,
             trigger_to_debrief_closed_ms=max(0, closed_ms - trigger.at_ms),
         )
-        debrief = _debrief(trigger, request.event, acknowledgement)
-        board.add(await self.speak(user, evolve(request, event=debrief)), trigger.payload.event_id)
-        self._make_room()
+        await self._speak(board, event, callout)
         return acknowledgement
+
+    async def _speak(self, board: MissionBoard, event: BoardEvent, callout: Callout) -> None:
+        """Speak what is on the board already."""
+        self._boards.make_room()
+        try:
+            await self._announcer.speak(callout)
+        finally:
+            if callout.announcement.is_amended:
+                board.amend(event, callout.announcement)
 
     # -- boards
 
+    def find(self, user: User, mission_id: str) -> MissionBoard | None:
+        """The board of this mission of this user's, if there is one. Raises `SessionClosed`."""
+        self._check_open()
+        return self._boards.find((user, mission_id))
+
     def board(self, user: User, mission_id: str) -> MissionBoard:
         """The board of this mission of this user's, begun if it was not. Raises `SessionClosed`."""
-        if self._nursery is None:
-            raise SessionClosed("The server is closing.")
-        name = (user, mission_id)
-        if name not in self._boards:
-            self._boards[name] = MissionBoard(last_seq=self._last_seq)
-        self._boards.move_to_end(name)
-        self._make_room()
-        return self._boards[name]
+        self._check_open()
+        return self._boards.open((user, mission_id))
+
+    def look(self, user: User, mission_id: str, context: Context | None) -> MissionBoard | None:
+        """The board, for one who looks at it once. None is begun, except for an open session."""
+        self._check_open()
+        return self._read((user, mission_id), context) or self._boards.find((user, mission_id))
 
     def read(self, user: User, mission_id: str, context: Context | None) -> MissionBoard:
         """The board, for one who reads it and, if there is a context, listens there. Raises `SessionClosed`."""
-        board = self.board(user, mission_id)
-        called = self._called_out(user, mission_id, board)
-        if called is not None:
-            called.read_at = trio.current_time()
-            if context is not None:
-                called.context = self._for_user(context, user)
-        return board
+        self._check_open()
+        return self._read((user, mission_id), context) or self.board(user, mission_id)
 
-    def attend(self, user: User, mission_id: str) -> None:
-        """Somebody reads the board on."""
+    def attend(self, user: User, mission_id: str, context: Context | None = None) -> None:
+        """Somebody reads the board on. The context counts if the session has to be called out anew."""
         if self._nursery is not None:
-            self.read(user, mission_id, None)
+            self._called_out((user, mission_id), context)
 
-    def _make_room(self) -> None:
-        """Forget the boards that were not used for longest, if there are too many, or too much is on them."""
-        while len(self._boards) > MAX_BOARDS or sum(board.size for board in self._boards.values()) > MAX_BYTES:
-            name, oldest = self._boards.popitem(last=False)
-            self._last_seq = max(self._last_seq, oldest.last_seq)
-            oldest.end()
-            if name in self._called:
-                self._called[name].scope.cancel(reason="its board is forgotten")
+    def _check_open(self) -> None:
+        if self._nursery is None:
+            raise SessionClosed("The server is closing.")
+
+    def _read(self, name: MissionName, context: Context | None) -> MissionBoard | None:
+        """The board of an open session, which is called out from now on."""
+        called = self._called_out(name, context)
+        if called is None:
+            return None
+        if context is not None:
+            called.context = self._for_user(context, name[0])
+        return self._boards.open(name)
+
+    def _forgotten(self, name: MissionName) -> None:
+        called = self._called.pop(name, None)
+        if called is not None:
+            called.scope.cancel(reason="its board is forgotten")
 
     def _for_user(self, context: Context, user: User) -> Context:
         """Tenants of different users are different tenants. Raises `Busy`."""
@@ -198,33 +210,35 @@ class Missions:
         tenants.add(context.tenant_id)
         return evolve(context, tenant_id=f"{user.name}:{context.tenant_id}")
 
-    def _called_out(self, user: User, mission_id: str, board: MissionBoard) -> _Called | None:
+    def _called_out(self, name: MissionName, context: Context | None) -> _Called | None:
         """How the session of that name is called out, begun if it was not; None if there is no such session."""
-        name = (user, mission_id)
         if name not in self._called:
             try:
-                session = self._desk.session(user, mission_id)
+                session = self._desk.session(*name)
             except UnknownSession:
                 return None
             assert self._nursery is not None, "boards are read only while they are kept"
-            self._called[name] = _Called()
-            self._nursery.start_soon(self._call_out, name, session, board, name=f"callouts of {mission_id}")
+            listener = Context() if context is None else self._for_user(context, name[0])
+            self._called[name] = begun = _Called(listener)
+            self._nursery.start_soon(self._call_out, name, begun, session, name=f"callouts of {name[1]}")
             while len(self._called) > MAX_CALLERS:
-                _, oldest = self._called.popitem(last=False)
+                oldest = self._called.pop(first_of_the_greediest(dict.fromkeys(self._called, 1)))
                 oldest.scope.cancel(reason="too many sessions are called out")
-        self._called.move_to_end(name)
-        return self._called[name]
-
-    async def _call_out(self, name: MissionName, session: InteractionSession, board: MissionBoard) -> None:
-        """The supervision boundary of the callouts of a session."""
         called = self._called[name]
+        self._called.move_to_end(name)
+        called.read_at = trio.current_time()
+        return called
 
-        def tell(announcement: Announcement) -> None:
-            with suppress(EventExists):  # told before, by a caller that ended while nobody read
-                board.add(announcement)
-                self._make_room()
-
-        caller = Caller(session, self._announcer, lambda: called.context, tell, ledger=self._desk.stage.ledger)
+    async def _call_out(self, name: MissionName, called: _Called, session: InteractionSession) -> None:
+        """The supervision boundary of the callouts of a session."""
+        caller = Caller(
+            session,
+            self._announcer,
+            lambda: called.context,
+            lambda announcement: self._tell(name, announcement),
+            ledger=self._desk.stage.ledger,
+            is_told=lambda event_id: self._has(name, event_id),
+        )
         try:
             with called.scope:
                 async with trio.open_nursery() as nursery:
@@ -239,39 +253,30 @@ class Missions:
             if self._called.get(name) is called:
                 del self._called[name]
 
+    def _has(self, name: MissionName, event_id: str) -> bool:
+        board = self._boards.find(name)
+        return board is not None and board.has(event_id)
+
+    def _tell(self, name: MissionName, announcement: Announcement) -> None:
+        event_id, board = announcement.payload.event_id, self._boards.find(name)
+        if board is None:
+            return
+        if not announcement.is_amended:
+            board.add(announcement)
+            self._boards.make_room()
+        elif board.has(event_id):
+            board.amend(board.find(event_id), announcement)
+
     # -- time
 
     def _now_ms(self) -> int:
         return round((self._ahead + trio.current_time()) * 1_000)
 
-    def _time_of(self, request: CalloutRequest) -> int | None:
-        return request.policy_ts_ms if self._replay else None
+    def _time_of(self, policy_ts_ms: int | None) -> int | None:
+        return policy_ts_ms if self._replay else None
 
 
 async def _until_unread(called: _Called) -> None:
     while (patience := called.read_at + UNREAD_SECONDS) > trio.current_time():  # noqa: ASYNC110 - it grows meanwhile
         await trio.sleep_until(patience)
     called.scope.cancel(reason="nobody reads the board")
-
-
-def _debrief(trigger: BoardEvent, outcome: MissionEvent, acknowledgement: Acknowledgement) -> MissionEvent:
-    """It is no surer than what it closes."""
-    told = trigger.payload
-    text = compose(
-        MissionEventType.DEBRIEF,
-        told.classification,
-        change="An operator has closed this.",
-        impact=shorten(outcome.text.spoken, _IMPACT_CHARS) or outcome.text.spoken,
-        evidence_refs=told.evidence_refs,
-    )
-    return evolve(
-        outcome,
-        mission_id=told.mission_id,
-        event_id=acknowledgement.debrief_event_id,
-        event_type=MissionEventType.DEBRIEF,
-        classification=told.classification,
-        certainty=told.certainty,
-        evidence_refs=told.evidence_refs,
-        operator_ref=acknowledgement.operator_ref,
-        text=text,
-    )

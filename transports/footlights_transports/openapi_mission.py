@@ -13,6 +13,7 @@ from footlights.mission import (
     SuppressionReason,
     VoiceMode,
 )
+from footlights.mission.closing import MAX_WORDS_CHARS
 from footlights.mission.requests import MAX_REF_CHARS, MAX_REFS, MAX_TEXT_CHARS
 from footlights.mission.terms import PAYLOAD_VERSION
 from footlights.wire import MAX_INTEGER
@@ -61,7 +62,16 @@ def mission_schemas() -> Json:
             ),
             "description": "Either a `text` or a `text_payload`.",
         },
-        "CloseEvent": fields({"text": _or_null(_LINE), "operator_ref": _or_null(_REF), **_listener(), **_time()}),
+        "CloseEvent": fields(
+            {
+                "text": _or_null({**_LINE, "maxLength": MAX_WORDS_CHARS}),
+                "text_certainty": choice(Certainty),
+                "evidence_refs": _refs(),
+                "operator_ref": _or_null(_REF),
+                **_listener(),
+                **_time(),
+            }
+        ),
         "UtilityPayload": object_of(
             {
                 "contract_version": {"const": PAYLOAD_VERSION},
@@ -185,10 +195,14 @@ def _event() -> Json:
         "voice_certainty": choice(Certainty),
         "repo_attributed": _FLAG,
         "system_state_claim": _FLAG,
-        "evidence_refs": {"type": ["array", "null"], "items": _REF, "maxItems": MAX_REFS},
+        "evidence_refs": _refs(),
         "operator_ref": _or_null(_REF),
         "deterministic": _FLAG,
     }
+
+
+def _refs() -> Json:
+    return {"type": ["array", "null"], "items": _REF, "maxItems": MAX_REFS}
 
 
 def _listener() -> Json:
@@ -212,7 +226,14 @@ def _lines() -> Json:
 
 
 def _decided() -> Json:
-    return {"speak": {"type": "boolean"}, "suppression": ref("Suppression"), "payload": ref("UtilityPayload")}
+    return {
+        "speak": {"type": "boolean"},
+        "suppression": ref("Suppression"),
+        "payload": ref("UtilityPayload"),
+        "policy_ts_ms": {**_NATURAL, "description": "When it was decided."},
+        "voice_failed_ms": _or_null(_NATURAL),
+        "voice_dropped_ms": _or_null(_NATURAL),
+    }
 
 
 def _acknowledged() -> Json:

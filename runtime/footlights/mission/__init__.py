@@ -12,12 +12,13 @@ from __future__ import annotations
 from footlights.mission.history import History
 from footlights.mission.matrix import MATRIX, Row, Speak, row_for
 from footlights.mission.payload import Context, MissionEvent, Suppression, UtilityPayload, VoicePayload
-from footlights.mission.policy import Decision, broken_rules, decide, dedupe_key, row_of, voice_failed
+from footlights.mission.policy import Decision, broken_rules, decide, dedupe_key, row_of, voice_dropped, voice_failed
 from footlights.mission.replaying import replay
 from footlights.mission.requests import CalloutRequest, read_callout
 from footlights.mission.terms import (
     Certainty,
     Classification,
+    LimitScope,
     MissionEventType,
     SessionState,
     SpeechMode,
@@ -35,6 +36,7 @@ __all__ = [
     "Context",
     "Decision",
     "History",
+    "LimitScope",
     "MissionEvent",
     "MissionEventType",
     "Row",
@@ -57,5 +59,6 @@ __all__ = [
     "replay",
     "row_for",
     "row_of",
+    "voice_dropped",
     "voice_failed",
 ]

@@ -35,8 +35,8 @@ BREAKER_FAILURES = 3
 BREAKER_WINDOW_MS = 60_000
 BREAKER_OPEN_MS = 30_000
 
-MAX_MISSIONS = 4_096
-"""Missions that spoke within the last minute."""
+MAX_MISSIONS_PER_TENANT = 256
+"""Missions of one tenant that spoke within the last minute."""
 MAX_TENANTS = 4_096
 """Tenants that spoke today."""
 
@@ -93,20 +93,27 @@ class History:
         return _wait(counted, MISSION_RATE, MISSION_RATE_MS, now)
 
     def voice_wait(self, mission: MissionKey, now: int) -> int:
-        if mission in self.missions or len(self.missions) < MAX_MISSIONS:
-            spoken = [each.at_ms for each in self.missions.get(mission, ())]
-            return _wait(spoken, VOICE_RATE, VOICE_RATE_MS, now)
-        oldest = min(spoken[-1].at_ms for spoken in self.missions.values())
-        return max(0, oldest + _KEEP_MS - now)
+        spoken = [each.at_ms for each in self.missions.get(mission, ())]
+        return _wait(spoken, VOICE_RATE, VOICE_RATE_MS, now)
+
+    def room_wait(self, mission: MissionKey, now: int) -> int:
+        """Until the tenant has room for this mission. What other tenants do does not matter."""
+        if mission in self.missions:
+            return 0
+        places = sorted(spoken[-1].at_ms for (tenant, _), spoken in self.missions.items() if tenant == mission[0])
+        return _wait(places, MAX_MISSIONS_PER_TENANT, _KEEP_MS, now)
 
     def budget_wait(self, tenant_id: str, now: int) -> int:
         today = now // DAY_MS
         known = self.tenants.get(tenant_id)
-        if known is None and len(self.tenants) >= MAX_TENANTS:
-            is_spent = all(each.day == today for each in self.tenants.values())
-        else:
-            is_spent = known is not None and known.day == today and known.count >= DAY_BUDGET
+        is_spent = known is not None and known.day == today and known.count >= DAY_BUDGET
         return (today + 1) * DAY_MS - now if is_spent else 0
+
+    def tenant_wait(self, tenant_id: str, now: int) -> int:
+        """Until there is room for this tenant."""
+        today = now // DAY_MS
+        is_full = tenant_id not in self.tenants and len(self.tenants) >= MAX_TENANTS
+        return (today + 1) * DAY_MS - now if is_full and all(each.day == today for each in self.tenants.values()) else 0
 
     def breaker_wait(self, now: int) -> int:
         return max(0, self.open_until_ms - now)

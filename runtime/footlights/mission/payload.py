@@ -10,6 +10,7 @@ from footlights.mission.terms import (
     PAYLOAD_VERSION,
     Certainty,
     Classification,
+    LimitScope,
     MissionEventType,
     SessionState,
     SpeechMode,
@@ -101,6 +102,8 @@ class Suppression:
     reason: SuppressionReason | None = None
     cooldown_ms: int = 0
     """After how long this reason will be gone, if time alone helps."""
+    scope: LimitScope | None = None
+    """Whose limit it is, if it is one of speaking. It is no part of the document."""
 
     @property
     def suppressed(self) -> bool:
@@ -131,6 +134,8 @@ class UtilityPayload:
     text: TextPayload
     voice: VoicePayload | None
     suppression: Suppression
+    tenant_id: str = "default"
+    """Whose it is. It is no part of the document."""
 
     @property
     def document(self) -> dict[str, JsonValue]:

@@ -16,7 +16,7 @@ from blake3 import blake3
 from footlights.mission.history import URGENT, History, Spoken
 from footlights.mission.matrix import row_for
 from footlights.mission.payload import Suppression, UtilityPayload, VoicePayload
-from footlights.mission.terms import MissionEventType, SuppressionReason, least_certain
+from footlights.mission.terms import LimitScope, MissionEventType, SuppressionReason, least_certain
 from footlights.mission.text import normalize, shorten
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def decide(event: MissionEvent, context: Context, history: History, time_ms: int
     key = dedupe_key(event)
     row = row_of(event, context)
     voice = _voice(event, row)
-    reason, wait = next(_reasons(event, row, voice, mission, key, history, now), (None, 0))
+    reason, wait, scope = next(_reasons(event, row, voice, mission, key, history, now), (None, 0, None))
     payload = UtilityPayload(
         mission_id=event.mission_id,
         event_id=event.event_id,
@@ -62,7 +62,8 @@ def decide(event: MissionEvent, context: Context, history: History, time_ms: int
         evidence_refs=event.evidence_refs,
         text=event.text,
         voice=voice if reason is None else None,
-        suppression=Suppression(dedupe_key=key, reason=reason, cooldown_ms=wait),
+        suppression=Suppression(dedupe_key=key, reason=reason, cooldown_ms=wait, scope=scope),
+        tenant_id=context.tenant_id,
     )
     if reason is not None:
         return Decision(payload=payload, history=history, mission=mission, spoken=None)
@@ -77,7 +78,16 @@ def voice_failed(decision: Decision, history: History, time_ms: int) -> Decision
     """
     assert decision.spoken is not None, "what was not spoken cannot fail"
     now = history.now(time_ms)
-    after = history.unspoke(decision.mission, decision.spoken).failed(now)
+    return _silenced(decision, history.unspoke(decision.mission, decision.spoken).failed(now), now)
+
+
+def voice_dropped(decision: Decision, history: History, time_ms: int) -> Decision:
+    """The same event if its voice was never tried, or was cut off: what it took given back, no failure counted."""
+    assert decision.spoken is not None, "what was not spoken cannot be dropped"
+    return _silenced(decision, history.unspoke(decision.mission, decision.spoken), history.now(time_ms))
+
+
+def _silenced(decision: Decision, after: History, now: int) -> Decision:
     payload = decision.payload.silenced(SuppressionReason.VOICE_BACKEND_ERROR, after.breaker_wait(now))
     return Decision(payload=payload, history=after, mission=decision.mission, spoken=None)
 
@@ -117,24 +127,28 @@ def _reasons(
     key: str,
     history: History,
     now: int,
-) -> Iterator[tuple[SuppressionReason, int]]:
-    """All that speaks against it, in the order of the contract, and how long each will last."""
+) -> Iterator[tuple[SuppressionReason, int, LimitScope | None]]:
+    """All that speaks against it, in the order of the contract, how long each will last, and whose limit it is."""
     if voice is None or (event.event_type is MissionEventType.DEBRIEF and not _is_linked(event)):
-        yield SuppressionReason.CONTEXT_INELIGIBLE, 0
+        yield SuppressionReason.CONTEXT_INELIGIBLE, 0, None
     if voice is None or not voice.text or any(broken_rules(event)):
-        yield SuppressionReason.CONTRACT_VIOLATION, 0
+        yield SuppressionReason.CONTRACT_VIOLATION, 0, None
     if not row.allows(event.supported_certainty):
-        yield SuppressionReason.MISSING_EVIDENCE, 0
+        yield SuppressionReason.MISSING_EVIDENCE, 0, None
     if wait := history.dedupe_wait(mission, key, event.classification, now):
-        yield SuppressionReason.DEDUPE_COOLDOWN, wait
+        yield SuppressionReason.DEDUPE_COOLDOWN, wait, None
     if event.classification not in URGENT and (wait := history.mission_wait(mission, now)):
-        yield SuppressionReason.MISSION_RATE_LIMITED, wait
+        yield SuppressionReason.MISSION_RATE_LIMITED, wait, LimitScope.MISSION
     if wait := history.voice_wait(mission, now):
-        yield SuppressionReason.VOICE_RATE_LIMITED, wait
+        yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSION
+    if wait := history.room_wait(mission, now):
+        yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSIONS
     if wait := history.budget_wait(mission[0], now):
-        yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait
+        yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait, LimitScope.TENANT
+    if wait := history.tenant_wait(mission[0], now):
+        yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait, LimitScope.SERVER
     if wait := history.breaker_wait(now):
-        yield SuppressionReason.VOICE_BACKEND_ERROR, wait
+        yield SuppressionReason.VOICE_BACKEND_ERROR, wait, None
 
 
 def _is_linked(event: MissionEvent) -> bool:

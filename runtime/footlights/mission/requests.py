@@ -116,6 +116,11 @@ def read_id(name: str, value: object) -> str:
     return cast("str", _read(name, value, _identifier))
 
 
+def read_text(name: str, value: object, max_chars: int) -> str:
+    """A text that is not blank, and not too long. Raises `InvalidCommand`."""
+    return cast("str", _read(name, value, _bounded(max_chars)))
+
+
 def _field(fields: Mapping[str, object], name: str, reader: Reader) -> Any:
     value = fields.get(name)
     return DEFAULTS[name] if value is None else _read(name, value, reader)

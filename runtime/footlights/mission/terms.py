@@ -112,6 +112,19 @@ class SpeechMode(StrEnum):
     """What came of it."""
 
 
+class LimitScope(StrEnum):
+    """Whose limit keeps a callout from being spoken."""
+
+    MISSION = "mission"
+    """The mission has spoken enough for now."""
+    MISSIONS = "missions"
+    """The tenant speaks in as many missions as there is room for. Those that speak already go on."""
+    TENANT = "tenant"
+    """The tenant has spoken enough for a day."""
+    SERVER = "server"
+    """There is no room for another tenant today."""
+
+
 class SuppressionReason(StrEnum):
     """Why a callout is not spoken, in the order in which it is checked. A callout has the first that applies."""
 
@@ -126,8 +139,8 @@ class SuppressionReason(StrEnum):
     MISSION_RATE_LIMITED = "mission_rate_limited"
     """The mission has told enough that is not urgent."""
     VOICE_RATE_LIMITED = "voice_rate_limited"
-    """The mission has spoken enough for a minute."""
+    """The mission has spoken enough for a minute, or its tenant speaks in too many missions at once."""
     VOICE_BUDGET_EXCEEDED = "voice_budget_exceeded"
-    """The tenant has spoken enough for a day."""
+    """The tenant has spoken enough for a day, or there is no room for another tenant."""
     VOICE_BACKEND_ERROR = "voice_backend_error"
-    """The voice failed, or has failed so often that it is left alone for a while."""
+    """The voice failed, is too busy, or has failed so often that it is left alone for a while."""

@@ -66,6 +66,11 @@ class TextPayload:
         return "\n".join(self.document.values())
 
     @property
+    def change(self) -> str:
+        """What changed, without its label."""
+        return _body(self.what_changed)
+
+    @property
     def spoken(self) -> str:
         """All that a voice may say of it."""
         bodies = (_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action))

@@ -1,7 +1,8 @@
 """The turns of a session as mission events: what a listener should know, in words that nobody said.
 
 Everything is told by templates over ids, codes and closed sets. It is what the runtime itself saw, so it is confirmed
-and has its evidence. The questions of approvals are the rules' own words.
+and has its evidence. The questions of approvals are the rules' own words, and are told whole: one that is too long for
+its line breaks the contract, and is not spoken.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from footlights.events import (
 )
 from footlights.mission.payload import MissionEvent
 from footlights.mission.terms import Certainty, Classification, MissionEventType
-from footlights.mission.text import WHY_IT_MATTERS_CHARS, compose, shorten
+from footlights.mission.text import compose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from footlights.events import StreamEvent
 
 _MAX_CODES = 3
-_IMPACT_CHARS = WHY_IT_MATTERS_CHARS - len("IMPACT: ")
 _T, _C = MissionEventType, Classification
 
 
@@ -109,7 +109,7 @@ class TurnCallouts:
                 event_type,
                 classification,
                 change=callout.change,
-                impact=shorten(callout.impact, _IMPACT_CHARS) or callout.impact,
+                impact=callout.impact,
                 next_action=callout.next_action,
                 evidence_refs=refs,
             ),
@@ -165,6 +165,8 @@ def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id
         )
     elif interrupted is None:
         codes = ", ".join(issue.code for issue in commit.issues[:_MAX_CODES])
+        more = len(commit.issues) - _MAX_CODES
+        codes += f" and {more} more" if more > 0 else ""
         yield _Callout(
             kind=(_T.THREAT_UPDATE, _C.WARN),
             change="A turn was refused.",
