@@ -32,7 +32,8 @@ def replay_callouts(
     """Decide about recorded callouts again, and print each decision as a line of JSON.
 
     Each line is a body of POST /api/voice/speak; its policy_ts_ms says when it was decided (without it, when the one
-    before was), and voice_fails: true that its voice failed. The same file gives the same output, in any process.
+    before was), voice_failed_ms when its voice failed, voice_dropped_ms when it was given up, and voice_fails: true
+    that it failed at once. The same file gives the same output, in any process.
     """
     number = 0
     try:
