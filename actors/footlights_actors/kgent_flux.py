@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 import uuid
 from contextlib import aclosing
+from math import ceil
 from typing import TYPE_CHECKING
 
 import trio
@@ -41,6 +42,7 @@ from footlights.chat import (
 )
 from footlights.chat.flux_state import after
 from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, TooLarge
+from footlights_actors.kgent_soul import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -50,13 +52,13 @@ if TYPE_CHECKING:
 
 MAX_TRACE = 1_024
 """Turns that a flux keeps in its trace."""
-_BUSY_SECONDS = 1
 
 
 class KgentFlux:
     """One soul's dialogues. Raises `RegistrationError` if its session may not even whisper.
 
-    `budget` should be the cast's own. `wall_clock` gives seconds since the epoch.
+    `budget` should be the cast's own. `tokens` are the session's, if it shares them with others. `wall_clock` gives
+    seconds since the epoch.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class KgentFlux:
         config: ChatFluxConfig | None = None,
         *,
         budget: BudgetConfig | None = None,
+        tokens: Allowance | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.soul = soul
@@ -76,7 +79,9 @@ class KgentFlux:
         self._wall_clock = wall_clock
         self._stamp = 0.0
         self._last_speech: Turn | None = None
-        self._tokens = Allowance(self.config.session_tokens, self.config.session_tokens_seconds, trio.current_time())
+        self._tokens = tokens or session_allowance(self.config)
+        self._ends_by = trio.current_time()
+        """When the dialogue that runs has ended, at the latest."""
         self._place = trio.Semaphore(1)
         self._open = 0
         self._dry = trio.Event()
@@ -85,11 +90,10 @@ class KgentFlux:
 
     async def dialogue_stream(self, message: str, mode: DialogueMode | None = None) -> AsyncGenerator[ChatEvent, None]:
         """One dialogue as chat events. What goes wrong is an `error` event, and not an exception."""
-        mode = mode or DialogueMode.REFLECT
         try:
-            said = ChatMessage("user", message, self._now(), mode)
+            said = ChatMessage("user", message, self._now(), mode or DialogueMode.REFLECT)
         except InvalidMessage as error:
-            telling = Telling(str(uuid.uuid4()), mode, self.config.buffer_chunks)
+            telling = Telling(str(uuid.uuid4()), DialogueMode.REFLECT, self.config.buffer_chunks)
             for event in self._refuse(telling, error):
                 yield event
             return
@@ -136,6 +140,7 @@ class KgentFlux:
     async def _dialogue(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
         plan = self.soul.plan(message.content, message.mode)
         now = trio.current_time()
+        self._ends_by = now + self.config.stream_timeout + COMMIT_PATIENCE
         tier = affordable(plan.tier, self._budget, self._tokens.left(now), self.config.entropy_budget)
         if tier is None:
             wait = self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), now)
@@ -148,10 +153,10 @@ class KgentFlux:
         try:
             async with aclosing(self.soul.perform(evolve(plan, tier=tier), self.config.stream_timeout)) as events:
                 async for event in events:
-                    if isinstance(event, Spoke):
-                        used += 1
-                    elif isinstance(event, SpokeAll):
+                    if isinstance(event, SpokeAll):
                         used, whole = event.tokens, event
+                    elif _was_work(event):
+                        used = reserved  # nobody says what an answer took that is not whole
                     for told in self._told(telling, event, whole):
                         yield told
         except FootlightsError as error:
@@ -187,7 +192,8 @@ class KgentFlux:
 
     def _refuse(self, telling: Telling, error: FootlightsError) -> list[ChatEvent]:
         if isinstance(error, Busy):
-            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), _BUSY_SECONDS, str(error))
+            wait = max(1, ceil(self._ends_by - trio.current_time()))
+            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), wait, str(error))
         if isinstance(error, InvalidCommand | TooLarge):
             return telling.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error))
         return telling.fail(ErrorCode.SESSION_EXPIRED, self._now())
@@ -196,3 +202,13 @@ class KgentFlux:
         """Seconds since the epoch, and never less than before."""
         self._stamp = max(self._stamp, self._wall_clock())
         return self._stamp
+
+
+def session_allowance(config: ChatFluxConfig) -> Allowance:
+    """What a session may have said to it, from now on."""
+    return Allowance(config.session_tokens, config.session_tokens_seconds, trio.current_time())
+
+
+def _was_work(event: SoulEvent) -> bool:
+    """Whether a model has worked for the answer, as far as one can see."""
+    return isinstance(event, Spoke) or (isinstance(event, BrokeOff) and event.code is ErrorCode.STREAM_TIMEOUT)

@@ -8,7 +8,6 @@ again.
 from __future__ import annotations
 
 from contextlib import aclosing
-from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 FIRST_DELAY = 1.0
 """Seconds until a model that wants to be asked later is asked again; twice as many each time."""
 DEFAULT_STREAM_TIMEOUT = 30.0
+COMMIT_PATIENCE = 5.0
+"""Seconds that a turn whose time is up has to settle. Then its dialogue ends without it."""
 
 
 class DialogueSession(Protocol):
@@ -167,12 +168,13 @@ class KgentSoul:
 
 
 class _Attempt:
-    """One turn, read to its end. When its time is up, it is canceled."""
+    """One turn, read to its end. When its time is up, it is canceled; if even that does not end it, it is left."""
 
     def __init__(self, session: DialogueSession, turn_id: str, deadline: float) -> None:
         self._session = session
         self._reading = TurnReading(turn_id)
         self._deadline = deadline
+        self._time_is_up = False
         self._is_late = False
         self.detached_at: Mapping[str, int] | None = None
         """Where to go on, if the stream let go before the end."""
@@ -182,7 +184,11 @@ class _Attempt:
         self.detached_at = None
         try:
             while not reading.is_over:
-                for event in await self._next_batch(stream):
+                batch = await self._next_batch(stream)
+                if batch is None:
+                    yield evolve(reading.lose_sight(), code=ErrorCode.STREAM_TIMEOUT)
+                    return
+                for event in batch:
                     for told in reading.take(event):
                         yield self._as_it_counts(told)
                 if stream.is_exhausted and not reading.is_over:
@@ -193,12 +199,15 @@ class _Attempt:
             else:
                 self.detached_at = stream.cursor
 
-    async def _next_batch(self, stream: Subscription) -> list[StreamEvent]:
+    async def _next_batch(self, stream: Subscription) -> list[StreamEvent] | None:
+        """What came; None if the turn cannot even be ended."""
         # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event.
-        with trio.move_on_at(self._deadline):
+        with trio.move_on_at(trio.current_time() + COMMIT_PATIENCE if self._time_is_up else self._deadline):
             return await stream.receive_batch()
+        if self._time_is_up:
+            return None
+        self._time_is_up = True
         self._is_late = bool(self._session.cancel(self._reading.turn_id))
-        self._deadline = inf
         return []
 
     def _as_it_counts(self, event: SoulEvent) -> SoulEvent:

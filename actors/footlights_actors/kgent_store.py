@@ -5,7 +5,8 @@
     await store.erase(session_id)
 
 One file for each session, one sealed line for each dialogue. Without a key nothing is written, and nothing can be read.
-Erasing a session unlinks its file; throwing away the keys erases everything at once, in copies and backups too.
+Erasing a session unlinks its file; throwing away the keys erases everything at once, in copies and backups too. Several
+processes may use one folder: who changes something holds a lock on the folder.
 
 It needs an extra: pip install 'footlights[content]'
 """
@@ -24,13 +25,17 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
+from footlights_actors.kgent_folder import alone_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import BinaryIO
 
 _T = TypeVar("_T")
 
 _SUFFIX = ".sealed"
+_FRESH = ".fresh"
+"""A file that is being sealed anew."""
 _FOR_US_ALONE = 0o600
 
 
@@ -103,22 +108,23 @@ class ContentStore:
 
     async def read(self, session_id: str) -> list[Kept]:
         """What is kept of a session, the oldest first. Raises `ContentKeyError` if no key fits."""
-        return await self._in_thread(lambda: [self._opened(line) for line in _lines(self._file(session_id))])
+        return await self._in_thread(lambda: [self._opened(line) for line in self._lines(self._file(session_id))])
 
     async def erase(self, session_id: str) -> bool:
         """Forget a session; whether there was anything to forget."""
-        return await self._in_thread(lambda: _unlink(self._file(session_id)))
+        return await self._in_thread(lambda: self._erase([self._file(session_id)]) > 0)
 
     async def erase_all(self) -> int:
         """Forget everything; how many sessions that were."""
-        return await self._in_thread(lambda: sum(map(_unlink, self._files())))
+        return await self._in_thread(lambda: self._erase(self._files(_SUFFIX)) + self._erase(self._files(_FRESH)))
 
     async def rotate(self) -> int:
         """Seal everything with the newest key, so that the older ones may go; how many sessions that were.
 
-        Raises `ContentKeyError`, and leaves as it was what no key fits.
+        What cannot be sealed anew stays as it was, and all the rest is. Then it raises `ContentKeyError` if no key fits
+        some of it, otherwise `ContentUnavailable`: the older keys are still needed.
         """
-        return await self._in_thread(lambda: sum(map(self._reseal, self._files())))
+        return await self._in_thread(self._rotate)
 
     # -- inside, in a thread
 
@@ -132,20 +138,33 @@ class ContentStore:
         # Not its name: that is the user's, and may be anything.
         return self._folder / f"{sha256(session_id.encode()).hexdigest()}{_SUFFIX}"
 
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*{_SUFFIX}"))
+    def _files(self, suffix: str) -> list[Path]:
+        return sorted(self._folder.glob(f"*{suffix}"))
 
     def _append(self, session_id: str, sealed: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._file(session_id), os.O_RDWR | os.O_CREAT | os.O_APPEND, _FOR_US_ALONE)
-        with os.fdopen(descriptor, "r+b", buffering=0) as file:
-            size = file.seek(0, os.SEEK_END)
-            if size:
-                file.seek(size - 1)
-            # A line that a crash cut short must not spoil the next one.
-            glue = b"\n" if size and file.read(1) != b"\n" else b""
-            file.write(glue + sealed + b"\n")
-            os.fsync(descriptor)
+        with (
+            alone_in(self._folder),
+            os.fdopen(os.open(self._file(session_id), os.O_RDWR | os.O_CREAT, _FOR_US_ALONE), "r+b") as file,
+        ):
+            start = _start_of_rest(file)
+            file.seek(start)
+            rest = file.read()
+            # What lacks only its line break gets it, and what a crash cut short goes.
+            line_break = b"\n" if rest and self._opens(rest) else b""
+            if not line_break:
+                file.truncate(start)
+            file.seek(0, os.SEEK_END)
+            file.write(line_break + sealed + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _opens(self, line: bytes) -> bool:
+        try:
+            self._seals.decrypt(line)
+        except InvalidToken:
+            return False
+        return True
 
     def _opened(self, line: bytes) -> Kept:
         try:
@@ -153,27 +172,62 @@ class ContentStore:
         except InvalidToken:
             raise ContentKeyError("None of the keys opens what is kept.") from None
 
-    def _reseal(self, path: Path) -> int:
+    def _lines(self, path: Path) -> list[bytes]:
+        """The whole lines of a file. What follows the last line break may have been cut short by a crash."""
         try:
-            lines = [self._seals.rotate(line) for line in _lines(path)]
-        except InvalidToken:
-            raise ContentKeyError("None of the keys opens what is kept.") from None
-        fresh = path.with_suffix(".fresh")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_US_ALONE), "wb") as file:
-            file.writelines(line + b"\n" for line in lines)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-        return 1
+            *lines, rest = path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return []
+        return [*lines, rest] if rest and self._opens(rest) else lines
+
+    def _erase(self, paths: Iterable[Path]) -> int:
+        if not self._folder.exists():
+            return 0
+        with alone_in(self._folder):
+            # First what is being sealed anew: nothing may bring back what is erased.
+            return sum([_unlink(path.with_suffix(_FRESH)) | _unlink(path) for path in paths])
+
+    def _rotate(self) -> int:
+        sealed, misfits, failure = 0, 0, None
+        for path in self._files(_SUFFIX):
+            try:
+                sealed += self._reseal(path)
+            except InvalidToken:
+                misfits += 1
+            except OSError as error:
+                failure = error
+        if misfits:
+            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions; {sealed} are sealed anew.")
+        if failure is not None:
+            raise failure
+        return sealed
+
+    def _reseal(self, path: Path) -> bool:
+        with alone_in(self._folder):
+            if not path.exists():
+                return False  # it was erased meanwhile
+            lines = [self._seals.rotate(line) for line in self._lines(path)]
+            fresh = path.with_suffix(_FRESH)
+            try:
+                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_US_ALONE), "wb") as file:
+                    file.writelines(line + b"\n" for line in lines)
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.replace(path)
+            except OSError:
+                _unlink(fresh)
+                raise
+        return True
 
 
-def _lines(path: Path) -> list[bytes]:
-    """The whole lines of a file. What follows the last line break was cut short by a crash."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    return [line for line in data.split(b"\n")[:-1] if line]
+def _start_of_rest(file: BinaryIO) -> int:
+    """Where the last line begins that has no line break; the end of the file if there is none."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    if file.read(1) in (b"", b"\n"):
+        return size
+    file.seek(0)
+    return sum(len(line) for line in file if line.endswith(b"\n"))
 
 
 def _unlink(path: Path) -> bool:

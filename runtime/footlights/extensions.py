@@ -85,7 +85,7 @@ class InteractionContext:
 
     @property
     def input(self) -> str:
-        """What the player said."""
+        """What the player said; nothing any more once the turn is settled."""
         return self._turn.input
 
     @property

@@ -311,6 +311,7 @@ class Turn:
         self._step(Step.COMMIT_FINAL, commit)
         self.commit = commit
         self.context = None
+        self.input = ""  # it is kept for those who come back, who are told what was answered and never what was said
         self.settled.set()
         self._host.turn_settled(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -19,9 +19,21 @@ from footlights import (
     RegistrationError,
     TurnInterrupted,
     TurnParams,
+    open_stage,
 )
-from footlights.chat import STANDARD_TEMPLATES, ChatFluxConfig, ChatMessage, DialogueMode, FluxState, TurnType
-from footlights_actors import Fail, Flood, Pause, Say, Stall
+from footlights.authority import MemoryLedger
+from footlights.chat import (
+    STANDARD_TEMPLATES,
+    Allowance,
+    ChatFluxConfig,
+    ChatMessage,
+    DialogueMode,
+    FluxState,
+    TurnType,
+)
+from footlights_actors import Fail, Flood, Pause, Say, Stall, standard_cast
+from footlights_actors.kgent_flux import KgentFlux
+from footlights_actors.kgent_soul import COMMIT_PATIENCE, KgentSoul
 
 from .kgent_kit import (
     ANSWERED,
@@ -38,9 +50,13 @@ from .kgent_kit import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trio.testing import MockClock
 
     from footlights import Prompt
+    from footlights.authority import World
+    from footlights.authority.record import CommitRecord
     from footlights.chat import ChatEvent
     from footlights_actors import Line
 
@@ -179,7 +195,9 @@ async def test_more_dialogues_than_may_wait_are_refused(quiet_clock: MockClock) 
             nursery.start_soon(talk, room.flux)
             await trio.testing.wait_all_tasks_blocked()
         error = payload(await talk(room.flux), "error")
-        assert (error["code"], error["retry_after_seconds"]) == ("RATE_LIMITED", 1)
+        assert (error["code"], error["retry_after_seconds"]) == ("RATE_LIMITED", 10)
+        await trio.sleep(10)
+        assert payload(await talk(room.flux), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
 async def test_a_flux_wakes_flows_drains_and_stops(quiet_clock: MockClock) -> None:
@@ -222,6 +240,20 @@ async def test_an_empty_message_is_invalid() -> None:
         assert room.flux.state is FluxState.DORMANT
 
 
+@pytest.mark.parametrize("message", [None, 5, b"Hello?", "half \ud800 pair"])
+async def test_what_is_no_text_is_invalid(message: Any) -> None:
+    async with open_room() as room:
+        assert payload(await talk(room.flux, message), "error")["code"] == "INVALID_MESSAGE"
+
+
+async def test_a_mode_may_be_named() -> None:
+    async with open_room() as room:
+        named: Any = "advise"
+        assert payload(await talk(room.flux, ASKED, named), "message")["mode"] == "advise"
+        unknown: Any = "shout"
+        assert payload(await talk(room.flux, ASKED, unknown), "error")["code"] == "INVALID_MESSAGE"
+
+
 async def test_a_message_that_is_too_long_is_invalid() -> None:
     async with open_room(limits=Limits(max_input_bytes=10)) as room:
         assert payload(await talk(room.flux, "x" * 11), "error")["code"] == "INVALID_MESSAGE"
@@ -262,6 +294,25 @@ async def test_a_reader_that_is_late_itself_is_no_timeout(quiet_clock: MockClock
                 await trio.sleep(3.0)
         assert room.speeches == [ANSWERED]
         assert "error" not in kinds(lawful(events))
+
+
+class HungLedger(MemoryLedger):
+    """Never says whether it wrote."""
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        await trio.sleep_forever()
+
+
+async def test_a_commit_that_hangs_is_a_timeout_too(quiet_clock: MockClock) -> None:
+    limits = Limits(shutdown_deadline=1.0)
+    async with open_stage(standard_cast(saying(Say("Yes."))), ledger=HungLedger(), limits=limits) as stage:
+        flux = KgentFlux(KgentSoul(stage.start()), ChatFluxConfig(stream_timeout=20.0))
+        began = trio.current_time()
+        events = await talk(flux)
+        assert trio.current_time() - began == pytest.approx(20.0 + COMMIT_PATIENCE)
+        assert kinds(events) == ["chunk", "error", "done"]
+        assert payload(events, "error")["code"] == "STREAM_TIMEOUT"
+        assert flux.trace.events == (), "nobody knows whether it counts"
 
 
 async def test_a_silent_model_is_a_timeout(quiet_clock: MockClock) -> None:
@@ -450,6 +501,26 @@ async def test_what_was_reserved_and_not_used_is_given_back() -> None:
         for _ in range(3):
             await talk(room.flux)
     assert script.allowed == [10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("lines", "taken"),
+    [
+        ((Say("Well,"), Fail(ModelError("down"))), 10),
+        ((Stall(),), 10),
+        ((Fail(ModelError("down")),), 0),
+        ((Say("one two"),), 2),
+    ],
+)
+async def test_an_answer_that_broke_off_takes_what_was_reserved_if_a_model_worked_for_it(
+    quiet_clock: MockClock, lines: tuple[Line, ...], taken: int
+) -> None:
+    config = ChatFluxConfig(session_tokens=100, session_tokens_seconds=1e12)
+    tokens = Allowance(100, 1e12, trio.current_time())
+    async with open_room(saying(*lines)) as room:
+        flux = KgentFlux(room.soul, config, budget=SMALL, tokens=tokens)
+        await talk(flux)
+    assert 100 - tokens.left(trio.current_time()) == taken
 
 
 async def test_templates_take_nothing_of_the_budget() -> None:

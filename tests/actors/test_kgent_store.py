@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
+import trio.testing
 from attrs import astuple
+from cryptography.fernet import Fernet
 
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights_actors.kgent_store import (
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 FIRST = Kept("ann:diary", "t1-000001", "My secret is 🎭 blue.", "I shall tell nobody.")
 SECOND = Kept("ann:diary", "t1-000002", "Promise?", "Yes.")
+THIRD = Kept("ann:diary", "t1-000003", "Really?", "Really.")
 OTHER = Kept("bob:diary", "t1-000001", "Mine is red.", "I see.")
 
 
@@ -80,16 +86,126 @@ async def test_rotating_without_the_old_key_leaves_all_as_it_was(tmp_path: Path)
     assert await ContentStore(tmp_path, [old]).read("ann:diary") == [FIRST]
 
 
-async def test_a_line_that_a_crash_cut_short_spoils_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [1, 5, 60])
+async def test_a_line_that_a_crash_cut_short_spoils_nothing(tmp_path: Path, cut: int) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    await store.keep(*astuple(FIRST))
+    await store.keep(*astuple(SECOND))
+    (file,) = files_in(tmp_path)
+    file.write_bytes(file.read_bytes()[:-cut])
+    left = [FIRST, SECOND] if cut == 1 else [FIRST]
+    assert await store.read("ann:diary") == left
+    await store.keep(*astuple(THIRD))
+    assert await store.read("ann:diary") == [*left, THIRD]
+    assert await store.rotate() == 1
+    assert await store.read("ann:diary") == [*left, THIRD]
+
+
+async def test_rotating_keeps_a_line_that_lacks_only_its_line_break(tmp_path: Path) -> None:
     store = ContentStore(tmp_path, [new_key()])
     await store.keep(*astuple(FIRST))
     (file,) = files_in(tmp_path)
-    whole = file.read_bytes()
-    file.write_bytes(whole + whole[:50])
+    file.write_bytes(file.read_bytes()[:-1])
+    await store.rotate()
     assert await store.read("ann:diary") == [FIRST]
-    file.write_bytes(whole[:-1])
-    await store.keep(*astuple(SECOND))
-    assert await store.read("ann:diary") == [FIRST, SECOND]
+    assert file.read_bytes().endswith(b"\n")
+
+
+async def test_what_cannot_be_sealed_anew_is_reported_at_the_end(tmp_path: Path) -> None:
+    old, new = new_key(), new_key()
+    for number in range(5):
+        await ContentStore(tmp_path, [old]).keep(f"session {number}", "t1-000001", "Hello.", "Hello.")
+    spoilt = files_in(tmp_path)[0]
+    spoilt.write_bytes(b"not sealed\n")
+    with pytest.raises(ContentKeyError, match="of 1 sessions; 4 are sealed anew"):
+        await ContentStore(tmp_path, [new, old]).rotate()
+    assert spoilt.read_bytes() == b"not sealed\n"
+    for file in files_in(tmp_path)[1:]:
+        assert Fernet(new).decrypt(file.read_bytes().strip())
+
+
+async def test_a_full_disk_leaves_nothing_behind_when_keys_are_rotated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    await store.keep(*astuple(FIRST))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ContentUnavailable, match="No space left"):
+            await store.rotate()
+    assert [each.suffix for each in files_in(tmp_path)] == [".sealed"]
+    assert await store.read("ann:diary") == [FIRST]
+
+
+async def test_erasing_removes_what_a_crash_left_of_a_rotation(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    for each in (FIRST, OTHER):
+        await store.keep(*astuple(each))
+    for file in files_in(tmp_path):
+        file.with_suffix(".fresh").write_bytes(file.read_bytes())
+    await store.erase("ann:diary")
+    assert len(files_in(tmp_path)) == 2
+    next(each for each in files_in(tmp_path) if each.suffix == ".sealed").unlink()
+    await store.erase_all()
+    assert files_in(tmp_path) == []
+
+
+async def test_nothing_is_erased_where_nothing_was_kept(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "kept", [new_key()])
+    assert await store.erase("ann:diary") is False
+    assert await store.erase_all() == 0
+    assert await store.rotate() == 0
+
+
+@pytest.mark.parametrize("erases", [False, True])
+async def test_another_process_may_rotate_while_this_one_keeps_and_erases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erases: bool
+) -> None:
+    keys = [new_key()]
+    server, tool = ContentStore(tmp_path, keys), ContentStore(tmp_path, keys)
+    await server.keep(*astuple(FIRST))
+    rotating, go_on = threading.Event(), threading.Event()
+    really = os.fsync
+
+    def slow(descriptor: int) -> None:
+        really(descriptor)
+        rotating.set()
+        go_on.wait(60)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tool.rotate)
+        await trio.to_thread.run_sync(rotating.wait)
+        monkeypatch.setattr(os, "fsync", really)
+        if erases:
+            nursery.start_soon(server.erase, "ann:diary")
+        else:
+            nursery.start_soon(server.keep, *astuple(SECOND))
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+    assert await server.read("ann:diary") == ([] if erases else [FIRST, SECOND])
+
+
+async def test_what_was_erased_while_keys_are_rotated_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    for each in (FIRST, OTHER):
+        await store.keep(*astuple(each))
+    really = os.fsync
+
+    def erase_the_others(descriptor: int) -> None:
+        really(descriptor)
+        for other in files_in(tmp_path)[2:]:
+            other.unlink()
+
+    monkeypatch.setattr(os, "fsync", erase_the_others)
+    assert await store.rotate() == 1
+    assert len(files_in(tmp_path)) == 1
 
 
 async def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 from attrs import Factory, define
 
-from footlights import SessionClosed, open_stage
+from footlights import BudgetConfig, Persona, SessionClosed, SessionParams, open_stage
 from footlights.chat import ChatFluxConfig, ChatMessage, InvalidMessage
 from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
+from footlights.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 from footlights_actors.kgent_flux import KgentFlux
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.gate import Gate, User
-from footlights_transports.kgent_gateway import SWEEP, KgentGateway, TooManyMessages, UnknownAgent
+from footlights_transports.kgent_gateway import KEEPING, SWEEP, KgentGateway, TooManyMessages, UnknownAgent
 
 from .kgent_peer import lawful, only
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights.testing import Trial
-    from footlights_transports.kgent_gateway import Conversation
+    from footlights_transports.kgent_conversation import Conversation
     from footlights_transports.kgent_room import Dialogue
 
 ANN, BOB = User("ann"), User("bob")
@@ -55,9 +58,10 @@ class Notebook:
 
     kept: list[tuple[str, str, str, str]] = Factory(list[tuple[str, str, str, str]])
     error: Exception | None = None
+    seconds: float = 0
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         self.kept.append((session_id, turn_id, said, answered))
@@ -65,18 +69,26 @@ class Notebook:
 
 @asynccontextmanager
 async def open_gateway(
-    model: ScriptedModel | None = None, config: ChatFluxConfig | None = None, keeper: Notebook | None = None
+    model: ScriptedModel | None = None,
+    config: ChatFluxConfig | None = None,
+    keeper: Notebook | None = None,
+    personas: dict[str, Persona] | None = None,
+    budget: BudgetConfig | None = None,
 ) -> AsyncGenerator[KgentGateway]:
-    cast = standard_cast(model or ScriptedModel(lambda _: [Say("Well.")]))
+    cast = standard_cast(model or ScriptedModel(lambda _: [Say("Well.")]), personas=personas, budget=budget)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        gateway = KgentGateway(FrontDesk(stage, Gate()), config, keeper=keeper, wall_clock=lambda: 1_700_000_000.0)
+        gateway = KgentGateway(
+            FrontDesk(stage, Gate()), config, keeper=keeper, budget=budget, wall_clock=lambda: 1_700_000_000.0
+        )
         await nursery.start(gateway.keep)
         yield gateway
         nursery.cancel_scope.cancel()
 
 
-async def perform(gateway: KgentGateway, conversation: Conversation, name: str) -> Dialogue:
-    dialogue = gateway.perturb(conversation, said(name))
+async def perform(
+    gateway: KgentGateway, conversation: Conversation, name: str, *, may_be_kept: bool = False
+) -> Dialogue:
+    dialogue = gateway.perturb(conversation, said(name), may_be_kept=may_be_kept)
     await dialogue.over.wait()
     return dialogue
 
@@ -113,6 +125,14 @@ async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockC
         assert [conversation.flux] == [None], "the trace is gone too, though somebody may still be connected"
         with pytest.raises(SessionClosed):
             gateway.perturb(conversation, said("c"))
+
+
+async def test_what_was_said_is_in_no_turn_that_is_retained() -> None:
+    async with open_gateway() as gateway:
+        conversation = gateway.enter(ANN, "default", PerturbWish("retained"))
+        await perform(gateway, conversation, "a")
+        retained = [each for each in gc.get_objects() if isinstance(each, Turn) and each.session_id == "ann:retained"]
+        assert [each.input for each in retained] == [""]
 
 
 async def test_a_room_that_nobody_needs_goes(quiet_clock: MockClock) -> None:
@@ -179,8 +199,64 @@ async def test_nothing_is_kept_without_consent() -> None:
     notebook = Notebook()
     async with open_gateway(keeper=notebook) as gateway:
         for wish in (PerturbWish(), PerturbWish("no", keep_content=False)):
-            await perform(gateway, gateway.enter(ANN, "default", wish), wish.session or "a")
+            conversation = gateway.enter(ANN, "default", wish)
+            await perform(gateway, conversation, wish.session or "a", may_be_kept=True)
     assert notebook.kept == []
+
+
+async def test_nothing_is_kept_of_a_client_that_did_not_agree_in_a_session_that_did() -> None:
+    notebook = Notebook()
+    async with open_gateway(keeper=notebook) as gateway:
+        conversation = gateway.enter(ANN, "default", PerturbWish(keep_content=True))
+        for wish in (PerturbWish(), PerturbWish(keep_content=False)):
+            assert gateway.enter(ANN, "default", wish) is conversation
+        await perform(gateway, conversation, "a")
+        await trio.testing.wait_all_tasks_blocked()
+    assert notebook.kept == []
+
+
+async def test_a_session_that_did_not_agree_when_it_began_does_not_agree_later() -> None:
+    async with open_gateway(
+        keeper=Notebook(), personas={"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
+    ) as gateway:
+        gateway.desk.start(ANN, SessionParams(session_id="native"))
+        gateway.enter(ANN, "muse", PerturbWish("chat"))
+        gateway.enter(ANN, "muse", PerturbWish("diary", keep_content=True))
+        for agent in ("muse", "sage"):
+            for session in ("native", "chat"):
+                with pytest.raises(InvalidCommand, match="what it agreed to stands"):
+                    gateway.enter(ANN, agent, PerturbWish(session, keep_content=True))
+            gateway.enter(ANN, agent, PerturbWish("diary", keep_content=True))
+
+
+async def test_a_session_may_say_again_what_it_agreed_to() -> None:
+    async with open_gateway() as gateway:
+        conversation = gateway.enter(ANN, "default", PerturbWish("chat", remote_models=False))
+        assert gateway.enter(ANN, "default", PerturbWish("chat", remote_models=False)) is conversation
+        with pytest.raises(InvalidCommand):
+            gateway.enter(ANN, "default", PerturbWish("chat", remote_models=True))
+
+
+async def test_what_is_kept_without_a_name_is_kept_under_one_that_never_comes_again() -> None:
+    names: set[str] = set()
+    for _ in range(2):
+        async with open_gateway(keeper=Notebook()) as gateway:
+            names.add(gateway.enter(User(), "default", PerturbWish(keep_content=True)).session.session_id)
+    assert len(names) == 2
+
+
+async def test_a_session_has_its_tokens_once_whoever_is_talked_to(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("one two three four five")])
+    config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=1e6)
+    budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
+    personas = {"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
+    async with open_gateway(model, config, personas=personas, budget=budget) as gateway:
+        first = await perform(gateway, gateway.enter(ANN, "muse", PerturbWish("one")), "a")
+        assert only(frames(first), "message")
+        second = await perform(gateway, gateway.enter(ANN, "sage", PerturbWish("one")), "b")
+        assert only(frames(second), "error")[0]["code"] == "RATE_LIMITED"
+        other = await perform(gateway, gateway.enter(ANN, "sage", PerturbWish("two")), "c")
+        assert only(frames(other), "message")
 
 
 async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock) -> None:
@@ -188,13 +264,11 @@ async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock)
     model = ScriptedModel(lambda prompt: [Say("Well."), Pause(99 if "wait" in prompt.user else 0)])
     async with open_gateway(model, keeper=notebook) as gateway:
         conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
-        await perform(gateway, conversation, "a")
-        late = gateway.perturb(conversation, said("b", "wait for it"))
+        await perform(gateway, conversation, "a", may_be_kept=True)
+        late = gateway.perturb(conversation, said("b", "wait for it"), may_be_kept=True)
         await late.over.wait()
         assert only(frames(late), "error")[0]["code"] == "STREAM_TIMEOUT"
         await trio.sleep(1)
-        with pytest.raises(InvalidCommand):
-            gateway.enter(ANN, "default", PerturbWish("diary", keep_content=False))
         assert gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True)) is conversation
     assert notebook.kept == [("ann:diary", "t1-000001", SECRET, "Well.")]
 
@@ -212,24 +286,40 @@ async def test_what_cannot_be_kept_is_logged_without_a_word_of_it(
     caplog.set_level(logging.DEBUG)
     async with open_gateway(keeper=Notebook(error=OSError(SECRET))) as gateway:
         conversation = gateway.enter(ANN, "default", PerturbWish(keep_content=True))
-        assert only(frames(await perform(gateway, conversation, "corr-7")), "message")
+        assert only(frames(await perform(gateway, conversation, "corr-7", may_be_kept=True)), "message")
         await trio.sleep(1)
     assert "t1-000001 could not be kept: OSError" in caplog.text
     assert SECRET not in caplog.text
     assert "corr-7" not in caplog.text
 
 
+@pytest.mark.parametrize("seconds", [1, 100])
+async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_too_long(
+    caplog: pytest.LogCaptureFixture, quiet_clock: MockClock, seconds: float
+) -> None:
+    notebook = Notebook(seconds=seconds)
+    async with open_gateway(keeper=notebook) as gateway:
+        conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
+        await perform(gateway, conversation, "a", may_be_kept=True)
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(min(seconds, KEEPING))
+    assert len(notebook.kept) == (seconds < KEEPING)
+    assert ("t1-000001 could not be kept" in caplog.text) == (seconds > KEEPING)
+
+
 # -- cut off anywhere
 
 
-def test_a_dialogue_ends_lawfully_wherever_its_gateway_is_canceled() -> None:
+def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_is_canceled() -> None:
     outcomes: set[str] = set()
 
     async def scenario(trial: Trial) -> None:
+        notebook = Notebook()
         model = ScriptedModel(lambda _: [Say("Well, let me"), Pause(0.2), Say(" think.")], pace=0.01)
         config = ChatFluxConfig(buffer_chunks=1)
         async with open_stage(standard_cast(model), wall_clock=trio.current_time) as stage:
-            gateway = KgentGateway(FrontDesk(stage, Gate()), config, wall_clock=lambda: 1_700_000_000.0)
+            desk = FrontDesk(stage, Gate())
+            gateway = KgentGateway(desk, config, keeper=notebook, wall_clock=lambda: 1_700_000_000.0)
             async with trio.open_nursery() as nursery:
                 home = trio.CancelScope()
 
@@ -238,11 +328,11 @@ def test_a_dialogue_ends_lawfully_wherever_its_gateway_is_canceled() -> None:
                         await gateway.keep(task_status)
 
                 await nursery.start(keep)
-                conversation = gateway.enter(ANN, "default", PerturbWish())
+                conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
                 assert conversation.flux is not None
                 observer = gateway.room(ANN, "default").observe({})
                 trial.aim(home.cancel)
-                dialogue = gateway.perturb(conversation, said("a"))
+                dialogue = gateway.perturb(conversation, said("a"), may_be_kept=True)
                 observer.end()
                 heard: list[bytes] = []
                 while batch := await observer.next_batch():
@@ -253,6 +343,7 @@ def test_a_dialogue_ends_lawfully_wherever_its_gateway_is_canceled() -> None:
                 assert len(conversation.flux.trace.events) == len(only(told, "message"))
                 outcomes.add(str(told[-2]["payload"].get("code", told[-2]["event_type"])))
                 home.cancel()
+            assert len(notebook.kept) == len(only(told, "message"))
 
     assert cancel_everywhere(scenario, orders=2, pairs=5).points > 20
     assert outcomes == {"message", "SESSION_EXPIRED"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -12,10 +12,14 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 from footlights import BudgetConfig, EventType, ModelError, SessionParams, TurnParams
 from footlights.chat import ChatFluxConfig
 from footlights_actors import Fail, Say, ScriptedModel, Stall
+from footlights_actors.kgent_store import ContentStore, new_key
 from footlights_transports.gate import Gate, WireLimits
 
 from .kgent_peer import ANSWERED, ASKED, TOKENS, connect, observe, only, open_chat_house, perturb, text, wait_said
 from .ws_peer import HeldModel, open_house, shake_hands
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def saying(*lines: Any) -> ScriptedModel:
@@ -171,6 +175,33 @@ async def test_rate_limited_by_the_gate() -> None:
         await mouth.send(correlation_id="a")
         await mouth.send(correlation_id="b")
         assert (await mouth.refusal("b"))["code"] == "RATE_LIMITED"
+
+
+async def test_what_cannot_be_read_counts_too() -> None:
+    gate = Gate(limits=WireLimits(user_commands_per_second=1e-6, user_command_burst=2))
+    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+        for code in ("INVALID_MESSAGE", "INVALID_MESSAGE", "RATE_LIMITED", "RATE_LIMITED"):
+            await mouth.socket.send_message("{")
+            assert (await mouth.receive())["payload"]["code"] == code
+            assert (await mouth.receive())["event_type"] == "done"
+        await mouth.socket.send_message(b"{}")
+        assert (await mouth.receive())["payload"]["code"] == "RATE_LIMITED"
+
+
+async def test_without_tokens_only_who_agreed_is_kept(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    async with open_chat_house(keeper=store) as house, observe(house) as ear:
+        async with (
+            perturb(house, "?session=diary&keep_content=1") as agrees,
+            perturb(house, "?session=diary") as does_not,
+        ):
+            await does_not.send("I never agreed to that.", correlation_id="a")
+            await ear.hear("a")
+            await agrees.send("I did.", correlation_id="b")
+            await ear.hear("b")
+        house.stop()
+        await house.stopped.wait()
+    assert [each.said for each in await store.read("diary")] == ["I did."]
 
 
 async def test_stream_timeout() -> None:

@@ -12,15 +12,17 @@ import trio.testing
 from trio.testing import memory_stream_pair
 from trio_websocket import ConnectionClosed, wrap_client_stream
 
-from footlights import BudgetConfig, open_stage
-from footlights.chat import ChatFluxConfig, ChatMessage
+from footlights import BudgetConfig, SessionParams, open_stage
+from footlights.chat import ChatEvent, ChatFluxConfig, ChatMessage, ErrorCode
 from footlights_actors import Flood, Say, ScriptedModel, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.gate import Gate, User
+from footlights_transports.kgent_frames import PIECE_BYTES
 from footlights_transports.kgent_gateway import KgentGateway
 from footlights_transports.kgent_room import MAX_BEHIND
 from footlights_transports.ws_server import WsServer
+from footlights_transports.ws_stream import close_frame
 
 from .kgent_peer import Client, observe, open_chat_house, perturb, text
 from .ws_peer import shake_hands
@@ -149,12 +151,41 @@ async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_c
         await trio.testing.wait_all_tasks_blocked()
         # All at once, before its connection gets to read any of them.
         for number in range(MAX_BEHIND + 1):
-            room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-        room.wake()
+            dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
+            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
         with pytest.raises(ConnectionClosed) as closed:
             await client.receive()
         assert closed.value.reason is not None
         assert closed.value.reason.code == 1013
+        nursery.cancel_scope.cancel()
+
+
+class Trickle(Clogged):
+    """A way out that takes so many seconds for each piece of a usual length."""
+
+    seconds = 0.0
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.sleep(self.seconds * len(data) / PIECE_BYTES)
+        await self.stream.send_all(data)
+
+
+async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet_clock: MockClock) -> None:
+    model, config = ScriptedModel(lambda _: [Say("x" * 6_000)]), ChatFluxConfig(heartbeat_interval=1e6)
+    async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
+        ours, theirs = memory_stream_pair()
+        way_out = Trickle(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+        client = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        way_out.seconds = gateway.desk.gate.limits.send_timeout * 0.4
+        room = gateway.room(User(), "default")
+        for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):
+            dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
+            room.tell(dialogue, [ChatEvent("chunk", {"content": "x" * length, "correlation_id": str(number)}, 1, 1.0)])
+            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+        began = trio.current_time()
+        assert len(text(await client.hear("40"))) == 6 * PIECE_BYTES
+        assert trio.current_time() - began > gateway.desk.gate.limits.send_timeout
         nursery.cancel_scope.cancel()
 
 
@@ -196,3 +227,41 @@ async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet
         await theirs.receive_stream.aclose()
         await trio.sleep(5)
         assert [gateway.room(User(), "default").is_empty] == [True]
+
+
+OVERHEAR = OBSERVE.replace(b"/default", b"/default?session=shared")
+
+
+async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
+        session = gateway.desk.start(User(), SessionParams(session_id="shared"))
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        await shake_hands(theirs, OVERHEAR)
+        await trio.testing.wait_all_tasks_blocked()
+        room = gateway.room(User(), "default")
+        for number in range(MAX_BEHIND + 1):
+            dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
+            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+        await trio.testing.wait_all_tasks_blocked()
+        await session.finalize(session.begin_turn("Hello?")).wait()
+        await trio.testing.wait_all_tasks_blocked()
+        received = bytes(await theirs.receive_some())
+        assert received == close_frame(1013, "You are too slow; come back with your correlation_id.")
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_observer_that_is_gone_when_a_turn_is_overheard_leaves_its_place(quiet_clock: MockClock) -> None:
+    model = ScriptedModel(lambda _: [Say("Well.")])
+    async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
+        session = gateway.desk.start(User(), SessionParams(session_id="shared"))
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        await shake_hands(theirs, OVERHEAR)
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.receive_stream.aclose()
+        await session.finalize(session.begin_turn("Hello?")).wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert [gateway.room(User(), "default").is_empty] == [True]
+        assert session.statistics().observers == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import orjson
@@ -12,9 +13,14 @@ from trio_websocket import ConnectionClosed
 
 from footlights import Limits, ModelError, SessionParams, TurnParams, open_stage
 from footlights.authority import MemoryLedger
+from footlights.chat import ChatFluxConfig, ChatMessage
+from footlights.session_core import MAX_OBSERVERS
 from footlights_actors import Fail, Pause, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports.desk import FrontDesk
+from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.dialects.kgent_turns import TurnDialogues
 from footlights_transports.gate import Gate, User
+from footlights_transports.kgent_gateway import SWEEP, KgentGateway
 from footlights_transports.kgent_overhearing import Overhearing
 
 from .kgent_peer import ANSWERED, ASKED, TOKENS, lawful, observe, only, open_chat_house, perturb, text
@@ -148,7 +154,7 @@ async def test_who_is_let_go_goes_on_where_it_was(quiet_clock: MockClock) -> Non
             await ear.send(batch)
             await trio.sleep(7)
 
-        overhearing = Overhearing(session, lambda _: False, 1, lambda: 1.0)
+        overhearing = Overhearing(session, (), 1, lambda: 1.0)
         nursery.start_soon(overhearing.run, send_slowly)
         await trio.testing.wait_all_tasks_blocked()
         await session.finalize(session.begin_turn(ASKED)).wait()
@@ -159,7 +165,7 @@ async def test_who_is_let_go_goes_on_where_it_was(quiet_clock: MockClock) -> Non
 
 async def test_who_ends_before_it_has_begun_hears_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Stall()]))) as stage:
-        overhearing = Overhearing(stage.start(), lambda _: False, 1, lambda: 1.0)
+        overhearing = Overhearing(stage.start(), (), 1, lambda: 1.0)
         overhearing.end()
         await overhearing.run(Ear().send)
         assert overhearing.over.is_set()
@@ -169,9 +175,54 @@ async def test_a_session_that_has_ended_is_not_heard() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Stall()]))) as stage:
         session = stage.start()
         await session.close()
-        overhearing = Overhearing(session, lambda _: False, 1, lambda: 1.0)
+        overhearing = Overhearing(session, (), 1, lambda: 1.0)
         await overhearing.run(Ear().send)
         assert overhearing.over.is_set()
+
+
+async def test_players_keep_their_places_and_too_many_who_listen_are_told_so() -> None:
+    async with open_chat_house(limits=Limits(max_subscribers=1)) as house:
+        session = started(house)
+        async with AsyncExitStack() as listeners:
+            for _ in range(MAX_OBSERVERS):
+                listener = await listeners.enter_async_context(observe(house, "?session=shared"))
+            while len(session.statistics().observers) < MAX_OBSERVERS:
+                await trio.testing.wait_all_tasks_blocked()
+            async with observe(house, "?session=shared") as one_more:
+                with pytest.raises(ConnectionClosed) as closed:
+                    await one_more.receive()
+                assert closed.value.reason is not None
+                assert closed.value.reason.code == 1013
+                assert "Too many listen" in str(closed.value.reason.reason)
+            async with perturb(house, "?session=shared") as mouth:
+                await mouth.send(correlation_id="a")
+                assert only(await listener.hear("a"), "message"), "who listens takes no player's place"
+
+
+async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet_clock: MockClock) -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
+        gateway = KgentGateway(FrontDesk(stage, Gate()), ChatFluxConfig())
+        await home.start(gateway.keep)
+        conversation = gateway.enter(User(), "default", PerturbWish("shared"))
+        ear, may_go_on = Ear(), trio.Event()
+
+        async def send_late(batch: list[bytes]) -> None:
+            await ear.send(batch)
+            await may_go_on.wait()
+
+        overhearing = gateway.overhear(User(), "default", "shared")
+        home.start_soon(overhearing.run, send_late)
+        await trio.testing.wait_all_tasks_blocked()
+        await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
+        dialogue = gateway.perturb(conversation, ChatMessage("user", ASKED, correlation_id="mine"))
+        await dialogue.over.wait()
+        await conversation.session.close()
+        await trio.sleep(2 * SWEEP)
+        may_go_on.set()
+        await overhearing.over.wait()
+        told = [orjson.loads(each) for each in ear.heard]
+        assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
+        home.cancel_scope.cancel()
 
 
 class HungLedger(MemoryLedger):
@@ -188,7 +239,7 @@ async def test_a_turn_whose_commit_nobody_will_know_ends_all_the_same(quiet_cloc
         cast = standard_cast(ScriptedModel(lambda _: [Say("Yes.")]))
         async with open_stage(cast, ledger=HungLedger(), limits=limits) as stage:
             session = stage.start()
-            nursery.start_soon(Overhearing(session, lambda _: False, 1, lambda: 1.0).run, ear.send)
+            nursery.start_soon(Overhearing(session, (), 1, lambda: 1.0).run, ear.send)
             await trio.testing.wait_all_tasks_blocked()
             session.begin_turn(ASKED)
             await trio.sleep(1)

@@ -90,6 +90,16 @@ async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
         await slow.next_batch()
 
 
+async def test_however_many_are_open_nobody_lags_behind_who_reads() -> None:
+    room = Room()
+    observer = room.observe({})
+    dialogues = [begin(room, str(number)) for number in range(2 * MAX_BEHIND)]
+    for dialogue in dialogues:
+        room.tell(dialogue, [event(1)])
+    assert len(await observer.next_batch()) == 2 * MAX_BEHIND
+    assert len(await room.observe({}).next_batch()) == 2 * MAX_BEHIND
+
+
 async def test_what_is_forgotten_is_still_heard_by_those_who_wait_for_it() -> None:
     room = Room()
     observer = room.observe({})

@@ -13,9 +13,10 @@ import trio
 from trio_websocket import ConnectionClosed
 
 from footlights.chat import ErrorCode, InvalidMessage
-from footlights.errors import Detached, FootlightsError
+from footlights.errors import Busy, Detached, FootlightsError
 from footlights_transports.dialects import kgent
 from footlights_transports.dialects.native import RateLimited
+from footlights_transports.kgent_frames import pieces
 from footlights_transports.kgent_gateway import TooManyMessages
 from footlights_transports.kgent_room import Observer
 from footlights_transports.ws_connection import GOING_AWAY, fault_of, watch_for_silence
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
     from footlights.chat import ChatEvent
-    from footlights_transports.kgent_gateway import Conversation, KgentGateway
+    from footlights_transports.kgent_conversation import Conversation
+    from footlights_transports.kgent_gateway import KgentGateway
     from footlights_transports.kgent_overhearing import Overhearing
     from footlights_transports.kgent_room import Dialogue
     from footlights_transports.ws_connection import Fault
     from footlights_transports.ws_handshake import Visitor
     from footlights_transports.ws_stream import WireStream
 
-TOO_SLOW = 1013
+TRY_LATER = 1013
 HEADERS = [
     (b"kgent-protocol-version", kgent.PROTOCOL_VERSION.encode()),
     (b"kgent-handles", "; ".join(f"{name}={handle}" for name, handle in kgent.AGENTESE_HANDLES.items()).encode()),
@@ -52,9 +54,12 @@ class Welcome:
         self.subprotocol = visitor.subprotocol
         self._gateway = gateway
         self._place: Conversation | Observer
+        self._may_be_kept = False
         self._overhearing: Overhearing | None = None
         if visitor.target.endpoint is kgent.Endpoint.PERTURB:
-            self._place = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
+            wished = kgent.read_perturb_query(visitor.query)
+            self._place = gateway.enter(user, agent, wished)
+            self._may_be_kept = bool(wished.keep_content)
         else:
             wish = kgent.read_observe_query(visitor.query)
             room = gateway.room(user, agent)
@@ -68,7 +73,7 @@ class Welcome:
         """Let it in."""
         if isinstance(self._place, Observer):
             return ObserveConnection(self._gateway, socket, stream, tasks, self._place, self._overhearing)
-        return PerturbConnection(self._gateway, socket, stream, tasks, self._place)
+        return PerturbConnection(self._gateway, socket, stream, tasks, self._place, self._may_be_kept)
 
     def __enter__(self) -> None:
         """Until it is let in."""
@@ -90,7 +95,6 @@ class _Connection(ABC):
         self._socket = socket
         self._stream = stream
         self._tasks = tasks
-        self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
 
     async def run(self) -> None:
         """Serve this client."""
@@ -129,7 +133,7 @@ class _Connection(ABC):
 
 
 class PerturbConnection(_Connection):
-    """One that talks, in one conversation."""
+    """One that talks, in one conversation. What it says is kept only if it agreed."""
 
     def __init__(
         self,
@@ -138,21 +142,27 @@ class PerturbConnection(_Connection):
         stream: WireStream,
         tasks: trio.Nursery,
         conversation: Conversation,
+        may_be_kept: bool,
     ) -> None:
         super().__init__(gateway, socket, stream, tasks)
         self._conversation = conversation
+        self._may_be_kept = may_be_kept
+        self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
         """Begin a dialogue, or say why not."""
         correlation_id: str | None = None
         try:
+            # Before it is read: what cannot be read costs its sender as much.
+            self._gateway.desk.take_command(self._conversation.user)
             message = kgent.read_message(frame, self._gateway.now)
             correlation_id = message.correlation_id
-            dialogue = self._gateway.perturb(self._conversation, message)
+            dialogue = self._gateway.perturb(self._conversation, message, may_be_kept=self._may_be_kept)
         except kgent.Unreadable as error:
             await self._send(_refusal(error, error.correlation_id, self._gateway.now))
         except FootlightsError as error:
-            await self._send(_refusal(error, correlation_id, self._gateway.now))
+            known = correlation_id or kgent.correlation_id_in(frame)
+            await self._send(_refusal(error, known, self._gateway.now))
         else:
             self._tasks.start_soon(self._report, dialogue, name="kgent report")
 
@@ -180,6 +190,7 @@ class ObserveConnection(_Connection):
         super().__init__(gateway, socket, stream, tasks)
         self._observer = observer
         self._overhearing = overhearing
+        self._sending = trio.Lock()
 
     async def run(self) -> None:
         """Serve this client, and let its place go."""
@@ -192,7 +203,7 @@ class ObserveConnection(_Connection):
         """Send what there is to hear."""
         self._tasks.start_soon(self._pump, name="kgent events")
         if self._overhearing is not None:
-            self._tasks.start_soon(self._overhearing.run, self._send, name="kgent overhearing")
+            self._tasks.start_soon(self._overhear, self._overhearing, name="kgent overhearing")
 
     def leave(self) -> None:
         """Send what is open to its end; then say that the server goes away."""
@@ -203,18 +214,26 @@ class ObserveConnection(_Connection):
     async def take(self, frame: str | bytes) -> None:
         """Observers have nothing to say."""
 
-    async def _pump(self) -> None:
-        for correlation_id in self._observer.unknown:
-            expired = kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, self._gateway.now)
-            await self._send(list(map(kgent.write_event, expired)))
+    async def _overhear(self, overhearing: Overhearing) -> None:
         try:
+            await overhearing.run(self._send)
+        except Busy:
+            await self.close(TRY_LATER, "Too many listen to this session; come back later.")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.lose()
+
+    async def _pump(self) -> None:
+        try:
+            for correlation_id in self._observer.unknown:
+                expired = kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, self._gateway.now)
+                await self._send(list(map(kgent.write_event, expired)))
             while (batch := await self._next_batch()) is None or batch:
                 if batch is None:
                     await self._stream.send_all(PING)
                 else:
                     await self._send(batch)
         except Detached:
-            await self.close(TOO_SLOW, "You are too slow; come back with your correlation_id.")
+            await self.close(TRY_LATER, "You are too slow; come back with your correlation_id.")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.lose()
         else:
@@ -229,10 +248,17 @@ class ObserveConnection(_Connection):
         return None
 
     async def _send(self, batch: list[bytes]) -> None:
-        with trio.move_on_after(self._limits.send_timeout) as patience:
-            await self._writer.send_events(batch)
-        if patience.cancelled_caught:
-            self.lose()
+        """Send it piece by piece: who takes each of them in time is slow, and not gone."""
+        # Only pings and the like may come between the pieces of one message.
+        async with self._sending:
+            for piece in pieces(batch):
+                if self._socket.closed is not None:
+                    return  # nothing follows a goodbye
+                with trio.move_on_after(self._limits.send_timeout) as patience:
+                    await self._stream.send_all(piece)
+                if patience.cancelled_caught:
+                    self.lose()
+                    return
 
 
 def _refusal(error: FootlightsError, correlation_id: str | None, now: float) -> list[ChatEvent]:

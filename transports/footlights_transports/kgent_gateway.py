@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+import uuid
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 import trio
-from attrs import define, field, frozen
 
 from footlights.chat import STANDARD_TEMPLATES, Allowance, ChatFluxConfig, ErrorCode
 from footlights.errors import InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import describe
-from footlights.params import SessionParams, TurnParams
-from footlights.session_core import SessionState
-from footlights_actors.kgent_flux import KgentFlux
+from footlights.params import SessionParams
+from footlights_actors.kgent_flux import KgentFlux, session_allowance
 from footlights_actors.kgent_soul import KgentSoul
 from footlights_transports.dialects.native import RateLimited
+from footlights_transports.kgent_conversation import Conversation, DeskSession, Terms
 from footlights_transports.kgent_overhearing import Overhearing
 from footlights_transports.kgent_room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable
 
-    from footlights import InteractionSession, Subscription
+    from footlights import InteractionSession
     from footlights.budget import BudgetConfig
     from footlights.chat import ChatMessage, Templates
     from footlights_transports.desk import FrontDesk
@@ -38,10 +37,11 @@ if TYPE_CHECKING:
     from footlights_transports.gate import User
     from footlights_transports.kgent_room import Dialogue
 
-MAX_BEGUN = 64
-"""Turns of which a conversation knows that it began them: more than can be open."""
 SWEEP = 5.0
 """How often what belongs to sessions that have ended is let go, in seconds."""
+
+KEEPING = 5.0
+"""How long keeping one dialogue may take, in seconds, even if the server is going away."""
 
 log = logging.getLogger("footlights.kgent")
 
@@ -64,51 +64,6 @@ class Keeper(Protocol):
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
         """Keep one completed dialogue. Raises `FootlightsError`."""
         ...
-
-
-@frozen
-class _DeskSession:
-    """A session whose turns begin at the desk, so that they are counted and measured like all others."""
-
-    desk: FrontDesk
-    user: User
-    session: InteractionSession
-    begun: deque[str] = field(factory=lambda: deque[str](maxlen=MAX_BEGUN))
-
-    @property
-    def session_id(self) -> str:
-        return self.session.session_id
-
-    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        turn_id = self.desk.begin_turn(self.user, self.session_id, said, params or TurnParams())
-        self.begun.append(turn_id)
-        return turn_id
-
-    def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
-        return self.session.cancel(turn_id)
-
-    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
-        return self.session.subscribe(after, terminal_seen)
-
-
-@define(eq=False)
-class Conversation:
-    """One user with one agent in one session."""
-
-    user: User
-    agent: str
-    session: InteractionSession
-    room: Room
-    flux: KgentFlux | None
-    """None when it has ended: then nothing of it is remembered."""
-    keeps_content: bool
-    begun: Collection[str]
-    """The ids of the turns that it began, the newest."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether its session takes no more turns."""
-        return self.session.state is not SessionState.OPEN
 
 
 class KgentGateway:
@@ -137,6 +92,8 @@ class KgentGateway:
         self._rooms: dict[tuple[User, str], Room] = {}
         self._paces: dict[User, Allowance] = {}
         self._conversations: dict[tuple[User, str, str], Conversation] = {}
+        self._terms: dict[str, Terms] = {}
+        """Of each session."""
         self._at_home: dict[tuple[User, str], str] = {}
         """The session of each user with each agent, for those who name none."""
         self._nursery: trio.Nursery | None = None
@@ -177,38 +134,35 @@ class KgentGateway:
             raise InvalidCommand("This server keeps nothing of what is said.")
         conversation = self._open_conversation(user, agent, wish)
         if conversation is None:
-            conversation = self._begin(user, agent, wish, room)
-        elif wish.remote_models is not None or wish.keep_content not in (None, conversation.keeps_content):
-            raise InvalidCommand("The session is open already, and what it agreed to stands.")
+            return self._begin(user, agent, self._agreed(user, agent, wish), room)
+        _check_agreed(conversation.terms, wish)
         return conversation
 
     def overhear(self, user: User, agent: str, session: str) -> Overhearing:
         """What others say in a session of this user's. Raises `UnknownSession`."""
-        session_id = _id_of(user, session)
+        found = self.desk.session(user, _id_of(user, session))
+        # Not looked up for each turn: who is slow may hear of a turn when its conversation is forgotten.
+        told = self._terms_of(found).begun_with(agent)
+        return Overhearing(found, told, self.config.buffer_chunks, lambda: self.now)
 
-        def is_told(turn_id: str) -> bool:
-            conversation = self._conversations.get((user, agent, session_id))
-            return conversation is not None and turn_id in conversation.begun
+    def perturb(self, conversation: Conversation, message: ChatMessage, *, may_be_kept: bool = False) -> Dialogue:
+        """Begin a dialogue. A plain call: its events come to the room. It is kept if its session and its sender agreed.
 
-        found = self.desk.session(user, session_id)
-        return Overhearing(found, is_told, self.config.buffer_chunks, lambda: self.now)
-
-    def perturb(self, conversation: Conversation, message: ChatMessage) -> Dialogue:
-        """Begin a dialogue. A plain call: its events come to the room.
-
-        Raises `SessionClosed`, `RateLimited`, and `InvalidMessage` if its correlation id is taken.
+        Raises `SessionClosed`, `TooManyMessages`, and `InvalidMessage` if its correlation id is taken.
         """
         if conversation.has_ended or conversation.flux is None or self._nursery is None:
             raise SessionClosed("The session is over.")
         self._take_message(conversation.user)
         dialogue = conversation.room.begin(message, lambda: conversation.has_ended)
-        self._nursery.start_soon(self._perform, conversation, conversation.flux, dialogue, name="kgent dialogue")
+        is_kept = may_be_kept and conversation.terms.keeps_content
+        self._nursery.start_soon(
+            self._perform, conversation, conversation.flux, dialogue, is_kept, name="kgent dialogue"
+        )
         return dialogue
 
     # -- inside
 
     def _take_message(self, user: User) -> None:
-        self.desk.take_command(user)
         now = trio.current_time()
         burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
         pace = self._paces.setdefault(user, Allowance(burst, seconds, now))
@@ -220,29 +174,43 @@ class KgentGateway:
         found = self._conversations.get((user, agent, session_id or ""))
         return None if found is None or found.has_ended else found
 
-    def _begin(self, user: User, agent: str, wish: PerturbWish, room: Room) -> Conversation:
-        session = self._session(user, wish)
-        if wish.session is None:
-            self._at_home[user, agent] = session.session_id
-        at_desk = _DeskSession(self.desk, user, session)
+    def _begin(self, user: User, agent: str, terms: Terms, room: Room) -> Conversation:
+        at_desk = DeskSession(self.desk, user, terms.session, terms.begun_with(agent))
         soul = KgentSoul(at_desk, agent, personas=self.desk.stage.personas, templates=self._templates)
-        flux = KgentFlux(soul, self.config, budget=self._budget, wall_clock=self._wall_clock)
-        conversation = Conversation(user, agent, session, room, flux, bool(wish.keep_content), at_desk.begun)
-        self._conversations[user, agent, session.session_id] = conversation
+        flux = KgentFlux(soul, self.config, budget=self._budget, tokens=terms.tokens, wall_clock=self._wall_clock)
+        conversation = Conversation(user, agent, terms, room, flux)
+        self._conversations[user, agent, terms.session.session_id] = conversation
         return conversation
 
-    def _session(self, user: User, wish: PerturbWish) -> InteractionSession:
-        try:
-            session = None if wish.session is None else self.desk.session(user, _id_of(user, wish.session))
-        except UnknownSession:
-            session = None
-        if session is None:
-            return self.desk.start(user, SessionParams(session_id=wish.session, remote_models=wish.remote_models))
-        if wish.remote_models is not None:
-            raise InvalidCommand("The session is open already, and what it agreed to stands.")
-        return session
+    def _agreed(self, user: User, agent: str, wish: PerturbWish) -> Terms:
+        """The terms of the session that a client wants, which is started if it is not there."""
+        session = self._named_session(user, wish)
+        if session is not None:
+            terms = self._terms_of(session)
+            _check_agreed(terms, wish)
+            return terms
+        # A number would be given again after a restart: what is kept would be found under somebody else's.
+        name = f"kept-{uuid.uuid4()}" if wish.session is None and wish.keep_content else wish.session
+        session = self.desk.start(user, SessionParams(session_id=name, remote_models=wish.remote_models))
+        if wish.session is None:
+            self._at_home[user, agent] = session.session_id
+        terms = self._terms_of(session)
+        terms.remote_models, terms.keeps_content = wish.remote_models, bool(wish.keep_content)
+        return terms
 
-    async def _perform(self, conversation: Conversation, flux: KgentFlux, dialogue: Dialogue) -> None:
+    def _named_session(self, user: User, wish: PerturbWish) -> InteractionSession | None:
+        try:
+            return None if wish.session is None else self.desk.session(user, _id_of(user, wish.session))
+        except UnknownSession:
+            return None
+
+    def _terms_of(self, session: InteractionSession) -> Terms:
+        found = self._terms.get(session.session_id)
+        if found is None or found.has_ended:
+            found = self._terms[session.session_id] = Terms(session, session_allowance(self.config))
+        return found
+
+    async def _perform(self, conversation: Conversation, flux: KgentFlux, dialogue: Dialogue, is_kept: bool) -> None:
         """The supervision boundary of a dialogue: what fails here ends it, and hurts no other."""
         room = conversation.room
         code = ErrorCode.SESSION_EXPIRED
@@ -255,18 +223,20 @@ class KgentGateway:
             log.error("a dialogue failed: %s", describe(error))
         finally:
             room.end(dialogue, code, self.now)
-        if conversation.keeps_content:
-            await self._keep(conversation, dialogue)
+            if is_kept:
+                await self._keep(conversation, dialogue)
 
     async def _keep(self, conversation: Conversation, dialogue: Dialogue) -> None:
+        """Keep it if it was completed, also when the gateway is told to stop meanwhile."""
         assert self._keeper is not None, "nobody may agree where nothing is kept"
         for event in dialogue.events:
             if event.event_type == "message":
                 turn_id, answered = str(event.payload["turn_id"]), str(event.payload["content"])
                 try:
-                    await self._keeper.keep(
-                        conversation.session.session_id, turn_id, dialogue.message.content, answered
-                    )
+                    with trio.fail_after(KEEPING, shield=True):
+                        await self._keeper.keep(
+                            conversation.session.session_id, turn_id, dialogue.message.content, answered
+                        )
                 except Exception as error:  # noqa: BLE001 - a boundary: the dialogue is over, and was told
                     log.error("%s could not be kept: %s", turn_id, describe(error))
 
@@ -277,6 +247,7 @@ class KgentGateway:
                 conversation.flux = None
         for room in self._rooms.values():
             room.forget()
+        self._terms = {session_id: terms for session_id, terms in self._terms.items() if not terms.has_ended}
         in_use = {(user, agent) for user, agent, _ in self._conversations}
         self._rooms = {whose: room for whose, room in self._rooms.items() if whose in in_use or not room.is_empty}
         self._at_home = {whose: session_id for whose, session_id in self._at_home.items() if whose in in_use}
@@ -286,3 +257,9 @@ def _id_of(user: User, session: str) -> str:
     """The id of a user's session that is called by its name, or by its id."""
     mine = "" if user.name is None else f"{user.name}:"
     return session if session.startswith(mine) else f"{mine}{session}"
+
+
+def _check_agreed(terms: Terms, wish: PerturbWish) -> None:
+    """Raises `InvalidCommand` if an open session did not agree to what is wished for."""
+    if wish.remote_models not in (None, terms.remote_models) or (wish.keep_content and not terms.keeps_content):
+        raise InvalidCommand("The session is open already, and what it agreed to stands.")

@@ -12,24 +12,24 @@ from footlights_transports.dialects.kgent import write_event
 from footlights_transports.dialects.kgent_turns import TurnDialogues
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from footlights import InteractionSession, Subscription
     from footlights.events import StreamEvent
 
 
 class Overhearing:
-    """One observer of one session. `is_told` says of which turns it is told already, by the gateway."""
+    """One observer of one session. `told` are the turns of which it is told already, by the gateway."""
 
     def __init__(
         self,
         session: InteractionSession,
-        is_told: Callable[[str], bool],
+        told: Collection[str],
         buffer_chunks: int,
         now: Callable[[], float],
     ) -> None:
         self._session = session
-        self._is_told = is_told
+        self._told = told
         self._dialogues = TurnDialogues(buffer_chunks)
         self._now = now
         self._stream: Subscription | None = None
@@ -57,7 +57,7 @@ class Overhearing:
     async def _follow(
         self, after: Mapping[str, int] | None, send: Callable[[list[bytes]], Awaitable[None]]
     ) -> Mapping[str, int] | None:
-        async with self._session.subscribe(after) as self._stream:
+        async with self._session.subscribe(after, observer=True) as self._stream:
             if self._is_ending:
                 self._stream.end()
             return await self._tell(self._stream, send)
@@ -76,6 +76,6 @@ class Overhearing:
         return None
 
     async def _send(self, events: list[StreamEvent], send: Callable[[list[bytes]], Awaitable[None]]) -> None:
-        heard = [event for event in events if not self._is_told(event.turn_id)]
+        heard = [event for event in events if event.turn_id not in self._told]
         if told := [each for event in heard for each in self._dialogues.take(event, self._now())]:
             await send(list(map(write_event, told)))

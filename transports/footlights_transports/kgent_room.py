@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from footlights.chat import ChatEvent, ChatMessage, ErrorCode
 
 MAX_BEHIND = 64
-"""Dialogues that an observer may have waiting."""
+"""Finished dialogues that an observer may have waiting."""
 MAX_KEPT = 64
 """Dialogues that a room remembers for observers who come back."""
 MAX_KEPT_BYTES = 8_000_000
@@ -88,7 +88,7 @@ class Room:
         """A new dialogue, which every observer will hear. Raises `InvalidMessage` if its correlation id is taken."""
         self.forget()
         if message.correlation_id in self._dialogues:
-            raise InvalidMessage("correlation_id was used in this session before.")
+            raise InvalidMessage("correlation_id was used before.")
         dialogue = self._dialogues[message.correlation_id] = Dialogue(message, is_forgotten)
         for observer in self._observers:
             observer.add(dialogue)
@@ -167,7 +167,8 @@ class Observer:
 
     def add(self, dialogue: Dialogue, seen: int = 0) -> None:
         """One more dialogue to hear, behind this sequence."""
-        if len(self._reading) >= MAX_BEHIND:
+        # Open ones do not count: nobody could have read them.
+        if sum(each.is_over for each in self._reading) >= MAX_BEHIND:
             self._is_lost = True
             self._reading.clear()
         if not self._is_lost:

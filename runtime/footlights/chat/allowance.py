@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import ceil
 
+_DIGITS = 6
+"""Less than that is no difference; of seconds, a thousandth of that."""
+
 
 class Allowance:
     """`capacity` is what there is after a long silence; all of it comes back in `seconds`."""
@@ -20,7 +23,8 @@ class Allowance:
         """What may be used now; less than nothing if more was used than there was."""
         self._left = min(self._capacity, self._left + max(now - self._since, 0.0) * self._per_second)
         self._since = max(now, self._since)
-        return self._left
+        # What came back in many small steps is a hair less than what came back in one.
+        return round(self._left, _DIGITS)
 
     def take(self, amount: float, now: float) -> bool:
         """Use it, if there is so much."""
@@ -31,9 +35,10 @@ class Allowance:
 
     def settle(self, taken: float, used: float, now: float) -> None:
         """What was taken was not what was used in the end: give back the rest, or owe it."""
-        self._left = min(self._capacity, self.left(now) + taken - used)
+        self.left(now)
+        self._left = min(self._capacity, self._left + taken - used)
 
     def seconds_until(self, amount: float, now: float) -> int:
         """In how many whole seconds there will be so much, if nothing is used meanwhile; at least 1."""
         missing = min(amount, self._capacity) - self.left(now)
-        return max(1, ceil(missing / self._per_second - 1e-9))
+        return max(1, ceil(round(missing / self._per_second, _DIGITS + 3)))

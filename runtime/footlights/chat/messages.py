@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 MAX_CORRELATION_CHARS = 128
 
 
+def _as_mode(mode: DialogueMode | str) -> DialogueMode:
+    if mode not in list(DialogueMode):
+        raise InvalidMessage(f"mode must be one of {', '.join(DialogueMode)}.")
+    return DialogueMode(mode)
+
+
 def is_correlation_id(text: str) -> bool:
     """Whether a message may have it."""
     return 0 < len(text) <= MAX_CORRELATION_CHARS and text.isprintable()
@@ -74,6 +80,14 @@ RECOVERY: Mapping[ErrorCode, str] = {
 """What a client can do about each. It ends the message of every error."""
 
 
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @frozen
 class ChatMessage:
     """What a user, or the system around it, says. Raises `InvalidMessage`, which is a `ValueError` too."""
@@ -83,14 +97,18 @@ class ChatMessage:
     """Never empty."""
     timestamp: float = field(factory=time.time)
     """Seconds since the epoch."""
-    mode: DialogueMode = field(default=DialogueMode.REFLECT)
-    """What is wanted."""
+    mode: DialogueMode = field(default=DialogueMode.REFLECT, converter=_as_mode)
+    """What is wanted; its name will do."""
     correlation_id: str = field(factory=lambda: str(uuid.uuid4()))
     """The sender's own name for it. It comes back with every event, and is forgotten with the session."""
 
     def __attrs_post_init__(self) -> None:
         if self.role not in ("user", "system"):
             raise InvalidMessage("role must be user or system.")
+        if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+            raise InvalidMessage("content must be a string.")
+        if not _is_unicode(self.content):
+            raise InvalidMessage("content must be valid Unicode.")
         if not self.content.strip():
             raise InvalidMessage("ChatMessage content cannot be empty.")
         if not isfinite(self.timestamp):

@@ -54,7 +54,7 @@ class SpokeAll:
     turn_id: str
     text: str
     tokens: int
-    """As the model counts, or the pieces that it came in; none for a template."""
+    """As the core counts; none if no model spoke."""
     template: TemplateUse | None = None
     """Why it is one, if it is."""
 
@@ -91,7 +91,6 @@ class TurnReading:
         self.is_over = False
         """Whether it has ended, one way or the other."""
         self._end = 0
-        self._pieces = 0
         self._has_hole = False
         self._template: TemplateUse | None = None
         self._is_whole = False
@@ -110,8 +109,8 @@ class TurnReading:
                 if text[self._end :]:
                     yield self._piece(text[self._end :])
                 self._is_whole = True
-                tokens = self._pieces if output_tokens is None else output_tokens
-                yield SpokeAll(event.turn_id, text, 0 if self._template else tokens, self._template)
+                tokens = 0 if self._template or output_tokens is None else output_tokens
+                yield SpokeAll(event.turn_id, text, tokens, self._template)
             case TurnInterrupted() as cut:
                 self._cut = cut
             case CommitFinal() as commit:
@@ -126,7 +125,6 @@ class TurnReading:
 
     def _piece(self, text: str) -> Spoke:
         self._end += len(text)
-        self._pieces += 1
         return Spoke(text)
 
     def _ending(self, commit: CommitFinal) -> SoulEvent:

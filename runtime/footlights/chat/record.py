@@ -10,7 +10,7 @@ import time
 import uuid
 from enum import StrEnum
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 
 from attrs import asdict, field, fields, frozen
 
@@ -19,6 +19,14 @@ from footlights.chat.messages import InvalidMessage
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from typing_extensions import TypeVar
+
+    ContentT = TypeVar("ContentT", default=str)
+else:
+    from typing import TypeVar
+
+    ContentT = TypeVar("ContentT")
 
 
 class TurnType(StrEnum):
@@ -36,21 +44,32 @@ class TurnType(StrEnum):
     """Nothing was said, on purpose."""
 
 
+def _as_turn_type(turn_type: TurnType | str) -> TurnType:
+    if turn_type not in list(TurnType):
+        raise InvalidMessage(f"turn_type must be one of {', '.join(TurnType)}.")
+    return TurnType(turn_type)
+
+
 @frozen(kw_only=True)
-class Turn:
-    """One turn of a dialogue. Raises `InvalidMessage` for a number that cannot be one."""
+class Turn(Generic[ContentT]):
+    """One turn of a dialogue. What is said is text, unless a program of yours makes turns of something else.
+
+    Raises `InvalidMessage` for a number that cannot be one.
+    """
 
     id: str
     """Unique in its trace."""
-    content: str
+    content: ContentT
     """All that was said."""
     timestamp: float
     """Seconds since the epoch, for people and for an order among turns that depend on nothing."""
     source: str
     """Who said it."""
-    turn_type: TurnType
+    turn_type: TurnType = field(converter=_as_turn_type)
+    """What it is; its name will do."""
     state_hash_pre: str = ""
-    """The digest of the session's commit before it; empty for the first."""
+    """The digest of the commit of the speech before it; empty for the first. Turns of others in the session may lie
+    between them."""
     state_hash_post: str = ""
     """The digest of its own commit."""
     confidence: float
@@ -69,12 +88,12 @@ class Turn:
     @classmethod
     def create_turn(
         cls,
-        content: str,
+        content: ContentT,
         source: str,
         turn_type: TurnType = TurnType.SPEECH,
         confidence: float = 1.0,
         entropy_cost: float = 0.0,
-    ) -> Turn:
+    ) -> Turn[ContentT]:
         """A turn of this moment, with an id of its own and no commit behind it."""
         return cls(
             id=str(uuid.uuid4()),
@@ -87,12 +106,12 @@ class Turn:
         )
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
+    def turns(self) -> tuple[Turn[ContentT], ...]:
         """Itself, as a chain of one."""
         return (self,)
 
-    def __rshift__(self, after: Turn | TurnChain) -> Turn | TurnChain:
-        return chain(self, after)
+    def __rshift__(self: Turn, after: object) -> Turn | TurnChain:
+        return _chained(self, after)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON can say it."""
@@ -107,10 +126,7 @@ class Turn:
         for name, kinds in _KINDS.items():
             if not isinstance(known[name], kinds) or isinstance(known[name], bool):
                 raise InvalidMessage(f"{name} is of the wrong kind.")
-        if known["turn_type"] not in list(TurnType):
-            raise InvalidMessage(f"turn_type must be one of {', '.join(TurnType)}.")
-        known["turn_type"] = TurnType(known["turn_type"])
-        return cls(**known)
+        return Turn(**known)
 
 
 _NUMBER = (int, float)
@@ -121,7 +137,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @frozen
 class TurnChain:
-    """Turns, one after the other. Of one alone there is no chain: it is the turn itself."""
+    """Turns, one after the other."""
 
     turns: tuple[Turn, ...] = field(default=())
 
@@ -140,8 +156,8 @@ class TurnChain:
         """That of the least certain one."""
         return min((turn.confidence for turn in self.turns), default=1.0)
 
-    def __rshift__(self, after: Turn | TurnChain) -> Turn | TurnChain:
-        return chain(self, after)
+    def __rshift__(self, after: object) -> Turn | TurnChain:
+        return _chained(self, after)
 
 
 IDENTITY = TurnChain()
@@ -151,6 +167,10 @@ Chained: TypeAlias = Turn | TurnChain
 
 
 def chain(*parts: Chained) -> Chained:
-    """The turns of all parts, in order."""
-    turns = tuple(turn for part in parts for turn in part.turns)
-    return turns[0] if len(turns) == 1 else TurnChain(turns)
+    """The turns of all parts, in order. A part that is alone stays what it is."""
+    said = [part for part in parts if part.turns]
+    return said[0] if len(said) == 1 else TurnChain(tuple(turn for part in said for turn in part.turns))
+
+
+def _chained(first: Chained, after: object) -> Chained:
+    return chain(first, cast("Chained", after)) if isinstance(after, Turn | TurnChain) else NotImplemented

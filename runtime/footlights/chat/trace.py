@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights.errors import InvalidCommand
+from footlights.errors import InvalidCommand, RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -33,9 +33,14 @@ class _Place:
 
 
 class TraceMonoid:
-    """Whole turns only. With `max_turns`, the oldest is forgotten when there are more."""
+    """Whole turns only. With `max_turns`, the one that was appended first is forgotten when there are more.
+
+    Raises `RegistrationError` if it may hold none.
+    """
 
     def __init__(self, max_turns: int | None = None) -> None:
+        if max_turns is not None and max_turns < 1:
+            raise RegistrationError("max_turns must be at least 1.")
         self._max_turns = max_turns
         self._places: dict[str, _Place] = {}
 
@@ -48,8 +53,8 @@ class TraceMonoid:
             raise UnlawfulTrace("A turn depends on one that is not in the trace.")
         self._places[turn.id] = _Place(turn, causes)
         if self._max_turns is not None and len(self._places) > self._max_turns:
-            # Nothing depends on what came later, so the first has no causes left.
-            self._forget(next(iter(self._places)))
+            # Those that depend on it still name it, and nobody sees that: to look for them takes too long.
+            del self._places[next(iter(self._places))]
 
     @property
     def events(self) -> tuple[Turn, ...]:
@@ -60,23 +65,27 @@ class TraceMonoid:
         """What a turn depends on directly. Raises `UnlawfulTrace` if it is not there."""
         if turn_id not in self._places:
             raise UnlawfulTrace("There is no such turn in the trace.")
-        return self._places[turn_id].depends_on
+        return self._places[turn_id].depends_on & self._places.keys()
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TraceMonoid) and self._places == other._places
+        return isinstance(other, TraceMonoid) and self._graph() == other._graph()
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _graph(self) -> dict[str, tuple[Turn, frozenset[str]]]:
+        return {turn_id: (place.turn, self.depends_on(turn_id)) for turn_id, place in self._places.items()}
+
     def _linear(self) -> Iterator[Turn]:
-        waits_for = {turn_id: len(place.depends_on) for turn_id, place in self._places.items()}
+        graph = self._graph()
+        waits_for = {turn_id: len(causes) for turn_id, (_, causes) in graph.items()}
         followers: dict[str, list[str]] = {}
-        for turn_id, place in self._places.items():
-            for cause in place.depends_on:
+        for turn_id, (_, causes) in graph.items():
+            for cause in causes:
                 followers.setdefault(cause, []).append(turn_id)
-        ready = [self._key(turn_id) for turn_id, causes in waits_for.items() if not causes]
+        ready = [self._key(turn_id) for turn_id, waits in waits_for.items() if not waits]
         heapify(ready)
         while ready:
             _, turn_id = heappop(ready)
@@ -88,9 +97,3 @@ class TraceMonoid:
 
     def _key(self, turn_id: str) -> tuple[float, str]:
         return self._places[turn_id].turn.timestamp, turn_id
-
-    def _forget(self, turn_id: str) -> None:
-        del self._places[turn_id]
-        for each, place in self._places.items():
-            if turn_id in place.depends_on:
-                self._places[each] = _Place(place.turn, place.depends_on - {turn_id})

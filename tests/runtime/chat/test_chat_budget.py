@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from footlights import BudgetConfig, BudgetTier, IllegalTransition
 from footlights.chat import (
@@ -71,6 +73,26 @@ def test_the_seconds_until_there_is_enough_are_true_to_the_second() -> None:
         seconds = allowance.seconds_until(amount, 5.0)
         assert not Allowance.take(allowance, amount, 5.0 + seconds - 1)
         assert allowance.take(amount, 5.0 + seconds)
+
+
+@given(
+    st.sampled_from([10, 777, 40_000]),
+    st.sampled_from([3.7, 7.3, 600.0]),
+    st.floats(0, 1e6),
+    st.floats(0, 1.5),
+    st.lists(st.floats(0, 1), max_size=3),
+)
+@example(10, 3.7, 38727.177787704946, 1.0, [0.7])
+def test_whoever_waits_as_long_as_it_was_told_is_not_refused(
+    capacity: int, seconds: float, now: float, used: float, looks: list[float]
+) -> None:
+    allowance = Allowance(capacity, seconds, now)
+    allowance.settle(0, used * capacity, now)
+    for later in looks:
+        now += later
+        allowance.left(now)
+    if not allowance.take(10, now):
+        assert allowance.take(10, now + allowance.seconds_until(10, now))
 
 
 def test_what_was_taken_is_settled_with_what_was_used() -> None:

@@ -119,3 +119,29 @@ def test_a_new_turn_has_an_id_of_its_own() -> None:
     assert first.id != second.id
     assert first.turn_type is TurnType.SPEECH
     assert first.timestamp > 0
+
+
+def test_a_chain_of_one_stays_what_it_is_before_and_after_nothing() -> None:
+    one = TurnChain((Turn.create_turn("a", "somebody"),))
+    assert one >> IDENTITY == one
+    assert IDENTITY >> one == one
+    assert (one >> one).turns == one.turns * 2
+
+
+def test_what_is_no_turn_cannot_be_chained() -> None:
+    for chained in (Turn.create_turn("a", "somebody"), IDENTITY):
+        with pytest.raises(TypeError):
+            _ = chained >> "b"
+
+
+def test_the_type_of_a_turn_may_be_named() -> None:
+    named: Any = "SILENCE"
+    assert Turn.create_turn("", "somebody", named).to_dict()["turn_type"] == "SILENCE"
+    unknown: Any = "SHOUT"
+    with pytest.raises(InvalidMessage, match="turn_type"):
+        Turn.create_turn("", "somebody", unknown)
+
+
+def test_turns_may_be_of_something_else_than_text() -> None:
+    turn: Turn[int] = Turn[int].create_turn(7, "somebody")
+    assert turn.content == 7

@@ -74,8 +74,8 @@ def test_whatever_deltas_are_missing_the_pieces_joined_are_the_text(pieces: list
     assert [each.text for each in told if isinstance(each, SpokeAll)] == ["".join(pieces)]
 
 
-def test_a_model_that_does_not_count_is_counted_by_its_pieces() -> None:
-    assert SpokeAll("t1-000001", "abc", 3) in read(*deltas("a", "b", "c"), TurnFinal("abc"))
+def test_what_no_model_said_takes_no_tokens_however_many_pieces_it_came_in() -> None:
+    assert SpokeAll("t1-000001", "abc", 0) in read(*deltas("a", "b", "c"), TurnFinal("abc"))
 
 
 @pytest.mark.parametrize("reason", InterruptReason)

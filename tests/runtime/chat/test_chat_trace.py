@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from footlights import RegistrationError
 from footlights.chat import TraceMonoid, Turn, UnlawfulTrace
 
 from .chat_kit import turn
@@ -123,3 +124,9 @@ def test_the_order_is_the_same_in_any_process_and_hash_seed(tmp_path: Path) -> N
     orders = {order(seed) for seed in ("0", "1", "4242")}
     assert len(orders) == 1
     assert len(orders.pop().split()) == 40
+
+
+@pytest.mark.parametrize("max_turns", [0, -3])
+def test_a_trace_that_may_hold_nothing_is_refused(max_turns: int) -> None:
+    with pytest.raises(RegistrationError):
+        TraceMonoid(max_turns)

@@ -149,14 +149,26 @@ def read_message(frame: str | bytes, now: float) -> ChatMessage:
     """The message in a frame. Raises `Unreadable`, which quotes nothing of it."""
     if isinstance(frame, bytes):
         raise Unreadable("A message is a text frame.")
-    try:
-        document: object = orjson.loads(frame)
-    except orjson.JSONDecodeError:
-        raise Unreadable("A message is a JSON object.") from None
+    document = _document(frame)
+    if document is None:
+        raise Unreadable("A message is a JSON object.")
     try:
         return _message(document, now)
     except InvalidMessage as error:
         raise Unreadable(str(error), _correlation_id(document)) from None
+
+
+def correlation_id_in(frame: str | bytes) -> str | None:
+    """The one in a frame that is not looked at otherwise, if there is one."""
+    return None if isinstance(frame, bytes) else _correlation_id(_document(frame))
+
+
+def _document(frame: str) -> object:
+    """What JSON says; None if it is none, or null."""
+    try:
+        return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _message(document: object, now: float) -> ChatMessage:

@@ -1,0 +1,93 @@
+"""Conversations of the chat gateway, and what all conversations in one session have in common."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from attrs import define, field, frozen
+
+from footlights.params import TurnParams
+from footlights.session_core import SessionState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from footlights import InteractionSession, Subscription
+    from footlights.chat import Allowance
+    from footlights_actors.kgent_flux import KgentFlux
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
+    from footlights_transports.kgent_room import Room
+
+MAX_BEGUN = 64
+"""Turns of which a conversation knows that it began them: more than can be open."""
+
+
+@define(eq=False)
+class Terms:
+    """What counts for one session, whichever agent is talked to in it."""
+
+    session: InteractionSession
+    tokens: Allowance
+    """What may be said to it."""
+    remote_models: bool | None = None
+    """What was said of it when the session was begun here; None if nothing was, or it was begun elsewhere."""
+    keeps_content: bool = False
+    """Whether it was begun with consent to keep what is said. Then each client that talks still has to agree."""
+    _begun: dict[str, deque[str]] = field(factory=dict[str, deque[str]], init=False)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the session takes no more turns."""
+        return self.session.state is not SessionState.OPEN
+
+    def begun_with(self, agent: str) -> deque[str]:
+        """The turns that the conversation with this agent began, the newest; always the same object."""
+        return self._begun.setdefault(agent, deque(maxlen=MAX_BEGUN))
+
+
+@frozen
+class DeskSession:
+    """A session whose turns begin at the desk, so that they are counted and measured like all others."""
+
+    desk: FrontDesk
+    user: User
+    session: InteractionSession
+    begun: deque[str]
+
+    @property
+    def session_id(self) -> str:
+        return self.session.session_id
+
+    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
+        turn_id = self.desk.begin_turn(self.user, self.session_id, said, params or TurnParams())
+        self.begun.append(turn_id)
+        return turn_id
+
+    def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
+        return self.session.cancel(turn_id)
+
+    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
+        return self.session.subscribe(after, terminal_seen)
+
+
+@define(eq=False)
+class Conversation:
+    """One user with one agent in one session."""
+
+    user: User
+    agent: str
+    terms: Terms
+    room: Room
+    flux: KgentFlux | None
+    """None when it has ended: then nothing of it is remembered."""
+
+    @property
+    def session(self) -> InteractionSession:
+        return self.terms.session
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its session takes no more turns."""
+        return self.terms.has_ended
