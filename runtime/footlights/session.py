@@ -98,8 +98,8 @@ class InteractionSession:
         `max_turns_per_subscriber`: then the stream ends with `Detached` (`overflow`), and goes on when you come back.
         A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`.
 
-        An `observer` is no player: it takes no place of `max_subscribers`, but one of eight of its own, and whoever asks
-        whether the session is followed does not count it.
+        An `observer` is no player: it takes no place of `max_subscribers`, but one of eight of its own, and whoever
+        asks whether the session is followed does not count it.
 
         A session that is closed still answers those who come back with `after`. Entering the stream raises
         `UnknownTurn` for a turn that neither the session nor the ledger knows.
