@@ -13,7 +13,7 @@ import orjson
 
 from footlights.authority.digest import NotCanonical, canonical
 from footlights.errors import InvalidCommand, TooLarge
-from footlights.modes import ModeDecision
+from footlights.modes.record import ModeDecision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

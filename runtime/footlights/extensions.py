@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import trio
@@ -174,6 +175,7 @@ class ExtensionManager:
             )
         if name in self._workloads:
             raise RegistrationError(f"A workload named {name} is registered already.")
+        import_module("footlights.wire.reading")  # now, and not while its first turn holds up everybody else's
         self._workloads[name] = workload
 
     def get(self, name: str) -> Workload | None:

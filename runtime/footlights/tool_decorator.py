@@ -182,16 +182,23 @@ class _Thread:
         tools.start_soon(self._watch, limiter, name=self._name)
         with trio.CancelScope(shield=True):
             await self._is_over.wait()
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # it leads to this frame, which must not lead back
         return self._answer
 
     @trio.lowlevel.enable_ki_protection
     async def _watch(self, limiter: trio.CapacityLimiter) -> None:
+        raised: list[BaseException] = []
+        call = partial(_call_and_keep_error, self._call, raised)
         try:
             self._answer = await trio.to_thread.run_sync(
-                self._call, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1), thread_name=self._name
+                call, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1), thread_name=self._name
             )
+            self._error = raised.pop() if raised else None
         except trio.Cancelled as abandoned:
             self._context.begin_side_effects()  # from now on nobody knows what it does
             self._error = abandoned
@@ -200,6 +207,17 @@ class _Thread:
         finally:
             limiter.release_on_behalf_of(self)
             self._is_over.set()
+
+
+def _call_and_keep_error(
+    call: Callable[[], ToolReturn | JsonValue], raised: list[BaseException]
+) -> ToolReturn | JsonValue:
+    """Put what it raises into `raised`: an error that trio brings home from a thread goes round in a circle."""
+    try:
+        return call()
+    except BaseException as error:  # noqa: BLE001 - it belongs to the task that runs the tool
+        raised.append(error)
+        return None
 
 
 def _call(function: Function, arguments: dict[str, Any]) -> ToolReturn | JsonValue:

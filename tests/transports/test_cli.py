@@ -174,17 +174,26 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     )
 
 
-def test_half_an_extra_is_named_too() -> None:
+def _without_rich(*arguments: str) -> subprocess.CompletedProcess[str]:
     # In a process of its own, where nothing of it was imported yet.
     program = "import sys; sys.modules['rich'] = None; from footlights_transports.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_half_an_extra_is_named_too() -> None:
+    done = _without_rich("audit", "some.ledger")
     assert done.returncode == 2
     assert done.stderr.startswith("The command line needs rich.")
     assert done.stderr.count("\n") == 1
 
 
+def test_a_command_that_does_without_the_extra_works_without_it() -> None:
+    done = _without_rich("schema", "dexi")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "footlights_transports.cli", raising=False)
+    monkeypatch.setattr(sys, "argv", ["footlights", "play"])
     monkeypatch.setitem(sys.modules, "footlights_transports.play", None)
     with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.play"):
         main()

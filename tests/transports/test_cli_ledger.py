@@ -19,7 +19,7 @@ from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.tavern import tavern_cast
-from footlights_transports import cli_ledger
+from footlights_transports import ledger_tell
 from footlights_transports.ledger_diff import difference
 from footlights_transports.ledger_show import harmless
 from footlights_transports.main import main
@@ -176,7 +176,7 @@ def test_somebody_at_a_terminal_sees_how_far_it_is(
     monkeypatch.setenv("TERM", "xterm")
     assert footlights("audit", ledger).code == 0
     assert terminal.getvalue() == ""
-    monkeypatch.setattr(cli_ledger, "_LARGE", 1)
+    monkeypatch.setattr(ledger_tell, "_LARGE", 1)
     done = footlights("audit", ledger)
     assert done.out.startswith("Nothing was altered.")
     shown = terminal.getvalue()

@@ -1,4 +1,4 @@
-"""The commands: what each of them takes and how it ends. What they do is written elsewhere.
+"""The commands: what each of them takes and how it ends. What they do is written elsewhere, and loaded when needed.
 
 Exit codes: 0 it went well, 1 what was examined is at fault, 2 the command could not be understood or begun.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, cast
 
 import orjson
 import typer
 
-from footlights import FootlightsError, laws
+from footlights.errors import FootlightsError
 from footlights_actors.weights import WeightsNotFetched
 from footlights_transports import cli_bench, cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
 from footlights_transports.cli_dexi import count, judge_dexi
 from footlights_transports.model_choice import SCRIPTED, tavern_with
-from footlights_transports.play import is_terminal, play_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,6 +44,8 @@ def footlights(
     show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if show_version:
+        from importlib.metadata import version
+
         typer.echo(f"footlights {version('footlights')}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -75,6 +75,8 @@ def play(
     When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
     innkeeper answers without delays.
     """
+    from footlights_transports.play import is_terminal, play_here
+
     # A terminal that lacks a character gets another one, and not a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     try:
@@ -133,8 +135,10 @@ def check_laws(
 
 
 def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str], str]:
+    from footlights.laws import check_jsonl
+
     tally = _Tally(lines)
-    violations = laws.check_jsonl(tally, complete=complete)
+    violations = check_jsonl(tally, complete=complete)
     return [str(each) for each in violations], f"{count(tally.events, 'event')}, {count(len(tally.turns), 'turn')}"
 
 

@@ -1,4 +1,7 @@
-"""`footlights run` and `footlights schema`, and `footlights laws` for the streams of the Dexi dialect."""
+"""`footlights run` and `footlights schema`, and `footlights laws` for the streams of the Dexi dialect.
+
+What they need is loaded when they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import orjson
 import typer
-from rich.console import Console
 
-from footlights import FootlightsError
+from footlights.errors import FootlightsError
 from footlights.modes import ExecutionPolicy
-from footlights_actors.tavern import tavern_cast
-from footlights_transports.dexi_runs import Request
-from footlights_transports.dialects.dexi_events import RunOutcome, to_json
-from footlights_transports.dialects.dexi_laws import check_dexi_jsonl
-from footlights_transports.dialects.dexi_schema import dexi_schema
-from footlights_transports.play import is_terminal
-from footlights_transports.run_screens import PaperScreen, TerminalScreen
-from footlights_transports.run_view import RunView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,6 +36,8 @@ def schema(
     which: Annotated[Schema, typer.Argument(metavar="NAME", help="dexi: the events of a Dexi stream.")],
 ) -> None:
     """Print a JSON Schema."""
+    from footlights_transports.dialects.dexi_schema import dexi_schema
+
     schemas = {Schema.DEXI: dexi_schema}
     typer.echo(orjson.dumps(schemas[which](), option=orjson.OPT_INDENT_2).decode())
 
@@ -60,6 +56,10 @@ def run(
     Ctrl-C cancels the run. Exits with 1 if it was not completed. When input or output is not a terminal, the output is
     plain text, and the agent works without delays.
     """
+    from footlights_actors.tavern import tavern_cast
+    from footlights_transports.dexi_runs import Request
+    from footlights_transports.dialects.dexi_events import RunOutcome
+    from footlights_transports.play import is_terminal
     from footlights_transports.run_here import run_here
 
     # A terminal that lacks a character gets another one, and not a traceback.
@@ -75,7 +75,15 @@ def run(
 
 def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
     if as_json:
+        from footlights_transports.dialects.dexi_events import to_json
+
         return lambda event: typer.echo(orjson.dumps(to_json(event)))
+    from rich.console import Console
+
+    from footlights_transports.play import is_terminal
+    from footlights_transports.run_screens import PaperScreen, TerminalScreen
+    from footlights_transports.run_view import RunView
+
     view = RunView()
     screen = TerminalScreen(Console(highlight=False)) if is_terminal() else PaperScreen(sys.stdout)
 
@@ -88,6 +96,8 @@ def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
 
 def judge_dexi(lines: Iterable[bytes], *, complete: bool, replayed: bool = False) -> tuple[list[str], str]:
     """What is wrong with a recording, and how large it is."""
+    from footlights_transports.dialects.dexi_laws import check_dexi_jsonl
+
     recorded = list(lines)
     violations = check_dexi_jsonl(recorded, complete=complete, replayed=replayed)
     runs = sum(_is_mode(line) for line in recorded)

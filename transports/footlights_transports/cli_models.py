@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import trio
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from footlights_actors.weights import KNOWN, WeightsError, cached
-from footlights_actors.weights_fetch import fetch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +35,8 @@ def fetch_model(
     """
     if name not in KNOWN:
         raise typer.BadParameter(f"no weights have that name; known are: {', '.join(KNOWN)}", param_hint="NAME")
+    import trio
+
     try:
         file = trio.run(_fetch_visibly, KNOWN[name])
     except WeightsError as error:
@@ -48,6 +46,11 @@ def fetch_model(
 
 
 async def _fetch_visibly(weights: Weights) -> Path:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from footlights_actors.weights_fetch import fetch
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("fetching", total=None)

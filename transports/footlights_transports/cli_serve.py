@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -9,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footlights import FootlightsError
-from footlights.failures import describe
+from footlights.errors import FootlightsError
 
 if TYPE_CHECKING:
     from footlights_transports.config import Config
@@ -54,6 +54,8 @@ def serve(
     once. Every setting can also come from the environment, as FOOTLIGHTS_SERVER__WS_PORT; FOOTLIGHTS_LOG is how much is
     logged: debug, info, warning or error.
     """
+    gc.disable()  # until it is open: to look for garbage in all that is imported now is a tenth of the start
+    from footlights.failures import describe
     from footlights_transports.config import ConfigError, load_config
     from footlights_transports.logs import VARIABLE, set_up_logs
 
@@ -75,7 +77,12 @@ def serve(
             return
         from footlights_transports.serve import serve_here
 
-        serve_here(config, lambda opened: typer.echo(told(config, opened)))
+        def announce(opened: Opened) -> None:
+            typer.echo(told(config, opened))
+            gc.freeze()  # what is here by now stays
+            gc.enable()
+
+        serve_here(config, announce)
     except ConfigError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1 if check else 2) from None
@@ -85,6 +92,9 @@ def serve(
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback has messages, which may quote somebody
         typer.echo(f"The server failed: {describe(error)}", err=True)
         raise typer.Exit(1) from None
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def told(config: Config, opened: Opened) -> str:

@@ -10,10 +10,11 @@ _EXTRA = ("typer", "rich")
 def main() -> None:
     try:
         from footlights_transports.cli import app
+
+        app(prog_name="footlights")  # a command loads what it needs itself
     except ModuleNotFoundError as error:
         missing, _, _ = (error.name or "").partition(".")
         if missing not in _EXTRA:
             raise
         sys.stderr.write(f"The command line needs {missing}. Install it with: pip install 'footlights[server]'\n")
         sys.exit(2)
-    app(prog_name="footlights")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from footlights.budget import BudgetConfig
 from footlights.errors import InvalidCommand, RegistrationError
-from footlights_actors.tavern import tavern_cast
 from footlights_actors.weights import find
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Ca
     Raises `WeightsNotFetched` for known weights that are not here yet, and other `FootlightsError`s for a model that
     there is not or that cannot work.
     """
+    from footlights_actors.tavern import tavern_cast  # the command line asks this module for a name, too
+
     vendor, colon, remote_name = name.partition(":")
     make = _REMOTE.get(vendor) if colon else None
     if base_url is not None and make is None:

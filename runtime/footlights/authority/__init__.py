@@ -4,21 +4,28 @@ A turn stages intents; when it ends they are judged once, by rules, against the 
 becomes one record in a ledger. Everything here but the ledger is pure: no clock, no randomness, no I/O.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from footlights.authority import patch
 from footlights.authority.approvals import anybody, decisions, same_owner, with_approvals
 from footlights.authority.artifacts import Artifact
 from footlights.authority.digest import NotCanonical, canonical, digest
 from footlights.authority.intents import Intent, IntentType, check_intent
 from footlights.authority.judge import Judgement, JudgeRequest, judge
-from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
 from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
 from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
-from footlights.authority.sqlite_ledger import SqliteLedger
-from footlights.authority.sqlite_lock import LedgerInUse
-from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
 from footlights.authority.world import JsonWorld, World
+from footlights.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
+    from footlights.authority.sqlite_ledger import SqliteLedger
+    from footlights.authority.sqlite_lock import LedgerInUse
+    from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
 
 __all__ = [
     "Artifact",
@@ -63,3 +70,13 @@ __all__ = [
     "sealed",
     "with_approvals",
 ]
+
+_HOMES = {
+    "footlights.authority.ledger": "Ledger MemoryLedger Opening ToolRecord ToolState",
+    "footlights.authority.sqlite_ledger": "SqliteLedger",
+    "footlights.authority.sqlite_lock": "LedgerInUse",
+    "footlights.authority.sqlite_schema": "LedgerDamaged LedgerFormat",
+}
+
+if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

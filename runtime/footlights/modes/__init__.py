@@ -10,23 +10,28 @@ reads a clock, throws dice or talks to anybody.
 
 from __future__ import annotations
 
-from footlights.modes.classifier import Classification, Classifier, heed
-from footlights.modes.detection import detect
-from footlights.modes.record import (
-    Activity,
-    Assistance,
-    Candidate,
-    Condition,
-    Confirmation,
-    Determination,
-    ExecutionPolicy,
-    Intent,
-    IntentKind,
-    ModeDecision,
-)
-from footlights.modes.rules import IntentRule, IntentRules, VetoRule, tool_hint
-from footlights.modes.stages import authorize, conclude, decide, determine
-from footlights.modes.standard import STANDARD_RULES
+from typing import TYPE_CHECKING
+
+from footlights.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from footlights.modes.classifier import Classification, Classifier, heed
+    from footlights.modes.detection import detect
+    from footlights.modes.record import (
+        Activity,
+        Assistance,
+        Candidate,
+        Condition,
+        Confirmation,
+        Determination,
+        ExecutionPolicy,
+        Intent,
+        IntentKind,
+        ModeDecision,
+    )
+    from footlights.modes.rules import IntentRule, IntentRules, VetoRule, tool_hint
+    from footlights.modes.stages import authorize, conclude, decide, determine
+    from footlights.modes.standard import STANDARD_RULES
 
 __all__ = [
     "STANDARD_RULES",
@@ -53,3 +58,18 @@ __all__ = [
     "heed",
     "tool_hint",
 ]
+
+_HOMES = {
+    "footlights.modes.classifier": "Classification Classifier heed",
+    "footlights.modes.detection": "detect",
+    "footlights.modes.record": (
+        "Activity Assistance Candidate Condition Confirmation Determination ExecutionPolicy Intent IntentKind "
+        "ModeDecision"
+    ),
+    "footlights.modes.rules": "IntentRule IntentRules VetoRule tool_hint",
+    "footlights.modes.stages": "authorize conclude decide determine",
+    "footlights.modes.standard": "STANDARD_RULES",
+}
+
+if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

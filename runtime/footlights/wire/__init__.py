@@ -8,9 +8,14 @@ quotes what somebody said.
 
 from __future__ import annotations
 
-from footlights.wire.reading import decode, from_wire, payload_from_wire
+from typing import TYPE_CHECKING
+
+from footlights.lazy import lazy_exports
 from footlights.wire.values import MAX_EXT_DEPTH, MAX_INTEGER
 from footlights.wire.writing import encode, payload_size, payload_to_wire, to_wire
+
+if TYPE_CHECKING:
+    from footlights.wire.reading import decode, from_wire, payload_from_wire
 
 __all__ = [
     "MAX_EXT_DEPTH",
@@ -23,3 +28,9 @@ __all__ = [
     "payload_to_wire",
     "to_wire",
 ]
+
+# Its readers take a while to make, and a stage whose turns are all performed by the standard actors reads nothing.
+_HOMES = {"footlights.wire.reading": "decode from_wire payload_from_wire"}
+
+if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)
