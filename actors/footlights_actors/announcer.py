@@ -42,10 +42,14 @@ class Announcement:
     payload: UtilityPayload
     at_ms: int
     """When it was decided."""
+    policy_seq: int
+    """The place of the decision among all that its announcer decided and all that ended silently, from 1 on."""
     voice_failed_ms: int | None = None
     """When the voice failed that tried to speak it."""
     voice_dropped_ms: int | None = None
     """When it was given up without a try, or cut off. That is no failure of the voice."""
+    ended_seq: int | None = None
+    """The place of that end in the same order."""
 
     @property
     def is_amended(self) -> bool:
@@ -93,6 +97,7 @@ class Announcer:
         self._voices = trio.CapacityLimiter(VOICES_AT_ONCE)
         self._left_behind: set[_Utterance] = set()
         """Voices that should have ended. Each keeps its place until it does."""
+        self._last_seq = 0
 
     def now_ms(self) -> int:
         return self._clock_ms()
@@ -112,12 +117,12 @@ class Announcer:
         now = self.now_ms() if at_ms is None else at_ms
         decision = decide(event, context, self.history, now)
         self.history = decision.history
-        announcement = Announcement(event=event, payload=decision.payload, at_ms=now)
-        return Callout(decision, announcement, goes_by_clock=at_ms is None)
+        return Callout(decision, self._announcement(event, decision, now), goes_by_clock=at_ms is None)
 
-    def consider(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Decision:
+    def consider(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Announcement:
         """What would become of an event now. Nothing is spoken, and nothing is spent."""
-        return decide(event, context, self.history, self.now_ms() if at_ms is None else at_ms)
+        now = self.now_ms() if at_ms is None else at_ms
+        return self._announcement(event, decide(event, context, self.history, now), now)
 
     async def speak(self, callout: Callout) -> Announcement:
         """Speak what was decided, if it may be spoken, and return what became of it.
@@ -142,7 +147,7 @@ class Announcer:
         if callout.is_open:
             now = self._end_ms(callout)
             self._end(callout, voice_dropped(callout.decision, self.history, now))
-            callout.announcement = evolve(callout.announcement, voice_dropped_ms=now)
+            callout.announcement = evolve(callout.announcement, voice_dropped_ms=now, ended_seq=self._next_seq())
 
     async def _begun(self, callout: Callout) -> _Utterance | None:
         """The voice as it speaks; None if there was no place for it, or it must be left alone."""
@@ -199,12 +204,19 @@ class Announcer:
         if callout.is_open:
             now = self._end_ms(callout)
             self._end(callout, voice_failed(callout.decision, self.history, now))
-            callout.announcement = evolve(callout.announcement, voice_failed_ms=now)
+            callout.announcement = evolve(callout.announcement, voice_failed_ms=now, ended_seq=self._next_seq())
 
     def _end(self, callout: Callout, decision: Decision) -> None:
         self.history = decision.history
         callout.decision = decision
         callout.announcement = evolve(callout.announcement, payload=decision.payload)
+
+    def _announcement(self, event: MissionEvent, decision: Decision, now: int) -> Announcement:
+        return Announcement(event=event, payload=decision.payload, at_ms=now, policy_seq=self._next_seq())
+
+    def _next_seq(self) -> int:
+        self._last_seq += 1
+        return self._last_seq
 
     def _end_ms(self, callout: Callout) -> int:
         return self.now_ms() if callout.goes_by_clock else callout.announcement.at_ms

@@ -18,7 +18,7 @@ from footlights.mission.turns import TurnCallouts
 from footlights.outbox import DetachReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from footlights import InteractionSession, Ledger, StreamEvent, Subscription
     from footlights.authority import Artifact
@@ -70,14 +70,15 @@ class Caller:
 
     async def _call_out(self, decided: trio.MemorySendChannel[Callout]) -> None:
         after: Mapping[str, int] | None = None
+        ended: Collection[str] = ()
         while True:
-            async with self._session.subscribe(after, observer=True) as stream:
+            async with self._session.subscribe(after, ended, observer=True) as stream:
                 try:
                     await self._follow(stream, decided)
                 except Detached as detached:
                     if detached.reason == DetachReason.COMMIT_UNKNOWN:
                         return
-                    after = stream.cursor
+                    after, ended = stream.cursor, stream.terminal_seen
                 else:
                     return
 

@@ -88,8 +88,8 @@ async def test_without_a_voice_everything_is_decided_all_the_same(quiet_clock: t
 async def test_considering_speaks_nothing_and_spends_nothing(quiet_clock: trio.testing.MockClock) -> None:
     speaker = Speaker()
     announcer = Announcer(clock_ms, speaker)
-    assert announcer.consider(event("Fire."), LISTENING).speak
-    assert announcer.consider(event("Fire."), LISTENING, at_ms=5).speak
+    assert reason(announcer.consider(event("Fire."), LISTENING)) is None
+    assert reason(announcer.consider(event("Fire."), LISTENING, at_ms=5)) is None
     assert (announcer.history, speaker.said) == (History(), [])
 
 
@@ -233,6 +233,56 @@ async def test_a_time_of_another_clock_can_be_gone_by(quiet_clock: trio.testing.
     assert (failed.at_ms, announcer.history.failures) == (77, (77,))
 
 
+async def test_everything_that_is_decided_and_everything_that_ends_has_a_place_in_one_order(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    speaker = Speaker(break_down)
+    announcer = Announcer(clock_ms, speaker)
+    dropped, failing = (announcer.decide(event(words), LISTENING) for words in ("Fire.", "Flood."))
+    considered = announcer.consider(event("Fire."), LISTENING)
+    announcer.drop(dropped)
+    await announcer.speak(failing)
+    speaker.first = trio.lowlevel.checkpoint
+    spoken = await announcer.announce(event("Fire."), LISTENING)
+    told = (dropped.announcement, failing.announcement, considered, spoken)
+    assert [(each.policy_seq, each.ended_seq) for each in told] == [(1, 4), (2, 5), (3, None), (6, None)]
+
+
+async def test_what_happens_while_the_clock_stands_still_is_decided_again_as_it_was() -> None:
+    let_go = trio.Event()
+
+    async def fail_when_told() -> None:
+        await let_go.wait()
+        raise RuntimeError("no voice")
+
+    announcer = Announcer(lambda: 1_000, Speaker(fail_when_told))
+    recorded: list[tuple[dict[str, Any], UtilityPayload]] = []
+
+    async def announce() -> None:
+        body: dict[str, Any] = {"text": "Fire.", "classification": "critical", "event_id": "e"}
+        request = read_callout(body | {"context_tier": 1, "session_state": "active"}, "e")
+        told = await announcer.announce(request.event, request.context)
+        places = {"policy_ts_ms": told.at_ms, "policy_seq": told.policy_seq, "ended_seq": told.ended_seq}
+        ended = {"voice_failed_ms": told.voice_failed_ms, "voice_dropped_ms": told.voice_dropped_ms}
+        heard = {"context_tier": 1, "session_state": "active"}
+        recorded.append((body | heard | places | ended, told.payload))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(announce)
+        await trio.testing.wait_all_tasks_blocked()
+        await announce()
+        let_go.set()
+    await announce()
+    recorded.sort(key=lambda each: each[0]["policy_seq"])
+    live = [payload for _, payload in recorded]
+    assert [payload.suppression.reason for payload in live] == [
+        "voice_backend_error",
+        "dedupe_cooldown",
+        "voice_backend_error",
+    ]
+    assert [decision.payload for decision in replay([body for body, _ in recorded])] == live
+
+
 async def test_two_speak_at_once_and_the_third_waits(quiet_clock: trio.testing.MockClock) -> None:
     speaking, most = 0, 0
 
@@ -271,17 +321,20 @@ async def test_a_recording_of_what_was_announced_is_decided_as_it_was(quiet_cloc
         request = read_callout(body, "e")
         told = await announcer.announce(request.event, request.context)
         ends = {"voice_failed_ms": told.voice_failed_ms, "voice_dropped_ms": told.voice_dropped_ms}
-        recorded.append((body | {"policy_ts_ms": told.at_ms} | ends, told.payload))
+        places = {"policy_seq": told.policy_seq, "ended_seq": told.ended_seq}
+        recorded.append((body | {"policy_ts_ms": told.at_ms} | ends | places, told.payload))
 
     async with trio.open_nursery() as nursery:
         for number, at in enumerate((0, 5, 11, 12, 13, 30, 43, 60, 62)):
             nursery.start_soon(announce, at, "Flood." if at > 40 else "Fire.", "a" if at < 10 else f"m{number}")
-    recorded.sort(key=lambda each: each[0]["policy_ts_ms"])
+    recorded.sort(key=lambda each: each[0]["policy_seq"])
     live = [payload for _, payload in recorded]
     reasons = [payload.suppression.reason for payload in live]
     assert reasons[1] == "dedupe_cooldown"
     assert reasons[-2:] == ["voice_backend_error", None]
     assert [decision.payload for decision in replay([body for body, _ in recorded])] == live
+    by_time = [body | {"policy_seq": None, "ended_seq": None} for body, _ in recorded]
+    assert [decision.payload for decision in replay(by_time)] == live
 
 
 def test_a_voice_that_is_cancelled_anywhere_leaves_the_next_callout_its_own() -> None:

@@ -40,7 +40,7 @@ TRIGGER = MissionEvent(
 
 
 def closed(trigger: MissionEvent = TRIGGER, **fields: Any) -> MissionEvent:
-    return debrief_of(trigger, read_closing(fields), "d1", "op-7")
+    return debrief_of(trigger, read_closing({"operator_ref": "op-7", **fields}), "d1")
 
 
 def said(event: MissionEvent) -> str | None:

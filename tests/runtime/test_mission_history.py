@@ -24,7 +24,14 @@ from footlights.mission import (
     voice_dropped,
     voice_failed,
 )
-from footlights.mission.history import DAY_MS, MAX_MISSIONS_PER_TENANT, MAX_TENANTS, DayCount, Spoken
+from footlights.mission.history import (
+    DAY_MS,
+    MAX_MISSIONS_PER_TENANT,
+    MAX_TENANTS,
+    MAX_TENANTS_PER_USER,
+    DayCount,
+    Spoken,
+)
 
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 NOON = 1_000 * DAY_MS + DAY_MS // 2
@@ -64,6 +71,7 @@ def verdict(decision: Decision) -> tuple[str | None, int]:
 
 
 SPOKEN = (None, 0)
+HEIST = ("default", "heist")
 
 # -- cooldowns
 
@@ -195,10 +203,8 @@ def test_a_failure_gives_back_only_its_own_part_while_others_speak() -> None:
     failing = told.tell(event("One."), 0)
     told.tell(event("Two."), 0)
     after = voice_failed(failing, told.history, NOON + 500).history
-    assert [spoken.dedupe_key for spoken in after.missions["default", "heist"]] == [
-        spoken.dedupe_key for spoken in told.history.missions["default", "heist"][1:]
-    ]
-    assert after.tenants == {"default": DayCount(1_000, 1)}
+    assert after.spoken_in(HEIST) == told.history.spoken_in(HEIST)[1:]
+    assert after.tenants["default"].count == 1
 
 
 def test_a_failure_that_comes_very_late_gives_nothing_back_twice() -> None:
@@ -207,8 +213,25 @@ def test_a_failure_that_comes_very_late_gives_nothing_back_twice() -> None:
     told.tell(event("Two.", mission="other"), DAY_MS)
     after = voice_failed(failing, told.history, NOON + DAY_MS).history
     assert after.missions == told.history.missions
-    assert after.tenants == {"default": DayCount(1_001, 1)}
+    assert after.tenants == told.history.tenants == {"default": DayCount(1)}
     assert voice_failed(failing, History(), NOON).history.missions == {}
+
+
+def test_a_failure_after_midnight_leaves_what_was_spoken_before_it() -> None:
+    told = Told()
+    midnight = DAY_MS // 2
+    told.tell(event("Lit."), midnight - 1_000)
+    told.fail(event("Dark."), midnight)
+    assert verdict(told.tell(event("Lit."), midnight)) == ("dedupe_cooldown", 59_000)
+    assert told.history.tenants == {}
+
+
+def test_a_failure_after_midnight_begins_a_new_day() -> None:
+    told = Told()
+    midnight = DAY_MS // 2
+    told.tell(event("Lit."), midnight - 2_000)
+    failing = told.tell(event("Dark."), midnight - 1_000)
+    assert voice_failed(failing, told.history, NOON + midnight).history.tenants == {}
 
 
 # -- what each row of the matrix names
@@ -227,7 +250,7 @@ def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
         told.tell(event("One."), 0)
         told.tell(event("Two."), 0)
     else:
-        told.history = evolve(told.history, tenants={"default": DayCount(1_000, 500)})
+        told.history = evolve(told.history, tenants={"default": DayCount(500)}, latest_ms=NOON)
     return told.tell(made, 0).payload.suppression.reason
 
 
@@ -249,39 +272,103 @@ def test_what_is_long_past_is_forgotten() -> None:
     told = Told()
     told.tell(event("Lit.", mission="old"), 0)
     told.tell(event("Lit."), 60_000)
-    assert list(told.history.missions) == [("default", "heist")]
+    assert list(told.history.missions["default"]) == ["heist"]
     told.tell(event("Lit."), DAY_MS)
-    assert told.history.tenants == {"default": DayCount(1_001, 1)}
+    assert told.history.tenants == {"default": DayCount(1)}
+    told.context = evolve(LISTENING, tenant_id="other")
+    told.fail(event("Lit."), 2 * DAY_MS)
+    assert (told.history.missions, told.history.tenants) == ({}, {})
+
+
+def test_tenants_that_are_silent_are_forgotten_as_others_speak() -> None:
+    told = Told()
+    for number in range(20):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}")
+        told.tell(event("Lit."), number)
+    for number in range(20, 40):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}")
+        told.tell(event("Lit."), 60_000 + 19)
+    assert list(told.history.missions) == [f"t{number}" for number in range(20, 40)]
+    assert len(told.history.tenants) == 40
+
+
+def test_a_decision_looks_at_its_own_tenant_and_leaves_the_others_as_they_are() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    before = told.history.missions["default"]
+    told.context = evolve(LISTENING, tenant_id="other")
+    told.tell(event("Lit."), 0)
+    assert told.history.missions["default"] is before
 
 
 def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
     places = range(MAX_MISSIONS_PER_TENANT)
-    spoken = {("t", f"m{number}"): (Spoken(NOON + number, "k", True),) for number in reversed(places)}
-    told.history = evolve(told.history, missions=spoken)
+    spoken = {f"m{number}": (Spoken(NOON + number, "k", True),) for number in reversed(places)}
+    told.history = evolve(told.history, missions={"t": spoken})
     refused = told.tell(event("Lit."), 5_000)
     assert verdict(refused) == ("voice_rate_limited", 55_000)
     assert refused.payload.suppression.scope is LimitScope.MISSIONS
     assert verdict(told.tell(event("Lit.", mission="m7"), 5_000)) == SPOKEN
     assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
-    assert len(told.history.missions) <= MAX_MISSIONS_PER_TENANT
+    assert len(told.history.missions["t"]) <= MAX_MISSIONS_PER_TENANT
 
 
 def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
     told = Told()
     places = range(MAX_MISSIONS_PER_TENANT)
-    told.history = evolve(told.history, missions={("t", f"m{number}"): (Spoken(NOON, "k", True),) for number in places})
+    spoken = {f"m{number}": (Spoken(NOON, "k", True),) for number in places}
+    told.history = evolve(told.history, missions={"t": spoken})
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
 def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> None:
     told = Told()
-    told.history = evolve(told.history, tenants={f"t{n}": DayCount(1_000, 1) for n in range(MAX_TENANTS)})
+    spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
+    told.history = evolve(told.history, tenants=spoken, latest_ms=NOON)
     refused = told.tell(event("Lit."), 0)
     assert verdict(refused) == ("voice_budget_exceeded", DAY_MS // 2)
     assert refused.payload.suppression.scope is LimitScope.SERVER
     assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
     assert list(told.history.tenants) == ["default"]
+
+
+def test_tenants_of_yesterday_take_no_room_from_those_of_today() -> None:
+    told = Told()
+    spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
+    told.history = evolve(told.history, tenants=spoken, latest_ms=NOON - DAY_MS)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_a_user_speaks_for_so_many_tenants_a_day_and_only_what_is_spoken_counts() -> None:
+    told = Told()
+    for number in range(2 * MAX_TENANTS_PER_USER):
+        told.context = Context(tenant_id=f"silent{number}").of_user("ann")
+        assert told.tell(event("Lit."), 0).payload.suppression.reason == "context_ineligible"
+    for number in range(MAX_TENANTS_PER_USER):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}").of_user("ann")
+        assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
+    told.context = LISTENING.of_user("ann")
+    refused = told.tell(event("Lit."), 0)
+    assert verdict(refused) == ("voice_budget_exceeded", DAY_MS // 2)
+    assert refused.payload.suppression.scope is LimitScope.USER
+    for other in (LISTENING.of_user("bob"), LISTENING):
+        told.context = other
+        assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+    told.context = LISTENING.of_user("ann")
+    assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
+
+
+def test_a_tenant_whose_voice_failed_gives_its_place_back() -> None:
+    told = Told()
+    for number in range(MAX_TENANTS_PER_USER - 1):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}").of_user("ann")
+        told.tell(event("Lit."), 0)
+    for tenant_id in ("failing", "last"):
+        told.context = evolve(LISTENING, tenant_id=tenant_id).of_user("ann")
+        told.fail(event("Lit."), 0)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
 def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
@@ -290,6 +377,23 @@ def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
     assert verdict(told.tell(event("Lit."), 0)) == ("dedupe_cooldown", 60_000)
     assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
     assert verdict(told.tell(event("Dark."), 70_000)) == SPOKEN
+
+
+def test_a_clock_may_begin_long_before_its_epoch() -> None:
+    told = Told()
+    for minute in range(-10, 3):
+        assert verdict(told.tell(event(f"Minute {minute}."), minute * 60_000 - NOON)) == SPOKEN
+    for second in range(3):
+        told.fail(event("Dark.", Classification.CRITICAL), second * 1_000 - 2 * DAY_MS - NOON)
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 0)) == SPOKEN
+
+
+def test_a_voice_that_failed_before_the_epoch_is_left_alone_as_long_as_any_other() -> None:
+    told = Told()
+    for second in range(3):
+        told.fail(event("Dark."), second * 1_000 - 90_000 - NOON)
+    assert verdict(told.tell(event("Dark."), -70_000 - NOON)) == ("voice_backend_error", 12_000)
+    assert verdict(told.tell(event("Dark."), -58_000 - NOON)) == SPOKEN
 
 
 def test_a_history_holds_no_words() -> None:

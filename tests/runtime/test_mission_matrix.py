@@ -27,6 +27,7 @@ from footlights.mission import (
     decide,
     row_for,
 )
+from footlights.mission.history import MAX_MISSIONS_PER_TENANT, MAX_TENANTS, MAX_TENANTS_PER_USER
 from footlights.mission.requests import DEFAULTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "callouts.md"
@@ -156,3 +157,9 @@ def test_the_docs_tell_the_default_of_every_field(cells: list[str]) -> None:
 
 def test_the_docs_forget_no_default() -> None:
     assert [cells[0] for cells in table("What is missing")[2:]] == list(DEFAULTS)
+
+
+def test_the_documentation_tells_how_much_room_there_is() -> None:
+    page = " ".join(PAGE.read_text().split())
+    assert f"`missions` of the tenant this minute ({MAX_MISSIONS_PER_TENANT})" in page
+    assert f"tenant of the `user` ({MAX_TENANTS_PER_USER}) or on the `server` ({MAX_TENANTS:,})" in page

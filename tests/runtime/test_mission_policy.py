@@ -29,6 +29,7 @@ from footlights.mission import (
     row_of,
 )
 from footlights.mission.terms import least_certain
+from footlights.mission.text import NOT_STATED
 
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 URGENT_ONLY = evolve(LISTENING, voice_mode=VoiceMode.CRITICAL_ONLY)
@@ -197,6 +198,15 @@ def test_a_voice_of_which_not_a_word_fits_is_a_violation() -> None:
     lines = TextPayload(what_changed="x" * 150, why_it_matters="y", next_action="z", evidence_anchor="none")
     made = event(MissionEventType.STATE_CHANGE, Classification.INFO, text=lines)
     assert list(broken_rules(made)) == []
+    assert list(broken_rules(made, LISTENING)) == ["nothing_to_say"]
+    assert reason(made) is SuppressionReason.CONTRACT_VIOLATION
+    assert list(broken_rules(made, Context())) == []
+
+
+def test_a_text_that_states_nothing_is_a_violation_that_has_a_name() -> None:
+    kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
+    made = event(*kind, text=compose(*kind, change=NOT_STATED))
+    assert list(broken_rules(made)) == ["nothing_to_say"]
     assert reason(made) is SuppressionReason.CONTRACT_VIOLATION
 
 

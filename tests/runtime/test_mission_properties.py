@@ -16,17 +16,22 @@ from footlights.mission import (
     MissionEventType,
     SessionState,
     SpeechMode,
+    SuppressionReason,
     TextPayload,
     Tier,
     VoiceMode,
+    broken_rules,
     compose,
     compose_plain,
     decide,
     voice_failed,
 )
 from footlights.mission.history import BREAKER_FAILURES, MAX_MISSIONS_PER_TENANT, MAX_TENANTS, VOICE_RATE
+from footlights.mission.text import NOT_STATED
 
-WORDS = st.sampled_from(["Lit.", "Dark.", "The guard woke. The door shuts.", "word " * 90, "x" * 170, "One. two"])
+WORDS = st.sampled_from(
+    ["Lit.", "Dark.", "The guard woke. The door shuts.", "word " * 90, "x" * 170, "One. two", NOT_STATED]
+)
 
 
 @st.composite
@@ -99,13 +104,15 @@ def test_a_claim_has_evidence_or_is_a_hypothesis_at_best(
 
 @given(STEPS)
 def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
-    for _, _, decision in told(steps):
+    for (event, context, *_), (_, _, decision) in zip(steps, told(steps), strict=True):
         suppression = decision.payload.suppression
         assert decision.speak == (suppression.reason is None) == (not suppression.suppressed)
         assert suppression.cooldown_ms >= 0
         assert decision.speak is (decision.spoken is not None)
         assert not decision.speak or suppression.cooldown_ms == 0
         assert suppression.dedupe_key
+        if suppression.reason is SuppressionReason.CONTRACT_VIOLATION:
+            assert any(broken_rules(event, context))
 
 
 @given(STEPS)
@@ -154,10 +161,11 @@ def test_a_sequence_without_what_it_suppressed_is_spoken_all_the_same(
 def test_the_history_stays_within_its_bounds(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
     for _, _, decision in told(steps):
         history = decision.history
-        assert len(history.missions) <= MAX_MISSIONS_PER_TENANT * len(history.tenants)
         assert len(history.tenants) <= MAX_TENANTS
         assert len(history.failures) <= BREAKER_FAILURES
-        assert all(0 < len(spoken) <= VOICE_RATE for spoken in history.missions.values())
+        for missions in history.missions.values():
+            assert 0 < len(missions) <= MAX_MISSIONS_PER_TENANT
+            assert all(0 < len(spoken) <= VOICE_RATE for spoken in missions.values())
 
 
 @given(events(), CONTEXTS)

@@ -26,7 +26,7 @@ from footlights.mission import (
     read_callout,
     replay,
 )
-from footlights.mission.requests import for_tenant, read_id
+from footlights.mission.requests import read_id
 
 FULL: dict[str, Any] = {
     "text": "Approve the sale.",
@@ -142,8 +142,9 @@ def test_a_request_that_makes_no_sense_is_refused_without_quoting_it(wrong: dict
     assert str(refused.value) == sentence
 
 
-def test_a_request_can_be_charged_to_another_tenant() -> None:
-    assert for_tenant(read_callout(FULL, "x"), "other").context.tenant_id == "other"
+def test_tenants_of_different_users_are_different_tenants() -> None:
+    of_ann = read_callout(FULL, "x").context.of_user("ann")
+    assert (of_ann.user_id, of_ann.tenant_id) == ("ann", f"ann:{read_callout(FULL, 'x').context.tenant_id}")
 
 
 def test_an_id_is_read_by_its_name() -> None:
@@ -236,11 +237,70 @@ def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> 
         ({"voice_fails": 1}, "voice_fails: must be true or false"),
         ({"voice_failed_ms": "now"}, "voice_failed_ms: must be an integer"),
         ({"voice_dropped_ms": True}, "voice_dropped_ms: must be an integer"),
+        ({"policy_seq": -1}, "policy_seq: must be between"),
+        ({"ended_seq": 2, "voice_failed_ms": 1}, "ended_seq: is there if and only if"),
+        ({"policy_seq": 1, "ended_seq": 2}, "ended_seq: is there if and only if"),
+        ({"policy_seq": 1, "voice_dropped_ms": 1}, "ended_seq: is there if and only if"),
+        ({"policy_seq": 1, "ended_seq": 1, "voice_dropped_ms": 1}, "ended_seq: must be greater than policy_seq"),
+        ({"user": ""}, "user: must be 1 to 128"),
+        ({"closes": "e1"}, "mission_id: must be a string"),
+        ({"closes": 1, "mission_id": "m"}, "closes: must be a string"),
+        ({"closes": "e1", "mission_id": "m"}, "closes: no such event of that mission stands before it"),
+        ({"closes": "e1", "mission_id": "m", "mode": "callout"}, "The request has a field that is not known"),
     ],
 )
 def test_a_recording_that_makes_no_sense_is_refused(field: dict[str, object], sentence: str) -> None:
     with pytest.raises(InvalidCommand, match=sentence):
         list(replay([{"text": "Lit.", **field}]))
+
+
+NUMBERED: list[dict[str, Any]] = [
+    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 1, "voice_failed_ms": 5, "ended_seq": 5},
+    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 2, "voice_failed_ms": None, "ended_seq": None},
+    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 3, "voice_dropped_ms": 5, "ended_seq": 4},
+    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 6, "voice_fails": True},
+    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 7},
+    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 9},
+]
+
+
+def test_a_recording_with_places_goes_by_them_even_within_a_millisecond() -> None:
+    assert [each.payload.suppression.reason for each in replay(NUMBERED)] == [
+        "voice_backend_error",
+        "dedupe_cooldown",
+        "voice_backend_error",
+        "voice_backend_error",
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seqs", "sentence"),
+    [
+        ((1, None), "policy_seq: either all entries have one or none has"),
+        ((None, 1), "policy_seq: either all entries have one or none has"),
+        ((1, 1), "policy_seq: must be greater than that of the entry before"),
+        ((2, 1), "policy_seq: must be greater than that of the entry before"),
+    ],
+)
+def test_places_that_make_no_sense_are_refused(seqs: tuple[int | None, ...], sentence: str) -> None:
+    with pytest.raises(InvalidCommand, match=sentence):
+        list(replay([{"text": "Lit.", "policy_seq": seq} for seq in seqs]))
+
+
+def test_a_closing_is_decided_as_the_debrief_of_an_event_before_it() -> None:
+    mission = {"mission_id": "m", "user": "ann"}
+    door: dict[str, Any] = {"text": "The door is open.", "event_id": "e1", **mission}
+    heard = {"context_tier": 1, "session_state": "active"}
+    _, debrief = replay([door, {"closes": "e1", "text": "It is shut.", "event_id": "d1", **mission, **heard}])
+    assert (debrief.payload.event_id, debrief.payload.event_type) == ("d1", "debrief")
+    assert debrief.payload.voice is not None
+    assert debrief.payload.voice.text == "An operator has closed this. It is shut."
+    others: tuple[dict[str, Any], ...] = ({"user": "bob"}, {"mission_id": "n"}, {"dry_run": True})
+    for other in others:
+        with pytest.raises(InvalidCommand, match="closes: no such event"):
+            list(replay([door | other, {"closes": "e1", **mission}]))
 
 
 @pytest.mark.parametrize("seed", ["0", "7"])

@@ -63,7 +63,7 @@ def kinds(made: list[MissionEvent]) -> list[tuple[str, str, str]]:
 def test_a_commit_is_a_change_of_state() -> None:
     (made,) = told(OK)
     assert kinds([made]) == [
-        ("state_change", "info", "A turn is committed. What it asked for is true now. Go on when you like.")
+        ("state_change", "info", "A turn is committed. Its changes are kept. Go on when you like.")
     ]
     assert (made.mission_id, made.event_id) == ("heist", "t1-000001.5")
     assert made.evidence_refs == ("turn:t1-000001#5", "commit:c1")
@@ -74,7 +74,7 @@ def test_a_commit_is_a_change_of_state() -> None:
 def test_a_refused_commit_is_a_threat_that_names_codes_and_no_words() -> None:
     (made,) = told(LOST)
     assert (made.event_type, made.classification) == ("threat_update", "warn")
-    assert made.text.why_it_matters == "IMPACT: Nothing of it is true now: code_0, code_1, code_2 and 1 more."
+    assert made.text.why_it_matters == "IMPACT: Nothing of it was committed: code_0, code_1, code_2 and 1 more."
     assert made.evidence_refs[1] == "commit:d2"
 
 
@@ -104,8 +104,10 @@ def test_what_somebody_did_is_debriefed_when_its_outcome_is_known(reason: str) -
     assert (made.event_type, made.operator_ref) == ("debrief", f"{reason}:t1-000001")
 
 
-def test_every_way_a_turn_can_be_interrupted_is_told() -> None:
-    assert all(told(TurnInterrupted(reason=reason), LOST) for reason in InterruptReason)
+def test_every_way_a_turn_can_be_interrupted_is_told_as_nothing_that_was_committed() -> None:
+    for reason in InterruptReason:
+        (made,) = told(TurnInterrupted(reason=reason), LOST)
+        assert made.text.why_it_matters == "IMPACT: Nothing of it was committed."
 
 
 def test_a_model_that_loads_is_told_once() -> None:
@@ -157,6 +159,37 @@ def test_an_answer_is_debriefed_with_what_it_answered(kind: str, answer: str) ->
     assert made[0].event_type == "debrief"
     assert made[0].operator_ref == "approval:a-000001"
     assert made[0].text.spoken.startswith(f"The answer was {answer}. Sell the lantern?")
+
+
+WAITING = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
+REFUSED = Artifact(DENIED, {"id": "a-000002", "question": "Sell the house?"})
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "impact"),
+    [
+        ((), "Its changes are kept."),
+        ((Artifact(APPROVED, {"id": "a-000003", "question": "Sell a pie?"}),), "Its changes are kept."),
+        ((WAITING, WAITING), "Its changes are kept. An act waits for somebody's word."),
+        ((REFUSED,), "Its changes are kept. An act was refused."),
+        ((WAITING, REFUSED), "Its changes are kept. An act waits for somebody's word. An act was refused."),
+    ],
+)
+def test_a_commit_claims_nothing_about_acts_that_wait_or_were_refused(
+    artifacts: tuple[Artifact, ...], impact: str
+) -> None:
+    *_, made = told(OK, artifacts=artifacts)
+    assert made.text.why_it_matters == f"IMPACT: {impact}"
+    voice = decide(made, LISTENING, History(), 0).payload.voice
+    assert voice is not None
+    assert voice.text == f"A turn is committed. {impact} Go on when you like."
+
+
+def test_a_tool_that_failed_says_nothing_of_what_becomes_of_the_turn() -> None:
+    failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
+    for rest in ((OK,), (TurnInterrupted(reason=InterruptReason.TOOL_ERROR), LOST)):
+        made = told(failed, *rest)
+        assert made[0].text.spoken == "A tool failed. It gave no result. Look at the tool before you ask again."
 
 
 @pytest.mark.parametrize("question", ["word " * 90, "x" * 400])

@@ -83,5 +83,17 @@ def test_a_line_that_makes_no_sense_is_named(recording: Path, line: str, sentenc
     assert complaint == f"{recording}:5: {sentence}\n"
 
 
+def test_blank_lines_say_nothing_and_count_as_lines(tmp_path: Path) -> None:
+    file = tmp_path / "callouts.jsonl"
+    lines = [json.dumps(each) for each in SEQUENCE]
+    file.write_text("\n" + "\n  \n".join(lines) + "\n\n")
+    status, decided, _ = replayed(file)
+    assert status == 0
+    assert [each["line"] for each in decided] == [2, 4, 6, 8]
+    file.write_text(f"\n{lines[0]}\n\nnothing\n")
+    status, decided, complaint = replayed(file)
+    assert (status, len(decided), complaint) == (2, 1, f"{file}:4: is not valid JSON\n")
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert replayed(tmp_path / "nothing")[0] == 2

@@ -7,15 +7,16 @@ import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import jsonschema_rs
 import pytest
 import trio
 
-from footlights.mission import history
-from footlights_transports import missions
+from footlights.mission import history, replay
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_mission import BoardStream
 from footlights_transports.mission_board import MissionBoard
 from footlights_transports.missions import MissionSettings
+from footlights_transports.openapi import openapi_document
 
 from .http_peer import Answer, Follower, open_house, refused
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 SPEAK = "/api/voice/speak"
 BOARD = "/api/mission-board/heist/events"
-HEARD = {"context_tier": 1, "session_state": "active"}
-FIRE = {"text": "Fire.", "classification": "critical", "mission_id": "heist", **HEARD}
+HEARD: dict[str, Any] = {"context_tier": 1, "session_state": "active"}
+FIRE: dict[str, Any] = {"text": "Fire.", "classification": "critical", "mission_id": "heist", **HEARD}
 REPLAY = MissionSettings(replay=True)
 
 
@@ -41,9 +42,14 @@ class Speaker:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.fails = False
+        self.asked = trio.Event()
+        self.let_go: trio.Event | None = None
 
     async def speak(self, payload: UtilityPayload) -> None:
         await trio.lowlevel.checkpoint()
+        self.asked.set()
+        if self.let_go is not None:
+            await self.let_go.wait()
         if self.fails:
             raise RuntimeError("secret words")
         assert payload.voice is not None
@@ -90,8 +96,10 @@ async def test_a_callout_is_decided_spoken_and_answered_whole() -> None:
                 "suppression": {"suppressed": False, "reason": None, "cooldown_ms": 0, "dedupe_key": key},
             },
             "policy_ts_ms": answer.json()["policy_ts_ms"],
+            "policy_seq": 1,
             "voice_failed_ms": None,
             "voice_dropped_ms": None,
+            "ended_seq": None,
         }
         assert answer.json()["policy_ts_ms"] > 10**12
         again = await house.client.post(SPEAK, json=FIRE)
@@ -312,6 +320,12 @@ async def test_a_board_is_not_asked_for_its_head() -> None:
 # -- ack
 
 
+def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
+    """The payload of the newest event."""
+    payload: dict[str, Any] = board.json()["events"][-1]["payload"]
+    return payload
+
+
 async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None:
     async with open_house(mission=REPLAY) as house:
         await house.client.post(
@@ -321,13 +335,24 @@ async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None
         body["text_certainty"] = "confirmed"
         closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
         assert closed.status_code == 200
-        assert closed.json() == {
+        answered = closed.json()
+        assert {name: answered.pop(name) for name in ("speak", "suppression", "payload")} == {
+            "speak": True,
+            "suppression": answered_debrief(await house.client.get(BOARD))["suppression"],
+            "payload": answered_debrief(await house.client.get(BOARD)),
+        }
+        assert answered == {
             "mission_id": "heist",
             "event_id": "e1",
             "operator_ref": "op-7",
             "debrief_event_id": closed.json()["debrief_event_id"],
             "closed_ms": 16_000,
             "trigger_to_debrief_closed_ms": 15_000,
+            "policy_ts_ms": 16_000,
+            "policy_seq": 2,
+            "voice_failed_ms": None,
+            "voice_dropped_ms": None,
+            "ended_seq": None,
         }
         trigger, debrief = (await house.client.get(BOARD)).json()["events"]
         assert trigger["ack"]["trigger_to_debrief_closed_ms"] == 15_000
@@ -394,14 +419,126 @@ async def test_missions_and_budgets_are_their_users_own() -> None:
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
 
 
-async def test_a_user_has_only_so_many_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missions, "MAX_TENANTS_PER_USER", 2)
+async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whole() -> None:
+    gate = Gate({"ann": "a" * 16})
+    async with open_house(gate=gate, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+        for number in range(history.MAX_TENANTS_PER_USER):
+            answer = await house.client.post(SPEAK, json=FIRE | {"tenant_id": f"t{number}", "policy_ts_ms": 0})
+            assert outcome(answer) == (200, None, 0)
+        limited = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
+        assert outcome(limited) == (429, "voice_budget_exceeded", 86_400_000)
+        assert limited.json()["error"]["scope"] == "user"
+        assert limited.headers["retry-after"] == "86400"
+        known = await house.client.post(SPEAK, json=FIRE | {"tenant_id": "t0", "policy_ts_ms": 60_000})
+        assert outcome(known) == (200, None, 0)
+        body = {name: value for name, value in FIRE.items() if name != "mission_id"}
+        added = await house.client.post(BOARD, json=body | {"event_id": "e1", "policy_ts_ms": 0})
+        assert outcome(added)[:2] == (201, "voice_budget_exceeded")
+        closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 0, **HEARD})
+        assert outcome(closed)[:2] == (200, "voice_budget_exceeded")
+
+
+@pytest.mark.parametrize("silent", [{"context_tier": 0}, {"dry_run": True}])
+async def test_what_is_not_spoken_uses_up_no_tenant(silent: dict[str, Any]) -> None:
     gate = Gate({"ann": "a" * 16})
     async with open_house(gate=gate, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
-        for tenant_id in ("one", "two", "one"):
-            answer = await house.client.post(SPEAK, json=FIRE | {"tenant_id": tenant_id})
+        for number in range(history.MAX_TENANTS_PER_USER + 1):
+            answer = await house.client.post(SPEAK, json=FIRE | silent | {"tenant_id": f"t{number}"})
             assert answer.status_code == 200
-        assert refused(await house.client.post(SPEAK, json=FIRE | {"tenant_id": "three"})) == (409, "busy")
+            assert (await house.client.get(f"{BOARD}?tenant_id=s{number}")).status_code == 200
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+
+
+# -- recordings
+
+_ANSWERED = ("policy_ts_ms", "policy_seq", "voice_failed_ms", "voice_dropped_ms", "ended_seq")
+
+
+class Recording:
+    """What was asked for and answered, as the documentation tells one to keep it."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def keep(self, answer: httpx2.Response, body: dict[str, Any], **more: str) -> dict[str, Any]:
+        answered: dict[str, Any] = answer.json()
+        self._kept.append((body | more | {name: answered[name] for name in _ANSWERED}, answered))
+        return answered
+
+    def check(self) -> list[str | None]:
+        """That every line is decided again as it was. Returns the reasons."""
+        self._kept.sort(key=lambda each: each[0]["policy_seq"])
+        live = [answered["suppression"] for _, answered in self._kept]
+        assert [each.payload.suppression.document for each in replay([line for line, _ in self._kept])] == live
+        return [each["reason"] for each in live]
+
+
+async def test_a_recording_of_a_server_that_goes_by_its_clients_times_is_decided_as_it_was() -> None:
+    speaker = Speaker()
+    speaker.fails = True
+    speaker.let_go = trio.Event()
+    recording = Recording()
+    async with open_house(mission=MissionSettings(voice=speaker, replay=True)) as house, trio.open_nursery() as nursery:
+
+        async def speak(policy_ts_ms: int) -> None:
+            body = FIRE | {"policy_ts_ms": policy_ts_ms}
+            recording.keep(await house.client.post(SPEAK, json=body), body)
+
+        nursery.start_soon(speak, 1_000)
+        await speaker.asked.wait()
+        await speak(2_000)
+        speaker.let_go.set()
+    assert recording.check() == ["voice_backend_error", "dedupe_cooldown"]
+
+
+async def test_a_recording_has_what_was_closed_between_what_was_called_out() -> None:
+    recording = Recording()
+    async with open_house() as house:
+        door = {"text": "Door.", "text_certainty": "confirmed", "system_state_claim": True, **HEARD}
+        door |= {"event_id": "e1", "evidence_refs": ["door#1"]}
+        recording.keep(await house.client.post(BOARD, json=door), door, mission_id="heist")
+        body = {"text": "It is shut.", "operator_ref": "op-7", **HEARD}
+        closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
+        debrief_id = closed.json()["debrief_event_id"]
+        recording.keep(closed, body, mission_id="heist", closes="e1", event_id=debrief_id)
+        again = await house.client.post(f"{BOARD}/{debrief_id}/ack", json=HEARD)
+        recording.keep(again, HEARD, mission_id="heist", closes=debrief_id)
+        window = {"text": "Window.", "text_certainty": "confirmed", "mission_id": "heist", **HEARD}
+        recording.keep(await house.client.post(SPEAK, json=window), window)
+    assert recording.check() == [None, None, "mission_rate_limited", "mission_rate_limited"]
+
+
+async def test_a_recording_of_several_users_says_whose_each_was() -> None:
+    tokens = {"ann": "a" * 16, "bob": "b" * 16}
+    recording = Recording()
+    async with open_house(gate=Gate(tokens)) as house:
+        for user in ("ann", "bob", "ann"):
+            answer = await house.client.post(SPEAK, json=FIRE, headers={"authorization": f"Bearer {tokens[user]}"})
+            recording.keep(answer, FIRE, user=user)
+    assert recording.check() == [None, None, "dedupe_cooldown"]
+
+
+# -- the document
+
+
+async def test_a_refusal_is_as_the_openapi_document_says() -> None:
+    document: dict[str, Any] = openapi_document(wants_tokens=False)
+    schema = {"$ref": "#/components/schemas/NotSpoken", "components": document["components"]}
+    error = document["components"]["schemas"]["NotSpoken"]["properties"]["error"]
+    assert error["properties"]["code"]["enum"] == [
+        "voice_rate_limited",
+        "voice_budget_exceeded",
+        "voice_backend_error",
+    ]
+    validator = jsonschema_rs.validator_for(schema)
+    async with open_house(mission=REPLAY) as house:
+        for number in range(12):
+            await house.client.post(SPEAK, json=FIRE | {"text": f"Fire {number}.", "policy_ts_ms": 1_000})
+        answer = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
+        refusal = answer.json()
+    assert answer.status_code == 429
+    assert validator.is_valid(refusal)
+    assert not validator.is_valid(refusal | {"error": refusal["error"] | {"scope": "nobody"}})
 
 
 async def test_mission_routes_are_paced_like_all_others() -> None:
@@ -517,4 +654,4 @@ async def test_the_turns_of_a_session_are_told_on_the_board_of_its_name() -> Non
     assert event["payload"]["evidence_refs"][1] == f"commit:{commit.commit_id}"
     assert event["payload"]["event_type"] == "state_change"
     assert event["payload"]["suppression"]["reason"] is None
-    assert speaker.said == ["A turn is committed. What it asked for is true now. Go on when you like."]
+    assert speaker.said == ["A turn is committed. Its changes are kept. Go on when you like."]

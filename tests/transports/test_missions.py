@@ -13,7 +13,7 @@ from footlights import Limits, SessionParams, open_stage
 from footlights.authority import MemoryLedger
 from footlights.errors import Busy, SessionClosed
 from footlights.events import WarmState
-from footlights.mission import CalloutRequest, Context, SessionState, Tier, read_callout
+from footlights.mission import CalloutRequest, Context, SessionState, Tier, history, read_callout
 from footlights.mission.closing import read_closing
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
@@ -203,16 +203,15 @@ async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.t
         assert voice.said == ["e"]
 
 
-async def test_an_event_that_could_not_be_closed_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_TENANTS_PER_USER", 1)
+async def test_an_event_is_closed_once_whatever_becomes_of_the_voice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MAX_TENANTS_PER_USER", 1)
     async with kept() as (_, missions):
-        trigger = await missions.add(ANN, request())
+        trigger = await missions.add(ANN, request(**LOUD))
         board = missions.board(ANN, "heist")
-        with pytest.raises(Busy):
-            await missions.acknowledge(ANN, board, trigger, read_closing({"tenant_id": "another"}))
-        assert trigger.acknowledgement is None
-        closed = await missions.acknowledge(ANN, board, trigger, read_closing({}))
-        assert board.has(closed.debrief_event_id)
+        closing = read_closing({"tenant_id": "another", "context_tier": 1, "session_state": "active"})
+        closed = await missions.acknowledge(ANN, board, trigger, closing)
+        assert closed.debrief.payload.suppression.reason == "voice_budget_exceeded"
+        assert board.after(1) == [closed.debrief]
         assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is closed
 
 
@@ -226,7 +225,8 @@ async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
         nursery.start_soon(missions.acknowledge, ANYBODY, board, trigger, closing)
         await trio.testing.wait_all_tasks_blocked()
         assert trigger.acknowledgement is not None
-        assert board.find(trigger.acknowledgement.debrief_event_id).payload.voice is not None
+        assert board.after(1) == [trigger.acknowledgement.debrief]
+        assert trigger.acknowledgement.debrief.payload.voice is not None
 
 
 async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
@@ -304,6 +304,21 @@ async def test_one_who_reads_on_is_still_listening_when_a_session_is_called_out_
         await take_turn(session, "Hello")
         await trio.testing.wait_all_tasks_blocked()
         assert board.after(0)[0].payload.voice is not None
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_session_is_called_out_for_a_tenant_of_its_user(reads: bool) -> None:
+    async with kept(tokens={"ann": "a" * 20}) as (stage, missions):
+        session = stage.start(SessionParams(session_id="ann:s"))
+        if reads:
+            missions.read(ANN, "ann:s", LISTENING)
+        else:
+            missions.attend(ANN, "ann:s", LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        board = missions.board(ANN, "ann:s")
+        await take_turn(session, "Hello")
+        await trio.testing.wait_all_tasks_blocked()
+        assert [each.payload.tenant_id for each in board.after(0)] == ["ann:default"]
 
 
 async def test_the_turns_of_a_session_are_on_its_board_whatever_other_voices_do(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path  # noqa: TC003 - typer looks at it
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -9,7 +10,6 @@ import orjson
 import typer
 
 from footlights.errors import InvalidCommand
-from footlights.mission import replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,28 +31,52 @@ def replay_callouts(
 ) -> None:
     """Decide about recorded callouts again, and print each decision as a line of JSON.
 
-    Each line is a body of POST /api/voice/speak; its policy_ts_ms says when it was decided (without it, when the one
-    before was), voice_failed_ms when its voice failed, voice_dropped_ms when it was given up, and voice_fails: true
-    that it failed at once. The same file gives the same output, in any process.
+    Each line is a body of POST /api/voice/speak, with policy_ts_ms, policy_seq, voice_failed_ms, voice_dropped_ms and
+    ended_seq as they were answered; voice_fails: true says that a voice failed at once. With closes, the id of an event
+    before it, it is a body that closed that event. With user it was that user's. Blank lines say nothing. The same file
+    gives the same output, in any process.
     """
-    number = 0
+    from footlights.mission import replay
+
+    lines = _Lines(recording)
     try:
-        for number, decision in enumerate(replay(_entries(recording)), start=1):
+        for decision in replay(lines.entries()):
             payload = decision.payload
             shown = payload.document if payloads else payload.suppression.document
-            typer.echo(orjson.dumps({"line": number, "event_id": payload.event_id, "speak": decision.speak, **shown}))
+            line = {"line": lines.decided(), "event_id": payload.event_id, "speak": decision.speak, **shown}
+            typer.echo(orjson.dumps(line))
     except InvalidCommand as error:
-        typer.echo(f"{recording}:{number + 1}: {error}", err=True)
+        typer.echo(f"{recording}:{lines.number}: {error}", err=True)
         raise typer.Exit(2) from None
 
 
-def _entries(recording: Path) -> Iterator[dict[str, object]]:
-    with recording.open("rb") as lines:
-        for line in lines:
-            try:
-                entry = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                raise InvalidCommand("is not valid JSON") from None
-            if not isinstance(entry, dict):
-                raise InvalidCommand("must be a JSON object")
-            yield cast("dict[str, object]", entry)
+class _Lines:
+    """The lines of a recording, and which of them are decided."""
+
+    def __init__(self, recording: Path) -> None:
+        self.number = 0
+        """That of the line that was read last."""
+        self._recording = recording
+        self._waiting: deque[int] = deque()
+
+    def entries(self) -> Iterator[dict[str, object]]:
+        with self._recording.open("rb") as lines:
+            for self.number, line in enumerate(lines, start=1):
+                if line.strip():
+                    entry = _entry(line)
+                    self._waiting.append(self.number)
+                    yield entry
+
+    def decided(self) -> int:
+        """The number of the next line that is decided: that happens in their order."""
+        return self._waiting.popleft()
+
+
+def _entry(line: bytes) -> dict[str, object]:
+    try:
+        entry = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise InvalidCommand("is not valid JSON") from None
+    if not isinstance(entry, dict):
+        raise InvalidCommand("must be a JSON object")
+    return cast("dict[str, object]", entry)

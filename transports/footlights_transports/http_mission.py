@@ -58,15 +58,14 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
     LimitScope.MISSION: "The mission has spoken enough for a minute.",
     LimitScope.MISSIONS: "The tenant speaks in too many missions at once.",
     LimitScope.TENANT: "The tenant has spoken enough for a day.",
+    LimitScope.USER: "You speak for too many tenants today.",
     LimitScope.SERVER: "There is no room for another tenant today.",
     None: "The voice cannot speak now.",
 }
-_ERRORS = frozenset(
-    {
-        SuppressionReason.VOICE_RATE_LIMITED,
-        SuppressionReason.VOICE_BUDGET_EXCEEDED,
-        SuppressionReason.VOICE_BACKEND_ERROR,
-    }
+REFUSALS = (
+    SuppressionReason.VOICE_RATE_LIMITED,
+    SuppressionReason.VOICE_BUDGET_EXCEEDED,
+    SuppressionReason.VOICE_BACKEND_ERROR,
 )
 """What is answered with a status that says so."""
 
@@ -140,7 +139,8 @@ class MissionRoutes:
         except UnknownMissionEvent as error:
             return json_response({"error": {"code": error.code, "message": str(error)}}, 404)
         closed = await self._missions.acknowledge(user, board, trigger, closing)
-        return json_response({"mission_id": mission_id, "event_id": event_id, **closed.document}, headers=_HEADERS)
+        told = {**closed.document, **_decided(closed.debrief.announcement)}
+        return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
 
     def _user(self, request: Request) -> User:
         user = self._desk.gate.admit(request.headers.get("authorization"))
@@ -210,8 +210,10 @@ def _decided(told: Announcement) -> dict[str, JsonValue]:
         "suppression": payload.suppression.document,
         "payload": payload.document,
         "policy_ts_ms": told.at_ms,
+        "policy_seq": told.policy_seq,
         "voice_failed_ms": told.voice_failed_ms,
         "voice_dropped_ms": told.voice_dropped_ms,
+        "ended_seq": told.ended_seq,
     }
 
 
@@ -219,7 +221,7 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
     """What was decided; with a status that says so if a budget or the voice stood in the way."""
     body, suppression = _decided(announcement), announcement.payload.suppression
     reason = suppression.reason
-    if dry_run or reason is None or reason not in _ERRORS:
+    if dry_run or reason is None or reason not in REFUSALS:
         return json_response(body, headers=_HEADERS)
     error: dict[str, JsonValue] = {"code": reason.value, "message": _SENTENCES[suppression.scope]}
     if suppression.scope is not None:

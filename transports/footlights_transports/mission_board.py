@@ -38,8 +38,7 @@ class EventExists(InvalidCommand):
 class Acknowledgement:
     """An operator has closed an event. Its debrief tells so on the board."""
 
-    operator_ref: str
-    debrief_event_id: str
+    debrief: BoardEvent
     closed_ms: int
     trigger_to_debrief_closed_ms: int
     """From when the event was decided to when its debrief was closed; never negative."""
@@ -48,8 +47,8 @@ class Acknowledgement:
     def document(self) -> dict[str, JsonValue]:
         """As plain JSON."""
         return {
-            "operator_ref": self.operator_ref,
-            "debrief_event_id": self.debrief_event_id,
+            "operator_ref": self.debrief.announcement.event.operator_ref,
+            "debrief_event_id": self.debrief.payload.event_id,
             "closed_ms": self.closed_ms,
             "trigger_to_debrief_closed_ms": self.trigger_to_debrief_closed_ms,
         }

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import evolve, frozen
+from attrs import frozen
 
-from footlights.errors import Busy, FootlightsError, SessionClosed, UnknownSession
+from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
 from footlights.mission import Context
 from footlights.mission.closing import debrief_of
-from footlights_actors.announcer import Announcement, Announcer
+from footlights_actors.announcer import Announcer
 from footlights_actors.caller import Caller
 from footlights_transports.mission_board import Acknowledgement
 from footlights_transports.mission_boards import Boards, first_of_the_greediest
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from footlights import InteractionSession
     from footlights.mission import CalloutRequest
     from footlights.mission.closing import Closing
-    from footlights_actors.announcer import Callout
+    from footlights_actors.announcer import Announcement, Callout
     from footlights_actors.voice import Voice
     from footlights_transports.desk import FrontDesk
     from footlights_transports.gate import User
     from footlights_transports.mission_board import BoardEvent, MissionBoard
     from footlights_transports.mission_boards import MissionName
 
-MAX_TENANTS_PER_USER = 64
-"""Of one who has a token. Whoever needs no token is the only user."""
 MAX_CALLERS = 100
 """Sessions whose turns are called out at once. Of whoever has the most, the one not read for longest goes."""
 UNREAD_SECONDS = 600.0
@@ -77,7 +75,6 @@ class Missions:
         self._announcer = Announcer(self._now_ms, settings.voice)
         self._boards = Boards(self._forgotten)
         self._called: OrderedDict[MissionName, _Called] = OrderedDict()
-        self._tenants: dict[User, set[str]] = {}
         self._numbered = 0
         self._nursery: trio.Nursery | None = None
 
@@ -101,21 +98,16 @@ class Missions:
     # -- callouts
 
     async def speak(self, user: User, request: CalloutRequest) -> Announcement:
-        """Decide about a callout, and speak it if it may be. A dry run speaks nothing and spends nothing.
-
-        Raises `Busy` if the user has too many tenants.
-        """
-        context, at_ms = self._for_user(request.context, user), self._time_of(request.policy_ts_ms)
+        """Decide about a callout, and speak it if it may be. A dry run speaks nothing and spends nothing."""
+        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
         if request.dry_run:
             await trio.lowlevel.checkpoint()
-            decision = self._announcer.consider(request.event, context, at_ms)
-            now = self._now_ms() if at_ms is None else at_ms
-            return Announcement(event=request.event, payload=decision.payload, at_ms=now)
+            return self._announcer.consider(request.event, context, at_ms)
         return await self._announcer.announce(request.event, context, at_ms)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
-        """Put an event on its mission's board, and call it out. Raises `EventExists`, and what `speak` raises."""
-        context = self._for_user(request.context, user)
+        """Put an event on its mission's board, and call it out. Raises `EventExists` and `SessionClosed`."""
+        context = request.context.of_user(user.name)
         board = self.board(user, request.event.mission_id)
         board.check_new(request.event.event_id)
         callout = self._announcer.decide(request.event, context, self._time_of(request.policy_ts_ms))
@@ -130,16 +122,14 @@ class Missions:
         if trigger.acknowledgement is not None:
             await trio.lowlevel.checkpoint()
             return trigger.acknowledgement
-        context, at_ms = self._for_user(closing.context, user), self._time_of(closing.policy_ts_ms)
-        closed_ms = self._now_ms() if at_ms is None else at_ms
-        closed, debrief_id = trigger.announcement.event, self.new_id("debrief", board)
-        operator_ref = closing.operator_ref or f"ack:{closed.event_id}"
-        debrief = debrief_of(closed, closing, debrief_id, operator_ref)
+        context, at_ms = closing.context.of_user(user.name), self._time_of(closing.policy_ts_ms)
+        closed = trigger.announcement.event
+        debrief = debrief_of(closed, closing, self.new_id("debrief", board))
         callout = self._announcer.decide(debrief, context, at_ms)
+        closed_ms = callout.announcement.at_ms
         event = board.add(callout.announcement, closed.event_id)
         trigger.acknowledgement = acknowledgement = Acknowledgement(
-            operator_ref=operator_ref,
-            debrief_event_id=debrief_id,
+            debrief=event,
             closed_ms=closed_ms,
             trigger_to_debrief_closed_ms=max(0, closed_ms - trigger.at_ms),
         )
@@ -192,23 +182,13 @@ class Missions:
         if called is None:
             return None
         if context is not None:
-            called.context = self._for_user(context, name[0])
+            called.context = context.of_user(name[0].name)
         return self._boards.open(name)
 
     def _forgotten(self, name: MissionName) -> None:
         called = self._called.pop(name, None)
         if called is not None:
             called.scope.cancel(reason="its board is forgotten")
-
-    def _for_user(self, context: Context, user: User) -> Context:
-        """Tenants of different users are different tenants. Raises `Busy`."""
-        if user.name is None:
-            return context
-        tenants = self._tenants.setdefault(user, set())
-        if context.tenant_id not in tenants and len(tenants) >= MAX_TENANTS_PER_USER:
-            raise Busy(f"You have {MAX_TENANTS_PER_USER} tenants.")
-        tenants.add(context.tenant_id)
-        return evolve(context, tenant_id=f"{user.name}:{context.tenant_id}")
 
     def _called_out(self, name: MissionName, context: Context | None) -> _Called | None:
         """How the session of that name is called out, begun if it was not; None if there is no such session."""
@@ -218,8 +198,8 @@ class Missions:
             except UnknownSession:
                 return None
             assert self._nursery is not None, "boards are read only while they are kept"
-            listener = Context() if context is None else self._for_user(context, name[0])
-            self._called[name] = begun = _Called(listener)
+            listener = Context() if context is None else context
+            self._called[name] = begun = _Called(listener.of_user(name[0].name))
             self._nursery.start_soon(self._call_out, name, begun, session, name=f"callouts of {name[1]}")
             while len(self._called) > MAX_CALLERS:
                 oldest = self._called.pop(first_of_the_greediest(dict.fromkeys(self._called, 1)))

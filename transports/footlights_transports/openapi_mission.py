@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from footlights.mission import (
     Certainty,
     Classification,
+    LimitScope,
     MissionEventType,
     SessionState,
     SpeechMode,
@@ -17,6 +18,7 @@ from footlights.mission.closing import MAX_WORDS_CHARS
 from footlights.mission.requests import MAX_REF_CHARS, MAX_REFS, MAX_TEXT_CHARS
 from footlights.mission.terms import PAYLOAD_VERSION
 from footlights.wire import MAX_INTEGER
+from footlights_transports.http_mission import REFUSALS
 from footlights_transports.mission_board import MAX_EVENTS
 from footlights_transports.openapi_words import TEXT, choice, fields, json_of, object_of, ref
 
@@ -99,9 +101,7 @@ def mission_schemas() -> Json:
             }
         ),
         "Decided": object_of(_decided()),
-        "NotSpoken": object_of(
-            {**_decided(), "error": object_of({"code": _member(SuppressionReason), "message": TEXT})}
-        ),
+        "NotSpoken": object_of({**_decided(), "error": _refusal()}),
         "BoardEvent": object_of(
             {
                 "seq": _NATURAL,
@@ -155,7 +155,8 @@ def mission_paths(operation: Operation) -> Json:
                 "Close an event: its debrief is called out and put on the board. Again changes nothing.",
                 {
                     "200": json_of(
-                        "It is closed.", object_of({"mission_id": TEXT, "event_id": TEXT, **_acknowledged()})
+                        "It is closed, and this was decided about its debrief.",
+                        object_of({"mission_id": TEXT, "event_id": TEXT, **_acknowledged(), **_decided()}),
                     ),
                     "404": json_of("The board has no such event: `unknown_event`.", ref("UnknownEvent")),
                 },
@@ -231,9 +232,17 @@ def _decided() -> Json:
         "suppression": ref("Suppression"),
         "payload": ref("UtilityPayload"),
         "policy_ts_ms": {**_NATURAL, "description": "When it was decided."},
+        "policy_seq": {**_NATURAL, "description": "Its place among all that was decided or ended here."},
         "voice_failed_ms": _or_null(_NATURAL),
         "voice_dropped_ms": _or_null(_NATURAL),
+        "ended_seq": {**_or_null(_NATURAL), "description": "The place of that end, in the same order."},
     }
+
+
+def _refusal() -> Json:
+    code: Json = {"type": "string", "enum": [reason.value for reason in REFUSALS]}
+    scope: Json = {**_member(LimitScope), "description": "Whose limit it is, with status 429."}
+    return {**object_of({"code": code, "message": TEXT, "scope": scope}), "required": ["code", "message"]}
 
 
 def _acknowledged() -> Json:

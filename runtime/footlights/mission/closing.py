@@ -67,7 +67,7 @@ def read_closing(fields: Mapping[str, object]) -> Closing:
     )
 
 
-def debrief_of(trigger: MissionEvent, closing: Closing, event_id: str, operator_ref: str) -> MissionEvent:
+def debrief_of(trigger: MissionEvent, closing: Closing, event_id: str) -> MissionEvent:
     """What is told when an event is closed."""
     if closing.words is None:
         impact = NOT_STATED if any(broken_rules(trigger)) else trigger.text.change
@@ -89,5 +89,5 @@ def debrief_of(trigger: MissionEvent, closing: Closing, event_id: str, operator_
         repo_attributed=trigger.repo_attributed,
         system_state_claim=trigger.system_state_claim,
         deterministic=trigger.deterministic,
-        operator_ref=operator_ref,
+        operator_ref=closing.operator_ref or f"ack:{trigger.event_id}",
     )

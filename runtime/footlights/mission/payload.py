@@ -77,6 +77,14 @@ class Context:
     voice_mode: VoiceMode = VoiceMode.NORMAL
     tenant_id: str = "default"
     """Whose budget it is spoken from. Missions of different tenants are different missions."""
+    user_id: str | None = None
+    """Whose tenant it is, if users are told apart: each has room for so many."""
+
+    def of_user(self, user_id: str | None) -> Context:
+        """The same for a tenant of this user's. Tenants of different users are different tenants."""
+        if user_id is None:
+            return self
+        return evolve(self, user_id=user_id, tenant_id=f"{user_id}:{self.tenant_id}")
 
 
 @frozen(kw_only=True)

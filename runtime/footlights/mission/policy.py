@@ -52,7 +52,7 @@ def decide(event: MissionEvent, context: Context, history: History, time_ms: int
     key = dedupe_key(event)
     row = row_of(event, context)
     voice = _voice(event, row)
-    reason, wait, scope = next(_reasons(event, row, voice, mission, key, history, now), (None, 0, None))
+    reason, wait, scope = next(_reasons(event, context, row, voice, mission, key, history, now), (None, 0, None))
     payload = UtilityPayload(
         mission_id=event.mission_id,
         event_id=event.event_id,
@@ -68,7 +68,8 @@ def decide(event: MissionEvent, context: Context, history: History, time_ms: int
     if reason is not None:
         return Decision(payload=payload, history=history, mission=mission, spoken=None)
     spoken = Spoken(now, key, event.classification in URGENT)
-    return Decision(payload=payload, history=history.spoke(mission, spoken), mission=mission, spoken=spoken)
+    after = history.spoke(mission, spoken, context.user_id)
+    return Decision(payload=payload, history=after, mission=mission, spoken=spoken)
 
 
 def voice_failed(decision: Decision, history: History, time_ms: int) -> Decision:
@@ -110,17 +111,27 @@ def dedupe_key(event: MissionEvent) -> str:
     return blake3(rfc8785.dumps(basis)).hexdigest(length=_KEY_BYTES)
 
 
-def broken_rules(event: MissionEvent) -> Iterator[str]:
-    """The names of the rules of the contract that an event breaks, whoever would hear it."""
+def broken_rules(event: MissionEvent, context: Context | None = None) -> Iterator[str]:
+    """The names of the rules of the contract that an event breaks, whoever would hear it.
+
+    With a context also what it breaks for those listeners: a voice of which not a word fits has nothing to say.
+    """
+    return _broken_rules(event, None if context is None else _voice(event, row_of(event, context)))
+
+
+def _broken_rules(event: MissionEvent, voice: VoicePayload | None) -> Iterator[str]:
     if event.claimed_by_voice.rank > event.certainty.rank:
         yield "voice_more_certain_than_text"
     if event.repo_attributed and not event.deterministic:
         yield "repo_claim_not_deterministic"
     yield from event.text.broken_rules()
+    if not event.text.spoken or (voice is not None and not voice.text):
+        yield "nothing_to_say"
 
 
 def _reasons(
     event: MissionEvent,
+    context: Context,
     row: Row,
     voice: VoicePayload | None,
     mission: MissionKey,
@@ -131,7 +142,7 @@ def _reasons(
     """All that speaks against it, in the order of the contract, how long each will last, and whose limit it is."""
     if voice is None or (event.event_type is MissionEventType.DEBRIEF and not _is_linked(event)):
         yield SuppressionReason.CONTEXT_INELIGIBLE, 0, None
-    if voice is None or not voice.text or any(broken_rules(event)):
+    if any(_broken_rules(event, voice)):
         yield SuppressionReason.CONTRACT_VIOLATION, 0, None
     if not row.allows(event.supported_certainty):
         yield SuppressionReason.MISSING_EVIDENCE, 0, None
@@ -145,6 +156,8 @@ def _reasons(
         yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSIONS
     if wait := history.budget_wait(mission[0], now):
         yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait, LimitScope.TENANT
+    if wait := history.user_wait(mission[0], context.user_id, now):
+        yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait, LimitScope.USER
     if wait := history.tenant_wait(mission[0], now):
         yield SuppressionReason.VOICE_BUDGET_EXCEEDED, wait, LimitScope.SERVER
     if wait := history.breaker_wait(now):

@@ -1,34 +1,28 @@
 """A recorded sequence of callouts, decided again. The same sequence gives the same decisions, in any process.
 
-Each entry is a request as others make it (`read_callout`), with these differences:
+Each entry is one of `footlights.mission.recorded`. `policy_ts_ms` is the time it is decided at; without it, that of the
+entry before. Either all entries have a `policy_seq` or none has:
 
-- `policy_ts_ms` is the time it is decided at; without it, that of the entry before. Entries stand in the order of it.
-- `voice_failed_ms` is when its voice failed, `voice_dropped_ms` when it was dropped untried, if it had one. What ended
-  at the time of a decision ended before it.
-- `voice_fails` says that its voice failed at once.
+- With it, entries stand in the order of it, and everything is decided and ends in that order.
+- Without it, entries stand in the order of their times, and what ended at the time of a decision ended before it. That
+  is a guess: what happened within one millisecond, or in a server that goes by its clients' times, may differ.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from footlights.errors import InvalidCommand
 from footlights.mission.history import History
-from footlights.mission.policy import decide, voice_dropped, voice_failed
-from footlights.mission.requests import read_callout
-from footlights.wire import values
-from footlights.wire.values import Unfit
+from footlights.mission.policy import decide
+from footlights.mission.recorded import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import TypeAlias
+    from collections.abc import Iterable, Iterator, Mapping
 
     from footlights.mission.policy import Decision
-
-    Ending: TypeAlias = Callable[[Decision, History, int], Decision]
-
-_ENDINGS: Mapping[str, Ending] = {"voice_failed_ms": voice_failed, "voice_dropped_ms": voice_dropped}
+    from footlights.mission.recorded import Ending, Entry
 
 
 def replay(entries: Iterable[Mapping[str, object]], history: History | None = None) -> Iterator[Decision]:
@@ -46,13 +40,14 @@ def replay(entries: Iterable[Mapping[str, object]], history: History | None = No
     yield from replaying.ended()
 
 
-class _Entry:
+class _Decided:
     """An entry that is decided, and how its voice will end."""
 
-    def __init__(self, decision: Decision, ending: Ending | None, end_ms: int) -> None:
+    def __init__(self, decision: Decision, ending: Ending | None, end_ms: int, end_place: int) -> None:
         self.decision = decision
         self.ending = ending
         self.end_ms = end_ms
+        self.end_place = end_place
 
 
 class _Replaying:
@@ -60,60 +55,52 @@ class _Replaying:
 
     def __init__(self, history: History) -> None:
         self._history = history
+        self._reader = Reader()
         self._time_ms = 0
-        self._number = 0
-        self._entries: deque[_Entry] = deque()
+        self._last: Entry | None = None
+        self._decided: deque[_Decided] = deque()
         """Those that were not handed out."""
 
     def take(self, fields: Mapping[str, object]) -> None:
         """Decide about an entry, after what ended before it."""
-        recorded = dict(fields)
-        fails = _flag("voice_fails", recorded.pop("voice_fails", None))
-        ends = [(_time(name, recorded.pop(name, None)), ending) for name, ending in _ENDINGS.items()]
-        request = read_callout(recorded, f"event-{self._number + 1:06d}")
-        self._number += 1
+        entry = self._reader.read(fields)
+        self._check_order(entry)
+        self._last = entry
+        request = entry.request
         self._time_ms = self._time_ms if request.policy_ts_ms is None else request.policy_ts_ms
-        self._end_until(self._time_ms)
+        place = self._time_ms if entry.seq is None else entry.seq
+        self._end_until(place)
         decision = decide(request.event, request.context, self._history, self._time_ms)
-        end_ms, ending = next(((at, ending) for at, ending in ends if at is not None), (0, None))
-        if fails and ending is None:
-            end_ms, ending = self._time_ms, voice_failed
-        if request.dry_run or not decision.speak:
-            ending = None
         if not request.dry_run:
             self._history = decision.history
-        self._entries.append(_Entry(decision, ending, max(end_ms, self._time_ms)))
-        if fails:
-            self._end_until(self._time_ms)
+        ending = entry.ending if decision.speak and not request.dry_run else None
+        end_ms = self._time_ms if entry.ended_ms is None else max(entry.ended_ms, self._time_ms)
+        end_place = end_ms if entry.ended_seq is None else entry.ended_seq
+        self._decided.append(_Decided(decision, ending, end_ms, place if entry.ended_ms is None else end_place))
+        if entry.ended_ms is None:
+            self._end_until(place)
 
     def ended(self) -> Iterator[Decision]:
         """The decisions that nothing will change any more, as far as none before them is missing."""
-        while self._entries and self._entries[0].ending is None:
-            yield self._entries.popleft().decision
+        while self._decided and self._decided[0].ending is None:
+            yield self._decided.popleft().decision
 
     def end_all(self) -> None:
         self._end_until(None)
 
-    def _end_until(self, time_ms: int | None) -> None:
-        """End the voices whose time has come, in the order of their times."""
-        due = [each for each in self._entries if each.ending and (time_ms is None or each.end_ms <= time_ms)]
-        for each in sorted(due, key=lambda entry: entry.end_ms):
+    def _check_order(self, entry: Entry) -> None:
+        if self._last is None:
+            return
+        if (entry.seq is None) is not (self._last.seq is None):
+            raise InvalidCommand("policy_seq: either all entries have one or none has")
+        if entry.seq is not None and self._last.seq is not None and entry.seq <= self._last.seq:
+            raise InvalidCommand("policy_seq: must be greater than that of the entry before")
+
+    def _end_until(self, place: int | None) -> None:
+        """End the voices whose turn has come, in their order."""
+        due = [each for each in self._decided if each.ending and (place is None or each.end_place <= place)]
+        for each in sorted(due, key=lambda decided: decided.end_place):
             assert each.ending is not None, "it was due"
             each.decision = each.ending(each.decision, self._history, each.end_ms)
             self._history = each.decision.history
             each.ending = None
-
-
-def _flag(name: str, value: object) -> bool:
-    return value is not None and cast("bool", _read(name, value, values.flag))
-
-
-def _time(name: str, value: object) -> int | None:
-    return None if value is None else cast("int", _read(name, value, values.natural))
-
-
-def _read(name: str, value: object, reader: values.Reader) -> object:
-    try:
-        return reader(value, None)
-    except Unfit as error:
-        raise InvalidCommand(f"{name}: {error}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from footlights.errors import InvalidCommand
 from footlights.mission.payload import Context, MissionEvent
@@ -104,11 +104,6 @@ def read_callout(fields: Mapping[str, object], event_id: str) -> CalloutRequest:
         tenant_id=given["tenant_id"],
     )
     return CalloutRequest(event=event, context=context, dry_run=given["dry_run"], policy_ts_ms=given["policy_ts_ms"])
-
-
-def for_tenant(request: CalloutRequest, tenant_id: str) -> CalloutRequest:
-    """The same, from another budget."""
-    return evolve(request, context=evolve(request.context, tenant_id=tenant_id))
 
 
 def read_id(name: str, value: object) -> str:

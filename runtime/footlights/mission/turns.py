@@ -1,8 +1,8 @@
 """The turns of a session as mission events: what a listener should know, in words that nobody said.
 
 Everything is told by templates over ids, codes and closed sets. It is what the runtime itself saw, so it is confirmed
-and has its evidence. The questions of approvals are the rules' own words, and are told whole: one that is too long for
-its line breaks the contract, and is not spoken.
+and has its evidence; what an event does not prove is not said. The questions of approvals are the rules' own words, and
+are told whole: one that is too long for its line breaks the contract, and is not spoken.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from footlights.events import StreamEvent
 
 _MAX_CODES = 3
+_NOTHING_COMMITTED = "Nothing of it was committed."
 _T, _C = MissionEventType, Classification
 
 
@@ -47,7 +48,7 @@ class _Callout:
 
 
 _CUT_OFF: Mapping[InterruptReason, _Callout] = {
-    reason: _Callout(kind=kind, change=change, impact="Nothing of it is true now.", next_action=next_action)
+    reason: _Callout(kind=kind, change=change, impact=_NOTHING_COMMITTED, next_action=next_action)
     for reason, kind, change, next_action in (
         (InterruptReason.TIMEOUT, (_T.TIMER_UPDATE, _C.WARN), "A turn ran out of time.", "Ask again in a moment."),
         (InterruptReason.STALLED, (_T.TIMER_UPDATE, _C.WARN), "A turn fell silent.", "Ask again in a moment."),
@@ -94,7 +95,8 @@ class TurnCallouts:
             # What was asked or answered is the greater news, and the limits favour what comes first.
             for artifact in artifacts:
                 yield from _of_artifact(artifact)
-            yield from _of_commit(payload, self._interrupted.pop(event.turn_id, None), event.turn_id)
+            interrupted = self._interrupted.pop(event.turn_id, None)
+            yield from _of_commit(payload, artifacts, interrupted, event.turn_id)
 
     def _made(self, event: StreamEvent, number: int, callout: _Callout) -> MissionEvent:
         refs = (f"turn:{event.turn_id}#{event.seq}", *callout.evidence)
@@ -139,18 +141,20 @@ def _of_tool(result: ToolCallResult) -> Iterator[_Callout]:
         yield _Callout(
             kind=(_T.THREAT_UPDATE, _C.WARN),
             change="A tool failed.",
-            impact="The turn goes on without it.",
+            impact="It gave no result.",
             next_action="Look at the tool before you ask again.",
         )
 
 
-def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id: str) -> Iterator[_Callout]:
+def _of_commit(
+    commit: CommitFinal, artifacts: Sequence[Artifact], interrupted: InterruptReason | None, turn_id: str
+) -> Iterator[_Callout]:
     evidence = (f"commit:{commit.commit_id or commit.commit_digest}",)
     if interrupted is not None and interrupted in _WANTED:
         yield _Callout(
             kind=(_T.DEBRIEF, _C.INFO),
             change=_WANTED[interrupted],
-            impact="Nothing of it is true now.",
+            impact=_NOTHING_COMMITTED,
             next_action="Ask again when you like.",
             evidence=evidence,
             operator_ref=f"{interrupted.value}:{turn_id}",
@@ -159,7 +163,7 @@ def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id
         yield _Callout(
             kind=(_T.STATE_CHANGE, _C.INFO),
             change="A turn is committed.",
-            impact="What it asked for is true now.",
+            impact=_kept(artifacts),
             next_action="Go on when you like.",
             evidence=evidence,
         )
@@ -170,10 +174,18 @@ def _of_commit(commit: CommitFinal, interrupted: InterruptReason | None, turn_id
         yield _Callout(
             kind=(_T.THREAT_UPDATE, _C.WARN),
             change="A turn was refused.",
-            impact=f"Nothing of it is true now: {codes}.",
+            impact=f"Nothing of it was committed: {codes}.",
             next_action="Ask for something else when you like.",
             evidence=evidence,
         )
+
+
+def _kept(artifacts: Sequence[Artifact]) -> str:
+    """What a commit proves: its changes, and that some acts are not among them."""
+    kinds = {artifact.kind for artifact in artifacts}
+    waits = " An act waits for somebody's word." if PENDING in kinds else ""
+    refused = " An act was refused." if DENIED in kinds else ""
+    return f"Its changes are kept.{waits}{refused}"
 
 
 def _of_artifact(artifact: Artifact) -> Iterator[_Callout]:
