@@ -45,13 +45,15 @@ from footlights.errors import Busy, FootlightsError, InvalidCommand, Registratio
 from footlights_actors.kgent_soul import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from footlights.chat import ChatEvent, SoulEvent, Turn
     from footlights_actors.kgent_soul import KgentSoul
 
 MAX_TRACE = 1_024
 """Turns that a flux keeps in its trace."""
+READ_PATIENCE = 5.0
+"""Seconds that a dialogue which must have ended is still waited for: whoever reads it may be about to."""
 
 
 class KgentFlux:
@@ -101,9 +103,13 @@ class KgentFlux:
             async for event in events:
                 yield event
 
-    async def converse(self, message: ChatMessage) -> AsyncGenerator[ChatEvent, None]:
+    def telling(self, message: ChatMessage) -> Telling:
+        """How a message is answered. Whoever breaks the dialogue off may tell the rest."""
+        return Telling(message.correlation_id, message.mode, self.config.buffer_chunks)
+
+    async def converse(self, message: ChatMessage, telling: Telling | None = None) -> AsyncGenerator[ChatEvent, None]:
         """The same for a message that has a correlation id of its own."""
-        telling = Telling(message.correlation_id, message.mode, self.config.buffer_chunks)
+        telling = telling or self.telling(message)
         try:
             self._begin()
         except FootlightsError as error:
@@ -111,7 +117,7 @@ class KgentFlux:
                 yield event
             return
         try:
-            async with self._place, aclosing(self._dialogue(message, telling)) as events:
+            async with aclosing(self._in_its_place(message, telling)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -119,10 +125,15 @@ class KgentFlux:
             self._stop_if_dry()
 
     async def drain(self) -> None:
-        """Begin no more dialogues, and wait until those that began have ended. Idempotent."""
+        """Begin no more dialogues, and wait until those that began have ended. Idempotent.
+
+        Raises `Busy` if one of them is not read to its end in time; it drains all the same.
+        """
         self.state = after(self.state, FluxStep.DRAIN)
         self._stop_if_dry()
-        await self._dry.wait()
+        await trio.lowlevel.checkpoint()
+        if not self._dry.is_set():
+            await self._wait(self._dry.wait)
 
     # -- inside
 
@@ -136,6 +147,38 @@ class KgentFlux:
         if self.state is FluxState.DRAINING and not self._open:
             self.state = after(self.state, FluxStep.RUN_DRY)
             self._dry.set()
+
+    async def _in_its_place(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
+        """After the dialogue before, or not at all."""
+        try:
+            await self._take_place()
+        except Busy as error:
+            for event in self._refuse(telling, error):
+                yield event
+            return
+        try:
+            async with aclosing(self._dialogue(message, telling)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._place.release()
+
+    async def _take_place(self) -> None:
+        try:
+            self._place.acquire_nowait()
+        except trio.WouldBlock:
+            await self._wait(self._place.acquire)
+
+    async def _wait(self, wanted: Callable[[], Awaitable[None]]) -> None:
+        """Wait for something that happens when dialogues end. Raises `Busy` if the one that runs is not read."""
+        while True:
+            patience = self._ends_by + READ_PATIENCE
+            with trio.move_on_at(patience) as waiting:
+                await wanted()
+            if not waiting.cancelled_caught:
+                return
+            if patience == self._ends_by + READ_PATIENCE:  # or else another one runs
+                raise Busy("The dialogue before is not read to its end.")
 
     async def _dialogue(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
         plan = self.soul.plan(message.content, message.mode)
@@ -192,8 +235,10 @@ class KgentFlux:
 
     def _refuse(self, telling: Telling, error: FootlightsError) -> list[ChatEvent]:
         if isinstance(error, Busy):
-            wait = max(1, ceil(self._ends_by - trio.current_time()))
-            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), wait, str(error))
+            left = self._ends_by - trio.current_time()
+            # Nobody knows when somebody reads on: that long is as good as any.
+            wait = left if left > 0 else self.config.stream_timeout + COMMIT_PATIENCE
+            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), max(1, ceil(wait)), str(error))
         if isinstance(error, InvalidCommand | TooLarge):
             return telling.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error))
         return telling.fail(ErrorCode.SESSION_EXPIRED, self._now())

@@ -1,4 +1,4 @@
-"""A folder that several processes change, one at a time."""
+"""A folder that several processes change, one at a time. Nobody waits for the others in here."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ else:
 
     @contextmanager
     def alone_in(folder: Path) -> Generator[None]:
-        """While no other process changes anything in it. What was renamed in it is on the disk at the end."""
+        """While nobody else changes anything in it. What was renamed in it is on the disk at the end.
+
+        Raises `BlockingIOError` if somebody does.
+        """
         # The folder itself is locked: a file for it could not be removed, and what is erased should leave nothing.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
             os.fsync(descriptor)
         finally:

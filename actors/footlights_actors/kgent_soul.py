@@ -154,8 +154,9 @@ class KgentSoul:
                 async with aclosing(attempt.read(stream)) as events:
                     async for event in events:
                         yield event
-                while attempt.detached_at is not None:
-                    async with session.subscribe(attempt.detached_at) as again, aclosing(attempt.read(again)) as events:
+                while (left := attempt.detached) is not None:
+                    again = session.subscribe(left.cursor, left.terminal_seen)
+                    async with again, aclosing(attempt.read(again)) as events:
                         async for event in events:
                             yield event
             finally:
@@ -176,12 +177,12 @@ class _Attempt:
         self._deadline = deadline
         self._time_is_up = False
         self._is_late = False
-        self.detached_at: Mapping[str, int] | None = None
-        """Where to go on, if the stream let go before the end."""
+        self.detached: Subscription | None = None
+        """The stream to go on from, if it let go before the end."""
 
     async def read(self, stream: Subscription) -> AsyncGenerator[SoulEvent, None]:
         reading = self._reading
-        self.detached_at = None
+        self.detached = None
         try:
             while not reading.is_over:
                 batch = await self._next_batch(stream)
@@ -197,7 +198,7 @@ class _Attempt:
             if error.reason == DetachReason.COMMIT_UNKNOWN:
                 yield reading.lose_sight()
             else:
-                self.detached_at = stream.cursor
+                self.detached = stream
 
     async def _next_batch(self, stream: Subscription) -> list[StreamEvent] | None:
         """What came; None if the turn cannot even be ended."""

@@ -6,7 +6,8 @@
 
 One file for each session, one sealed line for each dialogue. Without a key nothing is written, and nothing can be read.
 Erasing a session unlinks its file; throwing away the keys erases everything at once, in copies and backups too. Several
-processes may use one folder: who changes something holds a lock on the folder.
+processes may use one folder: who changes something holds a lock on the folder, and the others wait for it until they
+are canceled.
 
 It needs an extra: pip install 'footlights[content]'
 """
@@ -14,6 +15,7 @@ It needs an extra: pip install 'footlights[content]'
 from __future__ import annotations
 
 import os
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -37,6 +39,8 @@ _SUFFIX = ".sealed"
 _FRESH = ".fresh"
 """A file that is being sealed anew."""
 _FOR_US_ALONE = 0o600
+_AGAIN = 0.02
+"""After so many seconds a folder that somebody else is changing is tried again."""
 
 
 class ContentKeyError(FootlightsError):
@@ -102,9 +106,18 @@ class ContentStore:
         self._limiter = trio.CapacityLimiter(1)
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
-        """Add a dialogue to what is kept of its session. It is on the disk when this returns."""
+        """Add a dialogue to what is kept of its session. It is on the disk when this returns.
+
+        If it is canceled while a disk hangs, nobody knows whether it will be kept.
+        """
         kept = Kept(session_id, turn_id, said, answered)
-        await self._in_thread(lambda: self._append(session_id, self._seals.encrypt(orjson.dumps(asdict(kept)))))
+        await self._in_thread(
+            lambda: self._append(session_id, self._seals.encrypt(orjson.dumps(asdict(kept)))), may_leave=True
+        )
+
+    async def sessions(self) -> list[str]:
+        """The ids of the sessions of which something is kept. Raises `ContentKeyError` if no key fits some of it."""
+        return await self._in_thread(self._sessions)
 
     async def read(self, session_id: str) -> list[Kept]:
         """What is kept of a session, the oldest first. Raises `ContentKeyError` if no key fits."""
@@ -124,15 +137,32 @@ class ContentStore:
         What cannot be sealed anew stays as it was, and all the rest is. Then it raises `ContentKeyError` if no key fits
         some of it, otherwise `ContentUnavailable`: the older keys are still needed.
         """
-        return await self._in_thread(self._rotate)
+        sealed, misfits, failure = 0, 0, None
+        for path in await self._in_thread(lambda: self._files(_SUFFIX)):
+            try:
+                sealed += await self._in_thread(partial(self._reseal, path))
+            except InvalidToken:
+                misfits += 1
+            except ContentUnavailable as error:
+                failure = error
+        if misfits:
+            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions; {sealed} are sealed anew.")
+        if failure is not None:
+            raise failure
+        return sealed
+
+    async def _in_thread(self, work: Callable[[], _T], *, may_leave: bool = False) -> _T:
+        """Do it as soon as nobody else changes the folder."""
+        while True:
+            try:
+                return await trio.to_thread.run_sync(work, abandon_on_cancel=may_leave, limiter=self._limiter)
+            except BlockingIOError:
+                # Out here, where it can be canceled, and not in the thread.
+                await trio.sleep(_AGAIN)
+            except OSError as error:
+                raise ContentUnavailable(f"Kept content cannot be reached: {error.strerror}.") from None
 
     # -- inside, in a thread
-
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        try:
-            return await trio.to_thread.run_sync(work, limiter=self._limiter)
-        except OSError as error:
-            raise ContentUnavailable(f"Kept content cannot be reached: {error.strerror}.") from None
 
     def _file(self, session_id: str) -> Path:
         # Not its name: that is the user's, and may be anything.
@@ -140,6 +170,17 @@ class ContentStore:
 
     def _files(self, suffix: str) -> list[Path]:
         return sorted(self._folder.glob(f"*{suffix}"))
+
+    def _sessions(self) -> list[str]:
+        found, misfits = set[str](), 0
+        for path in self._files(_SUFFIX):
+            try:
+                found.update(self._opened(line).session_id for line in self._lines(path)[:1])
+            except ContentKeyError:
+                misfits += 1
+        if misfits:
+            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions.")
+        return sorted(found)
 
     def _append(self, session_id: str, sealed: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -186,21 +227,6 @@ class ContentStore:
         with alone_in(self._folder):
             # First what is being sealed anew: nothing may bring back what is erased.
             return sum([_unlink(path.with_suffix(_FRESH)) | _unlink(path) for path in paths])
-
-    def _rotate(self) -> int:
-        sealed, misfits, failure = 0, 0, None
-        for path in self._files(_SUFFIX):
-            try:
-                sealed += self._reseal(path)
-            except InvalidToken:
-                misfits += 1
-            except OSError as error:
-                failure = error
-        if misfits:
-            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions; {sealed} are sealed anew.")
-        if failure is not None:
-            raise failure
-        return sealed
 
     def _reseal(self, path: Path) -> bool:
         with alone_in(self._folder):

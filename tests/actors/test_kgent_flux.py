@@ -31,9 +31,11 @@ from footlights.chat import (
     FluxState,
     TurnType,
 )
-from footlights_actors import Fail, Flood, Pause, Say, Stall, standard_cast
+from footlights.testing.faults import FlakyLedger
+from footlights_actors import Fail, Flood, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.kgent_flux import KgentFlux
 from footlights_actors.kgent_soul import COMMIT_PATIENCE, KgentSoul
+from footlights_actors.kgent_templates import with_templates
 
 from .kgent_kit import (
     ANSWERED,
@@ -410,6 +412,15 @@ async def test_a_model_that_failed_after_a_word_gets_no_template() -> None:
     model = saying(Say("Well,"), Fail(ModelError("down")))
     async with open_room(model, templates=STANDARD_TEMPLATES) as room:
         assert payload(await talk(room.flux), "error")["code"] == "LLM_UNAVAILABLE"
+
+
+async def test_an_empty_answer_that_does_not_count_has_one_last_chunk_and_no_template() -> None:
+    cast = with_templates(standard_cast(ScriptedModel(lambda _: [])), STANDARD_TEMPLATES)
+    async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
+        flux = KgentFlux(KgentSoul(stage.start(), templates=STANDARD_TEMPLATES))
+        events = await talk(flux)
+        assert kinds(events) == ["chunk", "error", "done"]
+        assert payload(events, "error")["code"] == "LLM_UNAVAILABLE"
 
 
 async def test_a_model_that_cannot_load_gets_a_template() -> None:

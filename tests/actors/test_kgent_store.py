@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +29,8 @@ from footlights_actors.kgent_store import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trio.testing import MockClock
 
 FIRST = Kept("ann:diary", "t1-000001", "My secret is 🎭 blue.", "I shall tell nobody.")
 SECOND = Kept("ann:diary", "t1-000002", "Promise?", "Yes.")
@@ -62,6 +66,39 @@ async def test_a_session_can_be_erased_and_the_others_stay(tmp_path: Path) -> No
     assert await store.read("bob:diary") == [OTHER]
     assert await store.erase_all() == 1
     assert files_in(tmp_path) == []
+
+
+async def test_the_sessions_of_which_something_is_kept_can_be_named(tmp_path: Path) -> None:
+    keys = [new_key()]
+    store = ContentStore(tmp_path / "kept", keys)
+    assert await store.sessions() == []
+    for each in (OTHER, FIRST, SECOND):
+        await store.keep(*astuple(each))
+    assert await store.sessions() == ["ann:diary", "bob:diary"]
+    await store.erase("ann:diary")
+    assert await store.sessions() == ["bob:diary"]
+    (tmp_path / "kept" / "cut.sealed").write_bytes(b"cut sho")
+    assert await store.sessions() == ["bob:diary"], "of that one nothing is kept"
+    with pytest.raises(ContentKeyError, match="of 1 sessions"):
+        await ContentStore(tmp_path / "kept", [new_key()]).sessions()
+
+
+async def test_who_waits_for_the_folder_may_give_up_and_has_changed_nothing(
+    tmp_path: Path, quiet_clock: MockClock
+) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    await store.keep(*astuple(FIRST))
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        for wait in (partial(store.keep, *astuple(SECOND)), partial(store.erase, "ann:diary"), store.rotate):
+            with pytest.raises(trio.TooSlowError), trio.fail_after(5):
+                await wait()
+    finally:
+        os.close(folder)
+    assert await store.read("ann:diary") == [FIRST]
+    await store.keep(*astuple(SECOND))
+    assert await store.read("ann:diary") == [FIRST, SECOND]
 
 
 async def test_keys_can_be_rotated(tmp_path: Path) -> None:

@@ -115,6 +115,19 @@ def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
         pace.take(100.0)
 
 
+@pytest.mark.parametrize("per_second", [1 / 49, 0.1, 0.3, 3.0, 1_000.0])
+def test_whoever_waits_as_long_as_it_was_told_is_not_refused(per_second: float) -> None:
+    pace, now = Pace(per_second, 1, now=0.1), 0.1
+    for _ in range(20):
+        pace.take(now)
+        with pytest.raises(RateLimited) as refused:
+            pace.take(now)
+        wait = refused.value.retry_after
+        with pytest.raises(RateLimited):
+            pace.take(now + wait - 1)
+        now += wait
+
+
 @pytest.mark.parametrize("name", ["max_frame_bytes", "handshake_timeout", "commands_per_second", "keep_alive"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_a_limit_must_allow_something(name: str, value: float) -> None:

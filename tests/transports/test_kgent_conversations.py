@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import logging
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,11 @@ from footlights import BudgetConfig, Persona, SessionClosed, SessionParams, open
 from footlights.chat import ChatFluxConfig, ChatMessage, InvalidMessage
 from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
+from footlights.testing.quiesce import Gate as ThreadGate
 from footlights.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 from footlights_actors.kgent_flux import KgentFlux
+from footlights_actors.kgent_store import ContentStore, new_key
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.gate import Gate, User
@@ -28,11 +32,13 @@ from .kgent_peer import lawful, only
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     from trio.testing import MockClock
 
     from footlights.testing import Trial
     from footlights_transports.kgent_conversation import Conversation
+    from footlights_transports.kgent_gateway import Keeper
     from footlights_transports.kgent_room import Dialogue
 
 ANN, BOB = User("ann"), User("bob")
@@ -71,7 +77,7 @@ class Notebook:
 async def open_gateway(
     model: ScriptedModel | None = None,
     config: ChatFluxConfig | None = None,
-    keeper: Notebook | None = None,
+    keeper: Keeper | None = None,
     personas: dict[str, Persona] | None = None,
     budget: BudgetConfig | None = None,
 ) -> AsyncGenerator[KgentGateway]:
@@ -85,10 +91,16 @@ async def open_gateway(
         nursery.cancel_scope.cancel()
 
 
+def perturb(
+    gateway: KgentGateway, conversation: Conversation, message: ChatMessage, *, may_be_kept: bool = False
+) -> Dialogue:
+    return gateway.perturb(conversation, message, gateway.pace(conversation.user), may_be_kept=may_be_kept)
+
+
 async def perform(
     gateway: KgentGateway, conversation: Conversation, name: str, *, may_be_kept: bool = False
 ) -> Dialogue:
-    dialogue = gateway.perturb(conversation, said(name), may_be_kept=may_be_kept)
+    dialogue = perturb(gateway, conversation, said(name), may_be_kept=may_be_kept)
     await dialogue.over.wait()
     return dialogue
 
@@ -110,7 +122,7 @@ async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockC
         conversation = gateway.enter(ANN, "default", PerturbWish())
         await perform(gateway, conversation, "a")
         with pytest.raises(InvalidMessage):
-            gateway.perturb(conversation, said("a"))
+            perturb(gateway, conversation, said("a"))
         flux = conversation.flux
         assert flux is not None
         assert len(flux.trace) == 1
@@ -118,13 +130,42 @@ async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockC
         await trio.sleep(2 * SWEEP)
         assert gateway.room(ANN, "default") is room
         await conversation.session.close()
-        assert gateway.room(ANN, "default").observe({"a": 0}).unknown == ["a"], "at once, and not at the next sweep"
+        assert gateway.room(ANN, "default").observe({"a": 0}).unknown == {"a": 0}, "at once, and not at the next sweep"
         with pytest.raises(SessionClosed):
-            gateway.perturb(conversation, said("b"))
+            perturb(gateway, conversation, said("b"))
         await trio.sleep(2 * SWEEP)
         assert [conversation.flux] == [None], "the trace is gone too, though somebody may still be connected"
         with pytest.raises(SessionClosed):
-            gateway.perturb(conversation, said("c"))
+            perturb(gateway, conversation, said("c"))
+
+
+async def test_what_belongs_to_a_session_is_forgotten_also_if_it_is_begun_again_at_once(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_gateway() as gateway:
+        first = gateway.enter(ANN, "default", PerturbWish("diary"))
+        await perform(gateway, first, "a")
+        await first.session.close()
+        again = gateway.enter(ANN, "default", PerturbWish("diary"))
+        assert first.flux is None
+        assert again.flux is not None
+        assert len(again.flux.trace) == 0
+        await trio.sleep(2 * SWEEP)
+        assert gateway.enter(ANN, "default", PerturbWish("diary")) is again
+
+
+async def test_who_names_no_session_gets_one_for_what_it_agreed_to(quiet_clock: MockClock) -> None:
+    async with open_gateway() as gateway:
+        wishes = [PerturbWish(remote_models=each) for each in (None, False, True)]
+        found = [gateway.enter(ANN, "default", wish) for wish in wishes]
+        assert len({each.session.session_id for each in found}) == 3
+        assert [each.terms.remote_models for each in found] == [None, False, True]
+        await trio.sleep(2 * SWEEP)
+        assert [gateway.enter(ANN, "default", wish) for wish in wishes] == found
+        await found[1].session.close()
+        await trio.sleep(2 * SWEEP)
+        assert gateway.enter(ANN, "default", wishes[1]) is not found[1]
+        assert gateway.enter(ANN, "default", wishes[2]) is found[2]
 
 
 async def test_what_was_said_is_in_no_turn_that_is_retained() -> None:
@@ -161,21 +202,21 @@ async def test_a_client_that_sends_too_much_is_told_the_truth_about_when_it_may_
         for name in "abc":
             await perform(gateway, conversation, name)
         with pytest.raises(TooManyMessages) as refused:
-            gateway.perturb(conversation, said("d"))
+            perturb(gateway, conversation, said("d"))
         await trio.sleep(refused.value.retry_after - 1)
         with pytest.raises(TooManyMessages):
-            gateway.perturb(conversation, said("d"))
+            perturb(gateway, conversation, said("d"))
         await trio.sleep(1)
-        gateway.perturb(conversation, said("d"))
+        perturb(gateway, conversation, said("d"))
         other = gateway.enter(BOB, "default", PerturbWish())
-        gateway.perturb(other, said("d"))
+        perturb(gateway, other, said("d"))
 
 
 async def test_a_gateway_without_a_home_begins_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: []))) as stage:
         gateway = KgentGateway(FrontDesk(stage, Gate()))
         with pytest.raises(SessionClosed):
-            gateway.perturb(gateway.enter(ANN, "default", PerturbWish()), said("a"))
+            perturb(gateway, gateway.enter(ANN, "default", PerturbWish()), said("a"))
 
 
 async def test_a_dialogue_that_fails_in_an_unknown_way_ends_and_hurts_no_other(
@@ -265,7 +306,7 @@ async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock)
     async with open_gateway(model, keeper=notebook) as gateway:
         conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
         await perform(gateway, conversation, "a", may_be_kept=True)
-        late = gateway.perturb(conversation, said("b", "wait for it"), may_be_kept=True)
+        late = perturb(gateway, conversation, said("b", "wait for it"), may_be_kept=True)
         await late.over.wait()
         assert only(frames(late), "error")[0]["code"] == "STREAM_TIMEOUT"
         await trio.sleep(1)
@@ -307,6 +348,43 @@ async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_
     assert ("t1-000001 could not be kept" in caplog.text) == (seconds > KEEPING)
 
 
+@pytest.mark.parametrize("hangs", ["lock", "disk"])
+async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_not_kept(
+    caplog: pytest.LogCaptureFixture,
+    quiet_clock: MockClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hangs: str,
+) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    gate, really = ThreadGate(), os.fsync
+
+    def hang(descriptor: int) -> None:
+        gate.wait()
+        really(descriptor)
+
+    folder = os.open(tmp_path, os.O_RDONLY)
+    if hangs == "lock":
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    else:
+        monkeypatch.setattr(os, "fsync", hang)
+    try:
+        async with open_gateway(keeper=store) as gateway:
+            conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
+            dialogues = [perturb(gateway, conversation, said(each), may_be_kept=True) for each in "ab"]
+            for dialogue in dialogues:
+                await dialogue.over.wait()
+            began = trio.current_time()
+        assert trio.current_time() - began <= KEEPING
+        assert [f"t1-00000{number} could not be kept" in caplog.text for number in (1, 2)] == [True, True]
+        assert SECRET not in caplog.text
+    finally:
+        gate.open()
+        os.close(folder)
+    await store.keep("ann:diary", "t1-000003", "Hello?", "Yes.")
+    assert [each.turn_id for each in await store.read("ann:diary")][-1] == "t1-000003"
+
+
 # -- cut off anywhere
 
 
@@ -332,7 +410,7 @@ def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_
                 assert conversation.flux is not None
                 observer = gateway.room(ANN, "default").observe({})
                 trial.aim(home.cancel)
-                dialogue = gateway.perturb(conversation, said("a"), may_be_kept=True)
+                dialogue = perturb(gateway, conversation, said("a"), may_be_kept=True)
                 observer.end()
                 heard: list[bytes] = []
                 while batch := await observer.next_batch():

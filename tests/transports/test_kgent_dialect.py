@@ -13,6 +13,7 @@ from footlights.chat import ChatEvent, DialogueMode, ErrorCode, Spoke, Telling
 from footlights.errors import InvalidCommand
 from footlights_transports.dialects.kgent import (
     AGENTESE_HANDLES,
+    HEARD_ALL,
     PROTOCOL_VERSION,
     Endpoint,
     ObserveWish,
@@ -20,6 +21,7 @@ from footlights_transports.dialects.kgent import (
     Target,
     Unreadable,
     cut_off,
+    expired,
     read_message,
     read_observe_query,
     read_path,
@@ -113,6 +115,7 @@ def test_an_observer_may_name_where_it_goes_on() -> None:
     assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveWish(
         {"a": 3, "b": 0}, "s"
     )
+    assert read_observe_query("correlation_id=a&after=done") == ObserveWish({"a": HEARD_ALL})
 
 
 @pytest.mark.parametrize("query", ["after=1", "correlation_id=a&after=", "correlation_id=a&after=²", "what=1", "a;b"])
@@ -134,6 +137,14 @@ def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
     assert cut_off([*told, error, done], ErrorCode.LLM_UNAVAILABLE, "mine", 5.0) == []
     first, _ = cut_off([], ErrorCode.SESSION_EXPIRED, "mine", 5.0)
     assert (first.sequence, first.timestamp) == (1, 5.0)
+
+
+def test_a_dialogue_that_nobody_remembers_ends_behind_what_was_heard_of_it() -> None:
+    for after in (0, 4):
+        error, done = expired("mine", after, 5.0)
+        assert (error.sequence, done.sequence) == (after + 1, after + 2)
+        assert error.payload["code"] == "SESSION_EXPIRED"
+        assert done.payload == {"total_chunks": after, "correlation_id": "mine"}
 
 
 def test_an_event_is_one_frame() -> None:

@@ -11,6 +11,7 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from footlights import BudgetConfig, EventType, ModelError, SessionParams, TurnParams
 from footlights.chat import ChatFluxConfig
+from footlights.models import ModelTraits
 from footlights_actors import Fail, Say, ScriptedModel, Stall
 from footlights_actors.kgent_store import ContentStore, new_key
 from footlights_transports.gate import Gate, WireLimits
@@ -20,6 +21,8 @@ from .ws_peer import HeldModel, open_house, shake_hands
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from footlights import Prompt
 
 
 def saying(*lines: Any) -> ScriptedModel:
@@ -138,6 +141,14 @@ async def test_a_correlation_id_that_was_used_is_invalid() -> None:
         assert (await mouth.refusal("a"))["code"] == "INVALID_MESSAGE"
 
 
+async def test_a_correlation_id_that_could_be_a_turns_is_invalid() -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        await mouth.send(correlation_id="t1-000002")
+        error = await mouth.refusal("t1-000002")
+        assert error["code"] == "INVALID_MESSAGE"
+        assert "the id of a turn" in error["message"]
+
+
 async def test_rate_limited_by_the_tokens_of_a_session() -> None:
     budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
@@ -169,12 +180,49 @@ async def test_rate_limited_by_the_messages_of_a_client() -> None:
         assert ear.told("c") == [], "it began no dialogue"
 
 
-async def test_rate_limited_by_the_gate() -> None:
-    gate = Gate(limits=WireLimits(user_commands_per_second=1e-6, user_command_burst=1))
-    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        WireLimits(user_commands_per_second=0.01, user_command_burst=1),
+        WireLimits(commands_per_second=0.01, command_burst=1),
+    ],
+)
+async def test_rate_limited_by_the_gate(limits: WireLimits) -> None:
+    async with open_chat_house(gate=Gate(limits=limits)) as house, perturb(house) as mouth:
         await mouth.send(correlation_id="a")
         await mouth.send(correlation_id="b")
-        assert (await mouth.refusal("b"))["code"] == "RATE_LIMITED"
+        error = await mouth.refusal("b")
+        assert error["code"] == "RATE_LIMITED"
+        assert 40 <= error["retry_after_seconds"] <= 100
+
+
+async def test_without_tokens_a_noisy_client_uses_up_nothing_of_a_quiet_one() -> None:
+    config = ChatFluxConfig(messages_per_minute=1, message_burst=2)
+    async with (
+        open_chat_house(config=config) as house,
+        observe(house) as ear,
+        perturb(house) as noisy,
+        perturb(house, "?session=other") as quiet,
+    ):
+        for name in "abc":
+            await noisy.send(correlation_id=name)
+        assert (await noisy.refusal("c"))["code"] == "RATE_LIMITED"
+        await quiet.send(correlation_id="d")
+        assert only(await ear.hear("d"), "message")
+
+
+async def test_with_a_token_all_connections_are_one_client() -> None:
+    config, ann = ChatFluxConfig(messages_per_minute=1, message_burst=2), {"token": TOKENS["ann"]}
+    async with (
+        open_chat_house(config=config, gate=Gate(TOKENS)) as house,
+        perturb(house, **ann) as one,
+        perturb(house, "?session=other", **ann) as other,
+    ):
+        for name in "abc":
+            await one.send(correlation_id=name)
+        assert (await one.refusal("c"))["code"] == "RATE_LIMITED"
+        await other.send(correlation_id="d")
+        assert (await other.refusal("d"))["code"] == "RATE_LIMITED"
 
 
 async def test_what_cannot_be_read_counts_too() -> None:
@@ -324,6 +372,47 @@ async def test_a_foreign_session_cannot_be_entered() -> None:
         assert names == ["ann:mine", "bob:ann:mine"]
 
 
+@pytest.mark.parametrize("query", ["", "?remote_models=0"])
+async def test_what_one_visitor_agreed_to_sends_no_words_of_another_elsewhere(query: str) -> None:
+    told: list[str] = []
+
+    def answer(prompt: Prompt) -> list[Say]:
+        told.append(prompt.user)
+        return [Say("Well.")]
+
+    model = ScriptedModel(answer, traits=ModelTraits(remote=True))
+    async with (
+        open_chat_house(model) as house,
+        observe(house) as ear,
+        perturb(house, "?remote_models=1") as agrees,
+        perturb(house, query) as does_not,
+    ):
+        await agrees.send("I agreed to it.", correlation_id="a")
+        await does_not.send("My secret is my own.", correlation_id="b")
+        assert "template" not in only(await ear.hear("a"), "message")[0]
+        assert only(await ear.hear("b"), "message")[0]["template"] == "fallback"
+    assert len(told) == 1
+    assert "secret" not in told[0]
+
+
+async def test_who_talks_is_told_in_which_session(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    async with open_chat_house(gate=Gate(TOKENS), keeper=store) as house:
+        ann = {"token": TOKENS["ann"]}
+        async with observe(house, **ann) as ear, perturb(house, "?keep_content=1", **ann) as mouth:
+            await mouth.send("My secret.", correlation_id="a")
+            await ear.hear("a")
+            session_id = dict(mouth.socket.handshake_headers)[b"kgent-session"].decode()
+            assert b"kgent-session" not in dict(ear.socket.handshake_headers)
+        async with perturb(house, "?session=diary", **ann) as mouth:
+            assert dict(mouth.socket.handshake_headers)[b"kgent-session"] == b"ann:diary"
+        house.stop()
+        await house.stopped.wait()
+    assert await store.sessions() == [session_id]
+    assert [each.said for each in await store.read(session_id)] == ["My secret."]
+    assert await store.erase(session_id)
+
+
 async def test_what_a_session_agreed_to_stands() -> None:
     async with open_chat_house() as house, perturb(house, "?session=mine&remote_models=0"):
         assert await rejection(house, "/perturb/default?session=mine&remote_models=1") == 400
@@ -414,10 +503,31 @@ async def test_a_correlation_id_is_forgotten_with_its_session() -> None:
             await mouth.send(correlation_id="a")
             await ear.hear("a")
         await house.stage.session("mine").close()
-        async with observe(house, "?correlation_id=a&after=1") as ear:
-            error, done = await ear.hear("a")
-            assert error["payload"]["code"] == "SESSION_EXPIRED"
-            assert done["payload"]["total_chunks"] == 0
+        for after in (0, 1):
+            async with observe(house, f"?correlation_id=a&after={after}") as ear:
+                error, done = await ear.hear("a", after)
+                assert error["payload"]["code"] == "SESSION_EXPIRED"
+                assert done["payload"]["total_chunks"] == after, "all that it can have had were chunks"
+
+
+async def test_who_had_done_is_not_told_it_again() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house, "?session=mine") as mouth:
+        for name in "ab":
+            await mouth.send(correlation_id=name)
+            await ear.hear(name)
+        had_both = "?correlation_id=a&after=done&correlation_id=b&after=done"
+        had_one = "?correlation_id=a&after=done"
+        async with observe(house, had_both) as both, observe(house, had_one) as one:
+            await mouth.send(correlation_id="c")
+            await both.hear("c")
+            assert {each["payload"]["correlation_id"] for each in both.frames} == {"c"}
+            await one.hear("b")
+            assert one.told("a") == []
+        await house.stage.session("mine").close()
+        async with observe(house, had_both) as both, perturb(house) as again:
+            await again.send(correlation_id="d")
+            await both.hear("d")
+            assert {each["payload"]["correlation_id"] for each in both.frames} == {"d"}
 
 
 async def test_an_observer_that_comes_late_hears_what_is_open_from_its_beginning() -> None:
@@ -473,6 +583,8 @@ async def test_a_server_that_goes_away_ends_every_dialogue_first() -> None:
         house.stop()
         frames = await ear.hear("a")
         assert only(frames, "error")[0]["code"] == "SESSION_EXPIRED"
+        assert text(frames) == "Well,", "what waited to be joined with more is told"
+        assert only(frames, "done")[0]["total_chunks"] == 1
         for client in (ear, mouth):
             client.frames.clear()
             with pytest.raises(ConnectionClosed) as closed:

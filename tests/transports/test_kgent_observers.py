@@ -14,7 +14,7 @@ from trio_websocket import ConnectionClosed, wrap_client_stream
 
 from footlights import BudgetConfig, SessionParams, open_stage
 from footlights.chat import ChatEvent, ChatFluxConfig, ChatMessage, ErrorCode
-from footlights_actors import Flood, Say, ScriptedModel, standard_cast
+from footlights_actors import Flood, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.gate import Gate, User
@@ -60,7 +60,7 @@ async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream
         yield stream
 
 
-async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one() -> None:
+async def test_slow_stalled_and_vanishing_observers_do_not_hold_a_fast_one_up_over_sockets() -> None:
     async with (
         open_chat_house(longwinded(), PLENTY, budget=LONG) as house,
         observe(house) as fast,
@@ -116,7 +116,8 @@ class Clogged(trio.abc.SendStream):
 
 def say(gateway: KgentGateway, name: str) -> None:
     conversation = gateway.enter(User(), "default", PerturbWish())
-    gateway.perturb(conversation, ChatMessage("user", "Tell me all of it.", correlation_id=name))
+    message = ChatMessage("user", "Tell me all of it.", correlation_id=name)
+    gateway.perturb(conversation, message, gateway.pace(User()))
 
 
 async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:
@@ -137,7 +138,7 @@ async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: M
         say(gateway, "a")
         await ended.wait()
         assert trio.current_time() - began <= gateway.desk.gate.limits.send_timeout + 2
-        assert gateway.room(User(), "default").observe({}).unknown == []
+        assert gateway.room(User(), "default").observe({}).unknown == {}
 
 
 async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_clock: MockClock) -> None:
@@ -168,6 +169,51 @@ class Trickle(Clogged):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await trio.sleep(self.seconds * len(data) / PIECE_BYTES)
         await self.stream.send_all(data)
+
+
+async def three_who_delay(server: WsServer, nursery: trio.Nursery) -> trio.abc.AsyncResource:
+    """One that is slow, one that takes nothing, and one that is there until it is closed: that one is returned."""
+    ours, slow = memory_stream_pair()
+    trickle = Trickle(ours.send_stream)
+    nursery.start_soon(server.serve, trio.StapledStream(trickle, ours.receive_stream))
+    ours, stalled = memory_stream_pair()
+    way_out = Clogged(ours.send_stream)
+    nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+    ours, vanishing = memory_stream_pair()
+    nursery.start_soon(server.serve, ours)
+    for each in (slow, stalled, vanishing):
+        await shake_hands(each, OBSERVE)
+    trickle.seconds, way_out.is_open = 3_000, False
+    return vanishing
+
+
+async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
+    """When an observer that reads at once has each event of two dialogues, beside those who delay or alone."""
+    model = ScriptedModel(lambda _: [Say("One."), Pause(1), Say(" Two."), Pause(1), Say(" Three.")])
+    config = ChatFluxConfig(buffer_chunks=1, heartbeat_interval=1e6)
+    heard: list[tuple[float, str]] = []
+    async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
+        vanishing = None if alone else await three_who_delay(server, nursery)
+        ours, theirs = memory_stream_pair()
+        nursery.start_soon(server.serve, ours)
+        fast = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        await trio.testing.wait_all_tasks_blocked()
+        for name in "ab":
+            began = trio.current_time()
+            say(gateway, name)
+            while not fast.told(name) or fast.frames[-1]["event_type"] != "done":
+                frame = await fast.receive()
+                heard.append((trio.current_time() - began, frame["event_type"]))
+                if vanishing is not None and name == "b":
+                    await vanishing.aclose()
+        nursery.cancel_scope.cancel()
+    return heard
+
+
+async def test_a_fast_observer_hears_everything_when_it_is_said_whoever_else_listens(quiet_clock: MockClock) -> None:
+    when_it_is_said = [(1, "chunk"), (2, "chunk"), (2, "chunk"), (2, "message"), (2, "done")]
+    for alone in (True, False):
+        assert await times_of_a_fast_one(alone=alone) == when_it_is_said * 2
 
 
 async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet_clock: MockClock) -> None:
@@ -237,9 +283,11 @@ async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.desk.start(User(), SessionParams(session_id="shared"))
         ours, theirs = memory_stream_pair()
-        nursery.start_soon(server.serve, ours)
+        way_out = Trickle(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
         await shake_hands(theirs, OVERHEAR)
         await trio.testing.wait_all_tasks_blocked()
+        way_out.seconds = 10_000  # so that the goodbye is still on its way when the turn is over
         room = gateway.room(User(), "default")
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)

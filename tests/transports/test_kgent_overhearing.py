@@ -214,7 +214,9 @@ async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet
         home.start_soon(overhearing.run, send_late)
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        dialogue = gateway.perturb(conversation, ChatMessage("user", ASKED, correlation_id="mine"))
+        dialogue = gateway.perturb(
+            conversation, ChatMessage("user", ASKED, correlation_id="mine"), gateway.pace(conversation.user)
+        )
         await dialogue.over.wait()
         await conversation.session.close()
         await trio.sleep(2 * SWEEP)

@@ -11,7 +11,7 @@ from footlights import Detached
 from footlights.chat import ChatEvent, ChatMessage, ErrorCode, InvalidMessage
 from footlights.testing import cancel_everywhere
 from footlights_transports import kgent_room
-from footlights_transports.dialects.kgent import write_event
+from footlights_transports.dialects.kgent import HEARD_ALL, write_event
 from footlights_transports.kgent_room import MAX_BEHIND, MAX_KEPT, Dialogue, Observer, Room
 
 if TYPE_CHECKING:
@@ -62,7 +62,20 @@ async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() ->
 
 
 async def test_a_dialogue_that_nobody_remembers_is_unknown() -> None:
-    assert Room().observe({"a": 1}).unknown == ["a"]
+    assert Room().observe({"a": 1, "b": HEARD_ALL}).unknown == {"a": 1}
+
+
+async def test_who_has_heard_all_of_a_dialogue_hears_nothing_more_of_it() -> None:
+    room = Room()
+    perform(room, "a")
+    still_open = begin(room, "b")
+    back = room.observe({"a": HEARD_ALL, "b": HEARD_ALL})
+    room.tell(still_open, [event(1)])
+    perform(room, "c")
+    assert await back.next_batch() == data(1, 2, 3)
+    room.end(still_open, ErrorCode.SESSION_EXPIRED, 1.0)
+    back.end()
+    assert await back.next_batch() == []
 
 
 async def test_an_observer_that_ends_hears_what_is_open_to_its_end() -> None:
@@ -106,7 +119,7 @@ async def test_what_is_forgotten_is_still_heard_by_those_who_wait_for_it() -> No
     dialogue = begin(room, "a", forgotten=True)
     room.tell(dialogue, [event(1)])
     room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
-    assert room.observe({"a": 0}).unknown == ["a"]
+    assert room.observe({"a": 0}).unknown == {"a": 0}
     assert len(await observer.next_batch()) == 3
 
 
@@ -124,10 +137,10 @@ def test_a_room_remembers_so_many_and_so_much(monkeypatch: pytest.MonkeyPatch) -
     room = Room()
     for number in range(MAX_KEPT + 5):
         perform(room, str(number))
-    assert room.observe({"4": 0, "5": 0}).unknown == ["4"]
+    assert room.observe({"4": 0, "5": 0}).unknown == {"4": 0}
     monkeypatch.setattr(kgent_room, "MAX_KEPT_BYTES", 2 * perform(room, "last").size)
     room.forget()
-    assert room.observe({str(MAX_KEPT + 3): 0, str(MAX_KEPT + 4): 0, "last": 0}).unknown == [str(MAX_KEPT + 3)]
+    assert room.observe({str(MAX_KEPT + 3): 0, str(MAX_KEPT + 4): 0, "last": 0}).unknown == {str(MAX_KEPT + 3): 0}
 
 
 def test_an_open_dialogue_is_never_forgotten() -> None:
@@ -135,7 +148,7 @@ def test_an_open_dialogue_is_never_forgotten() -> None:
     begin(room, "open")
     for number in range(MAX_KEPT + 5):
         perform(room, str(number))
-    assert room.observe({"open": 0}).unknown == []
+    assert room.observe({"open": 0}).unknown == {}
 
 
 def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import trio
 from trio_websocket import ConnectionClosed
@@ -16,8 +17,8 @@ from footlights.chat import ErrorCode, InvalidMessage
 from footlights.errors import Busy, Detached, FootlightsError
 from footlights_transports.dialects import kgent
 from footlights_transports.dialects.native import RateLimited
+from footlights_transports.gate import Pace
 from footlights_transports.kgent_frames import pieces
-from footlights_transports.kgent_gateway import TooManyMessages
 from footlights_transports.kgent_room import Observer
 from footlights_transports.ws_connection import GOING_AWAY, fault_of, watch_for_silence
 from footlights_transports.ws_stream import PING
@@ -41,8 +42,6 @@ HEADERS = [
     (b"kgent-handles", "; ".join(f"{name}={handle}" for name, handle in kgent.AGENTESE_HANDLES.items()).encode()),
 ]
 """What every client of the gateway is told when it connects."""
-_A_MOMENT = 1
-"""What to wait, in seconds, when nobody can say it better."""
 
 
 class Welcome:
@@ -52,14 +51,17 @@ class Welcome:
         """Raises `FootlightsError` if it may not."""
         user, agent = visitor.user, visitor.target.agent
         self.subprotocol = visitor.subprotocol
+        self.headers = HEADERS.copy()
+        """What it is told when it connects; one that talks, in which session, with % for what no header can hold."""
         self._gateway = gateway
         self._place: Conversation | Observer
         self._may_be_kept = False
         self._overhearing: Overhearing | None = None
         if visitor.target.endpoint is kgent.Endpoint.PERTURB:
             wished = kgent.read_perturb_query(visitor.query)
-            self._place = gateway.enter(user, agent, wished)
+            self._place = conversation = gateway.enter(user, agent, wished)
             self._may_be_kept = bool(wished.keep_content)
+            self.headers.append((b"kgent-session", quote(conversation.session.session_id, safe=":").encode()))
         else:
             wish = kgent.read_observe_query(visitor.query)
             room = gateway.room(user, agent)
@@ -147,6 +149,8 @@ class PerturbConnection(_Connection):
         super().__init__(gateway, socket, stream, tasks)
         self._conversation = conversation
         self._may_be_kept = may_be_kept
+        self._message_pace = gateway.pace(conversation.user)
+        self._pace = Pace(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
         self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
@@ -154,10 +158,13 @@ class PerturbConnection(_Connection):
         correlation_id: str | None = None
         try:
             # Before it is read: what cannot be read costs its sender as much.
+            self._pace.take(trio.current_time())
             self._gateway.desk.take_command(self._conversation.user)
             message = kgent.read_message(frame, self._gateway.now)
             correlation_id = message.correlation_id
-            dialogue = self._gateway.perturb(self._conversation, message, may_be_kept=self._may_be_kept)
+            dialogue = self._gateway.perturb(
+                self._conversation, message, self._message_pace, may_be_kept=self._may_be_kept
+            )
         except kgent.Unreadable as error:
             await self._send(_refusal(error, error.correlation_id, self._gateway.now))
         except FootlightsError as error:
@@ -224,8 +231,8 @@ class ObserveConnection(_Connection):
 
     async def _pump(self) -> None:
         try:
-            for correlation_id in self._observer.unknown:
-                expired = kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, self._gateway.now)
+            for correlation_id, after in self._observer.unknown.items():
+                expired = kgent.expired(correlation_id, after, self._gateway.now)
                 await self._send(list(map(kgent.write_event, expired)))
             while (batch := await self._next_batch()) is None or batch:
                 if batch is None:
@@ -263,9 +270,8 @@ class ObserveConnection(_Connection):
 
 def _refusal(error: FootlightsError, correlation_id: str | None, now: float) -> list[ChatEvent]:
     if isinstance(error, RateLimited):
-        wait = error.retry_after if isinstance(error, TooManyMessages) else _A_MOMENT
         code, meaning = ErrorCode.RATE_LIMITED, "Too many messages."
-        return kgent.refusal(code, correlation_id, now, meaning=meaning, retry_after=wait)
+        return kgent.refusal(code, correlation_id, now, meaning=meaning, retry_after=error.retry_after)
     if isinstance(error, InvalidMessage):
         return kgent.refusal(ErrorCode.INVALID_MESSAGE, correlation_id, now, meaning=str(error))
     return kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now)

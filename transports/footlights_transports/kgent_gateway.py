@@ -51,11 +51,7 @@ class UnknownAgent(InvalidCommand):
 
 
 class TooManyMessages(RateLimited):
-    """One client sent too much. There is room for one more message after `retry_after` seconds."""
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__("Too many messages.")
-        self.retry_after = retry_after
+    """One client sent too much."""
 
 
 class Keeper(Protocol):
@@ -94,8 +90,8 @@ class KgentGateway:
         self._conversations: dict[tuple[User, str, str], Conversation] = {}
         self._terms: dict[str, Terms] = {}
         """Of each session."""
-        self._at_home: dict[tuple[User, str], str] = {}
-        """The session of each user with each agent, for those who name none."""
+        self._at_home: dict[tuple[User, str, bool | None], str] = {}
+        """The session of each user with each agent, for those who name none and said the same of remote models."""
         self._nursery: trio.Nursery | None = None
 
     @property
@@ -145,14 +141,26 @@ class KgentGateway:
         told = self._terms_of(found).begun_with(agent)
         return Overhearing(found, told, self.config.buffer_chunks, lambda: self.now)
 
-    def perturb(self, conversation: Conversation, message: ChatMessage, *, may_be_kept: bool = False) -> Dialogue:
+    def pace(self, user: User) -> Allowance:
+        """How many messages a client may send: with a token all of its user's are one client, without one each is."""
+        burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
+        pace = Allowance(burst, seconds, trio.current_time())
+        return pace if user.name is None else self._paces.setdefault(user, pace)
+
+    def perturb(
+        self, conversation: Conversation, message: ChatMessage, pace: Allowance, *, may_be_kept: bool = False
+    ) -> Dialogue:
         """Begin a dialogue. A plain call: its events come to the room. It is kept if its session and its sender agreed.
+
+        `pace` is that of its sender.
 
         Raises `SessionClosed`, `TooManyMessages`, and `InvalidMessage` if its correlation id is taken.
         """
         if conversation.has_ended or conversation.flux is None or self._nursery is None:
             raise SessionClosed("The session is over.")
-        self._take_message(conversation.user)
+        now = trio.current_time()
+        if not pace.take(1, now):
+            raise TooManyMessages("Too many messages.", pace.seconds_until(1, now))
         dialogue = conversation.room.begin(message, lambda: conversation.has_ended)
         is_kept = may_be_kept and conversation.terms.keeps_content
         self._nursery.start_soon(
@@ -162,24 +170,20 @@ class KgentGateway:
 
     # -- inside
 
-    def _take_message(self, user: User) -> None:
-        now = trio.current_time()
-        burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
-        pace = self._paces.setdefault(user, Allowance(burst, seconds, now))
-        if not pace.take(1, now):
-            raise TooManyMessages(pace.seconds_until(1, now))
-
     def _open_conversation(self, user: User, agent: str, wish: PerturbWish) -> Conversation | None:
-        session_id = self._at_home.get((user, agent)) if wish.session is None else _id_of(user, wish.session)
-        found = self._conversations.get((user, agent, session_id or ""))
+        at_home = self._at_home.get((user, agent, wish.remote_models), "")
+        session_id = at_home if wish.session is None else _id_of(user, wish.session)
+        found = self._conversations.get((user, agent, session_id))
         return None if found is None or found.has_ended else found
 
     def _begin(self, user: User, agent: str, terms: Terms, room: Room) -> Conversation:
         at_desk = DeskSession(self.desk, user, terms.session, terms.begun_with(agent))
         soul = KgentSoul(at_desk, agent, personas=self.desk.stage.personas, templates=self._templates)
         flux = KgentFlux(soul, self.config, budget=self._budget, tokens=terms.tokens, wall_clock=self._wall_clock)
-        conversation = Conversation(user, agent, terms, room, flux)
-        self._conversations[user, agent, terms.session.session_id] = conversation
+        key = user, agent, terms.session.session_id
+        if key in self._conversations:
+            self._conversations[key].flux = None  # its session has ended, and it is swept away no more
+        conversation = self._conversations[key] = Conversation(user, agent, terms, room, flux)
         return conversation
 
     def _agreed(self, user: User, agent: str, wish: PerturbWish) -> Terms:
@@ -193,7 +197,7 @@ class KgentGateway:
         name = f"kept-{uuid.uuid4()}" if wish.session is None and wish.keep_content else wish.session
         session = self.desk.start(user, SessionParams(session_id=name, remote_models=wish.remote_models))
         if wish.session is None:
-            self._at_home[user, agent] = session.session_id
+            self._at_home[user, agent, wish.remote_models] = session.session_id
         terms = self._terms_of(session)
         terms.remote_models, terms.keeps_content = wish.remote_models, bool(wish.keep_content)
         return terms
@@ -212,17 +216,17 @@ class KgentGateway:
 
     async def _perform(self, conversation: Conversation, flux: KgentFlux, dialogue: Dialogue, is_kept: bool) -> None:
         """The supervision boundary of a dialogue: what fails here ends it, and hurts no other."""
-        room = conversation.room
+        room, telling = conversation.room, flux.telling(dialogue.message)
         code = ErrorCode.SESSION_EXPIRED
         try:
-            async with aclosing(flux.converse(dialogue.message)) as events:
+            async with aclosing(flux.converse(dialogue.message, telling)) as events:
                 async for event in events:
                     room.tell(dialogue, [event])
         except Exception as error:  # noqa: BLE001 - see above
             code = ErrorCode.LLM_UNAVAILABLE
             log.error("a dialogue failed: %s", describe(error))
         finally:
-            room.end(dialogue, code, self.now)
+            room.end(dialogue, code, self.now, telling.rest(self.now))
             if is_kept:
                 await self._keep(conversation, dialogue)
 
@@ -250,7 +254,11 @@ class KgentGateway:
         self._terms = {session_id: terms for session_id, terms in self._terms.items() if not terms.has_ended}
         in_use = {(user, agent) for user, agent, _ in self._conversations}
         self._rooms = {whose: room for whose, room in self._rooms.items() if whose in in_use or not room.is_empty}
-        self._at_home = {whose: session_id for whose, session_id in self._at_home.items() if whose in in_use}
+        self._at_home = {
+            whose: session_id
+            for whose, session_id in self._at_home.items()
+            if (*whose[:2], session_id) in self._conversations
+        }
 
 
 def _id_of(user: User, session: str) -> str:

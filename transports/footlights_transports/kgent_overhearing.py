@@ -12,7 +12,7 @@ from footlights_transports.dialects.kgent import write_event
 from footlights_transports.dialects.kgent_turns import TurnDialogues
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection
 
     from footlights import InteractionSession, Subscription
     from footlights.events import StreamEvent
@@ -46,32 +46,31 @@ class Overhearing:
     async def run(self, send: Callable[[list[bytes]], Awaitable[None]]) -> None:
         """Send what is said until the session ends. Raises `Busy` if too many follow it."""
         try:
-            after = await self._follow(None, send)
-            while after is not None:
-                after = await self._follow(after, send)
+            left = await self._follow(self._session.subscribe(observer=True), send)
+            while left is not None:
+                again = self._session.subscribe(left.cursor, left.terminal_seen, observer=True)
+                left = await self._follow(again, send)
         except SessionClosed:
             pass  # it ended before anything could be heard
         finally:
             self.over.set()
 
     async def _follow(
-        self, after: Mapping[str, int] | None, send: Callable[[list[bytes]], Awaitable[None]]
-    ) -> Mapping[str, int] | None:
-        async with self._session.subscribe(after, observer=True) as self._stream:
+        self, stream: Subscription, send: Callable[[list[bytes]], Awaitable[None]]
+    ) -> Subscription | None:
+        async with stream as self._stream:
             if self._is_ending:
                 self._stream.end()
             return await self._tell(self._stream, send)
 
-    async def _tell(
-        self, stream: Subscription, send: Callable[[list[bytes]], Awaitable[None]]
-    ) -> Mapping[str, int] | None:
-        """Where to go on; None at the end."""
+    async def _tell(self, stream: Subscription, send: Callable[[list[bytes]], Awaitable[None]]) -> Subscription | None:
+        """The stream to go on from; None at the end."""
         try:
             while events := await stream.receive_batch():
                 await self._send(events, send)
         except Detached as error:
             if error.reason != DetachReason.COMMIT_UNKNOWN:
-                return stream.cursor
+                return stream
             await send([write_event(told) for told in self._dialogues.lose_sight(self._now())])
         return None
 

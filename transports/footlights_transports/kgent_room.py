@@ -101,8 +101,9 @@ class Room:
         dialogue.size += sum(len(entry.data) for entry in entries)
         self.wake()
 
-    def end(self, dialogue: Dialogue, code: ErrorCode, now: float) -> None:
-        """Nothing more will be told. If it has not ended by itself, it ends with this error."""
+    def end(self, dialogue: Dialogue, code: ErrorCode, now: float, rest: Iterable[ChatEvent] = ()) -> None:
+        """Nothing more will be told but the rest. If it has not ended by itself, it ends with this error."""
+        self.tell(dialogue, rest)
         self.tell(dialogue, kgent.cut_off(dialogue.events, code, dialogue.correlation_id, now))
         dialogue.over.set()
         self.wake()
@@ -128,11 +129,12 @@ class Room:
         """From now on. What is open is heard from its beginning.
 
         Who names dialogues in `after` goes on with them behind those sequences, and hears all that began after the
-        first of them from its beginning. What is not remembered is said to be over.
+        first of them from its beginning. What is not remembered is said to be over, unless it knows that already.
         """
         self.forget()
         known = {name: seen for name, seen in after.items() if name in self._dialogues}
-        observer = Observer(self, [name for name in after if name not in known])
+        unknown = {name: seen for name, seen in after.items() if name not in known and seen < kgent.HEARD_ALL}
+        observer = Observer(self, unknown)
         is_after = False
         for dialogue in self._dialogues.values():
             is_after = is_after or dialogue.correlation_id in known
@@ -156,9 +158,10 @@ class Room:
 
 
 class Observer:
-    """One who listens. `unknown` are the dialogues that it asked for and that nobody remembers."""
+    """One who listens. `unknown` are the dialogues that it asked for and that nobody remembers, and how far it is in
+    each of them."""
 
-    def __init__(self, room: Room, unknown: list[str]) -> None:
+    def __init__(self, room: Room, unknown: Mapping[str, int]) -> None:
         self.unknown = unknown
         self._room = room
         self._reading: dict[Dialogue, int] = {}

@@ -18,7 +18,7 @@ from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSess
 from footlights.failures import describe
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.idle import close_idle_sessions
-from footlights_transports.kgent_connection import HEADERS, Welcome
+from footlights_transports.kgent_connection import Welcome
 from footlights_transports.kgent_gateway import UnknownAgent
 from footlights_transports.listening import Listening
 from footlights_transports.ws_connection import WsConnection
@@ -191,7 +191,7 @@ class WsServer:
         try:
             if isinstance(verdict, Welcome):
                 with verdict:
-                    socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=HEADERS.copy())
+                    socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
                 return verdict.connection(socket, wire, nursery)
             socket = await request.accept(subprotocol=SUBPROTOCOL)
             return WsConnection(self._desk, socket, wire, verdict, nursery)

@@ -74,7 +74,7 @@ class BrokeOff:
     code: ErrorCode | None
     """Why; None if it was canceled."""
     said_something: bool = False
-    """Whether a part of it was told."""
+    """Whether a part of it was told, or that it is whole and empty."""
     asks_later: bool = False
     """Whether the model only wants to be asked again later."""
 
@@ -105,6 +105,8 @@ class TurnReading:
                 self._has_hole = self._has_hole or offset != self._end
                 if not self._has_hole:
                     yield self._piece(delta)
+            case TurnFinal(text_forgotten=True):
+                pass  # it says how the turn ended, and nothing that could be the answer
             case TurnFinal(text=text, output_tokens=output_tokens):
                 if text[self._end :]:
                     yield self._piece(text[self._end :])
@@ -121,7 +123,11 @@ class TurnReading:
     def lose_sight(self) -> BrokeOff:
         """The core will not tell how it ended."""
         self.is_over = True
-        return BrokeOff(ErrorCode.SESSION_EXPIRED, self._end > 0)
+        return BrokeOff(ErrorCode.SESSION_EXPIRED, self._said_something)
+
+    @property
+    def _said_something(self) -> bool:
+        return self._end > 0 or self._is_whole
 
     def _piece(self, text: str) -> Spoke:
         self._end += len(text)
@@ -129,11 +135,11 @@ class TurnReading:
 
     def _ending(self, commit: CommitFinal) -> SoulEvent:
         self.is_over = True
-        said_something = self._end > 0
+        said_something = self._said_something
         if self._cut is not None:
             asks_later = self._cut.detail == RateLimitError.code
             return BrokeOff(ERROR_CODES[self._cut.reason], said_something, asks_later)
-        if not self._is_whole:  # it is recalled from a ledger, which knows no words
+        if not self._is_whole:  # its words are forgotten
             return BrokeOff(ErrorCode.SESSION_EXPIRED, said_something)
         if commit.commit_outcome is not CommitOutcome.OK:
             return BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something)

@@ -35,7 +35,7 @@ class ChatFluxConfig:
     session_tokens_seconds: float = 600.0
     """How long it takes until a session that has used them all has them all again."""
     messages_per_minute: float = 60.0
-    """What one client may send in the long run."""
+    """What one client may send in the long run: all that show one token, or one connection where there are none."""
     message_burst: int = 10
     """What it may send at once, after it was silent."""
     max_waiting_dialogues: int = 16

@@ -4,6 +4,7 @@
     telling.complete(turn, ..., now)         `message`, then `done`
     telling.fail(code, now, retry_after)     `error`, then `done`
     telling.end(now)                         `done` alone: it was canceled
+    telling.rest(now)                        what waits to be joined with more, if somebody else tells the end
 
 Sequences count from 1 without a gap. What was said before a dialogue broke off is told, and after `done` nothing is.
 """
@@ -80,15 +81,16 @@ class Telling:
         if retry_after is not None:
             payload["retry_after_seconds"] = retry_after
         payload["correlation_id"] = self.correlation_id
-        return [*self._rest(now), self._event("error", payload, now), *self.end(now)]
+        return [*self.rest(now), self._event("error", payload, now), *self.end(now)]
 
     def end(self, now: float) -> list[ChatEvent]:
         """Nothing more will be told."""
-        rest = self._rest(now)
+        rest = self.rest(now)
         payload: dict[str, JsonValue] = {"total_chunks": len(self.chunks), "correlation_id": self.correlation_id}
         return [*rest, self._event("done", payload, now)]
 
-    def _rest(self, now: float) -> list[ChatEvent]:
+    def rest(self, now: float) -> list[ChatEvent]:
+        """What was said and is in no chunk yet."""
         return [self._chunk(now, final=False)] if self._pieces else []
 
     def _chunk(self, now: float, *, final: bool) -> ChatEvent:

@@ -105,6 +105,14 @@ def test_an_answer_that_was_not_committed_does_not_count() -> None:
     assert told[-1] == BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something=True)
 
 
+@pytest.mark.parametrize("outcome", CommitOutcome)
+def test_a_turn_whose_words_are_forgotten_has_expired_and_blanks_nothing(outcome: CommitOutcome) -> None:
+    forgotten = TurnFinal("", text_forgotten=True)
+    assert read(forgotten, committed(outcome)) == [BrokeOff(ErrorCode.SESSION_EXPIRED)]
+    told = read(*deltas("Good"), forgotten, committed(outcome))
+    assert told == [Spoke("Good"), BrokeOff(ErrorCode.SESSION_EXPIRED, said_something=True)]
+
+
 def test_a_turn_of_which_only_the_commit_is_known_has_expired() -> None:
     assert read(committed()) == [BrokeOff(ErrorCode.SESSION_EXPIRED)]
 

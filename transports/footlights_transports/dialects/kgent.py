@@ -19,6 +19,7 @@ from attrs import evolve, frozen
 from footlights.chat import ChatMessage, DialogueMode, ErrorCode, InvalidMessage, Telling
 from footlights.chat.messages import is_correlation_id
 from footlights.errors import InvalidCommand
+from footlights.ids import epoch_and_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +36,9 @@ MAX_RESUMED = 64
 """Dialogues that an observer may name when it comes back."""
 
 _DIGITS = 15
+HEARD_ALL = 10**_DIGITS
+"""The last sequence of one who had `done`: it comes before nothing."""
+_DONE = "done"
 _FLAGS = {"0": False, "1": True}
 
 
@@ -72,7 +76,7 @@ class ObserveWish:
     """What an observer wants to hear besides what is to come."""
 
     after: Mapping[str, int]
-    """Dialogues to go on with, and the last sequence that it has of each; 0 is none."""
+    """Dialogues to go on with, and the last sequence that it has of each; 0 is none, `HEARD_ALL` is that of `done`."""
     session: str | None = None
     """A session of which it wants to hear also the turns that others began."""
 
@@ -112,7 +116,7 @@ def read_perturb_query(query: str) -> PerturbWish:
 def read_observe_query(query: str) -> ObserveWish:
     """`session=…`, and `correlation_id=…&after=…` as often as there are dialogues to go on with.
 
-    Without `after` it is 0. Raises `InvalidCommand`.
+    Without `after` it is 0; one who had `done` says that. Raises `InvalidCommand`.
     """
     after: dict[str, int] = {}
     named: str | None = None
@@ -123,13 +127,17 @@ def read_observe_query(query: str) -> ObserveWish:
         elif name == "correlation_id":
             named = value
             after[named] = 0
-        elif named is None or not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
-            raise InvalidCommand("after must be a sequence, and stand behind its correlation_id.")
+        elif named is None or not _is_place(value):
+            raise InvalidCommand("after must be a sequence or done, and stand behind its correlation_id.")
         else:
-            after[named] = int(value)
+            after[named] = HEARD_ALL if value == _DONE else int(value)
     if len(after) > MAX_RESUMED:
         raise InvalidCommand(f"An observer goes on with no more than {MAX_RESUMED} dialogues.")
     return ObserveWish(after, session)
+
+
+def _is_place(value: str) -> bool:
+    return value == _DONE or (value.isascii() and value.isdigit() and len(value) <= _DIGITS)
 
 
 def _pairs(query: str, known: set[str]) -> list[tuple[str, str]]:
@@ -189,9 +197,13 @@ def _message(document: object, now: float) -> ChatMessage:
     message = ChatMessage("user", content, now, DialogueMode(mode))
     if "correlation_id" not in data:
         return message
-    if not isinstance(data["correlation_id"], str):
+    correlation_id = data["correlation_id"]
+    if not isinstance(correlation_id, str):
         raise InvalidMessage("correlation_id must be a string.")
-    return evolve(message, correlation_id=data["correlation_id"])
+    if epoch_and_number(correlation_id) is not None:
+        # Turns that others began are told under their own ids.
+        raise InvalidMessage("correlation_id must not look like the id of a turn.")
+    return evolve(message, correlation_id=correlation_id)
 
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
@@ -238,9 +250,19 @@ def cut_off(told: Sequence[ChatEvent], code: ErrorCode, correlation_id: str, now
     if told and told[-1].event_type == "done":
         return []
     stamp = max([now, *(each.timestamp for each in told[-1:])])
-    error, done = refusal(code, correlation_id, stamp, meaning="The dialogue broke off.")
-    chunks = sum(each.event_type == "chunk" for each in told)
+    failed = refusal(code, correlation_id, stamp, meaning="The dialogue broke off.")
+    return _behind(failed, len(told), sum(each.event_type == "chunk" for each in told))
+
+
+def expired(correlation_id: str, after: int, now: float) -> list[ChatEvent]:
+    """How a dialogue ends that nobody remembers, for one who has its events up to `after`."""
+    # Before its end there are chunks alone, so it has as many of them.
+    return _behind(refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now), after, after)
+
+
+def _behind(failed: Sequence[ChatEvent], after: int, chunks: int) -> list[ChatEvent]:
+    error, done = failed
     return [
-        evolve(error, sequence=len(told) + 1),
-        evolve(done, sequence=len(told) + 2, payload={**done.payload, "total_chunks": chunks}),
+        evolve(error, sequence=after + 1),
+        evolve(done, sequence=after + 2, payload={**done.payload, "total_chunks": chunks}),
     ]

@@ -53,9 +53,16 @@ WIRE_CODES = frozenset(
 
 
 class RateLimited(FootlightsError):
-    """Too many commands in too short a time. Nothing was done; ask again more slowly."""
+    """Too many commands in too short a time. Nothing was done; ask again more slowly.
+
+    `retry_after` is in how many seconds there is room for one more, as far as that is known.
+    """
 
     code = "rate_limited"
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Unauthorized(FootlightsError):
