@@ -16,6 +16,7 @@ from footlights_actors.choosing import named_or_first
 from footlights_actors.committer import AuthorityCommitter
 from footlights_actors.model_pool import StandardPool
 from footlights_actors.performance import perform
+from footlights_actors.watchdog import TurnWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,7 @@ def standard_cast(
     return Cast(
         perform=perform,
         make_committer=AuthorityCommitter,
+        make_watchdog=TurnWatchdog,
         make_pool=partial(StandardPool, memory_bytes=model_memory_bytes),
         choose_model=choose_model or named_or_first(tuple(by_id)),
         models=by_id,

@@ -116,16 +116,19 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
     """Stream what the model says. Which tools it asks for, and how many tokens it took."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
-    tokens = 0
+    tokens, most = 0, prompt.max_tokens
     left_in_burst = _burst(services.running_turns)
     async with aclosing(lease.model.generate(prompt)) as output:
         async for item in output:
             if isinstance(item, str):
-                if item and tokens >= prompt.max_tokens:
+                if item and tokens >= most:
                     break
-                piece = item[: (prompt.max_tokens - tokens) * LONGEST_TOKEN]
-                tokens += -(-len(piece) // LONGEST_TOKEN)
-                turn.say(piece)
+                if len(item) > LONGEST_TOKEN:
+                    item = item[: (most - tokens) * LONGEST_TOKEN]
+                    tokens += -(-len(item) // LONGEST_TOKEN)
+                elif item:
+                    tokens += 1
+                turn.say(item)
                 left_in_burst -= 1
                 if not left_in_burst:
                     left_in_burst = _burst(services.running_turns)

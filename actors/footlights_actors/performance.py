@@ -1,9 +1,9 @@
 """One turn, performed: a nursery with its actors, wired by small channels.
 
-The generator is the turn's own task, and the watchdog runs beside it. A turn whose model is hot pays for no
-loader, and one that uses no tools for no tool runner.
+The generator is the turn's own task. A turn whose model is hot pays for no loader, and one that uses no tools for no
+tool runner.
 
-A workload of an extension runs in the generator's place, under the same watchdog.
+A workload of an extension runs in the generator's place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from footlights_actors.choosing import choose_model
 from footlights_actors.generator import generate
 from footlights_actors.loader import load_models, select_hot
 from footlights_actors.tool_runner import run_tools
-from footlights_actors.watchdog import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +41,6 @@ async def perform(turn: Turn, services: Services) -> None:
 async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
     _stage_answers(turn)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch, turn, services.limits, name=f"watchdog of {turn.turn_id}")
         if turn.params.workload is None:
             await _npc_turn(turn, services, nursery, leases)
         else:

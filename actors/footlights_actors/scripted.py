@@ -141,7 +141,7 @@ class ScriptedModel:
             for listener in list(self._listeners):
                 listener((step + 1) / self._load_steps)
         if self._load_error is not None:
-            raise self._load_error
+            raise self._load_error.with_traceback(None)
         self._warm_state = WarmState.HOT
 
     async def unload(self) -> None:
@@ -170,6 +170,10 @@ class ScriptedModel:
                 case Call(tool_name, arguments):
                     yield ToolRequest(tool_name, arguments)
                 case Fail(error):
-                    raise error
+                    try:
+                        # One error may be raised in many turns: it would keep the frames of all of them.
+                        raise error.with_traceback(None)
+                    finally:
+                        del error, line  # the error leads to this frame, which must not lead back
                 case Stall():
                     await trio.sleep_forever()

@@ -56,6 +56,30 @@ _WHEN_DROPPED = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.LEFT}
 _WHEN_OVER = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.ENDED, Phase.LEFT: Phase.ENDED}
 
 
+class Course:
+    """How far one call got, and so whether what its tool stages still counts.
+
+    The tool's context holds this and not the call, which holds the context: a circle would be left to the collector.
+    """
+
+    __slots__ = ("_turn", "phase")
+
+    def __init__(self, turn: Turn) -> None:
+        self.phase = Phase.WAITING
+        self._turn = turn
+
+    def drop(self) -> None:
+        self.phase = _WHEN_DROPPED.get(self.phase, self.phase)
+
+    def end(self) -> None:
+        self.phase = _WHEN_OVER.get(self.phase, self.phase)
+
+    def reserve_intent(self) -> None:
+        # A tool may run on when nobody waits for it any more: what it stages then is taken, and discarded.
+        if self.phase is Phase.RUNNING and not self._turn.is_interrupted:
+            self._turn.reserve_intent()
+
+
 class ToolCall:
     def __init__(
         self, turn: Turn, services: Services, tool_call_id: str, tool: Tool | None, request: ToolRequest
@@ -64,16 +88,16 @@ class ToolCall:
         self.tool_name = "unknown" if tool is None else tool.name
         self.answered = trio.Event()
         self.crash: BaseException | None = None
+        """What its tool raised. It leads back to this call, so whoever has taken it must clear it."""
         self._tool = tool
         self._request = request
+        self._course = Course(turn)
         self._context = ToolContext(
-            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._reserve_intent
+            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._course.reserve_intent
         )
-        self._turn = turn
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
-        self._phase = Phase.WAITING
         self._claimed: str | None = None
         self._outcome: Literal["ok", "error"] = "error"
         self._answer = ToolReturn(None)
@@ -88,7 +112,7 @@ class ToolCall:
 
     def refuse(self, code: str, message: str) -> None:
         """This is its answer. If it has not begun, it never will."""
-        self._drop()
+        self._course.drop()
         self._fail(code, message)
         self.answered.set()
 
@@ -99,7 +123,7 @@ class ToolCall:
 
     def discard(self) -> None:
         """The turn was interrupted: do not begin. Once begun, only a tool that is safe to cancel is cancelled."""
-        self._drop()
+        self._course.drop()
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
 
@@ -131,15 +155,7 @@ class ToolCall:
     def exchange(self) -> ToolExchange:
         return ToolExchange(self._request, self._answer.value, None if self._error is None else self._error.message)
 
-    def _drop(self) -> None:
-        self._phase = _WHEN_DROPPED.get(self._phase, self._phase)
-
     # -- as a task
-
-    def _reserve_intent(self) -> None:
-        # A tool may run on when nobody waits for it any more: what it stages then is taken, and discarded.
-        if self._phase is Phase.RUNNING and not self._turn.is_interrupted:
-            self._turn.reserve_intent()
 
     async def run(self) -> None:
         assert self._tool is not None, "a call of an unknown tool is refused"
@@ -147,7 +163,7 @@ class ToolCall:
             with self._scope:
                 await self._supervise(self._tool)
         finally:
-            self._phase = _WHEN_OVER.get(self._phase, self._phase)
+            self._course.end()
             self.answered.set()
         if self._claimed is not None:
             await self._record(self._tool, self._claimed)
@@ -156,17 +172,21 @@ class ToolCall:
         """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
         try:
             arguments = tool.read_arguments(self._request.arguments)
-            if await self._claim(tool, arguments) and self._phase is Phase.WAITING:
-                self._phase = Phase.RUNNING
+            if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
+                self._course.phase = Phase.RUNNING
                 self._succeed(await tool.run(arguments, self._context))
         except* ToolError as refusals:
-            refusal = next(leaves(refusals))
-            assert isinstance(refusal, ToolError)
-            self._fail(refusal.code, _said_by(refusal))
+            self._decline(refusals)
         except* Exception as errors:  # noqa: BLE001 - see above
-            self.crash = next(leaves(errors))
+            if self._course.phase in _WHEN_DROPPED:  # else nobody waits for it
+                self.crash = next(leaves(errors))
             self._fail("tool_error", "The tool failed.")
             log.error("%s in %s: %s", tool.name, self._context.turn_id, describe(errors))
+
+    def _decline(self, refusals: ExceptionGroup[ToolError]) -> None:
+        refusal = next(leaves(refusals))
+        assert isinstance(refusal, ToolError)
+        self._fail(refusal.code, _said_by(refusal))
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
@@ -200,9 +220,9 @@ class ToolCall:
             self._error = ErrorInfo(code, summary_of(message))
 
     def _may_have_side_effects(self) -> bool:
-        if self._tool is None or self._phase in (Phase.WAITING, Phase.NEVER):
+        if self._tool is None or self._course.phase in (Phase.WAITING, Phase.NEVER):
             return False
-        if self._phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
+        if self._course.phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
             return self._context.side_effects_begun
         return self._tool.side_effects is not SideEffects.NONE
 
@@ -236,7 +256,7 @@ class ToolCall:
 
     async def _record(self, tool: Tool, key: str) -> None:
         try:
-            if self._phase is Phase.ENDED and not self._scope.cancelled_caught:
+            if self._course.phase is Phase.ENDED and not self._scope.cancelled_caught:
                 await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)

@@ -1,8 +1,15 @@
-"""The watchdog of a turn: it ends a turn that has been silent, or has run, for too long."""
+"""The stage's watchdog: it ends a turn that has been silent, or has run, for too long.
+
+One for all turns, because a turn that ends in time should pay for none: it watches and lets go by plain calls, and
+its task wakes only when some turn may be overdue.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -14,21 +21,88 @@ if TYPE_CHECKING:
     from footlights.limits import Limits
     from footlights.turn import Turn
 
+_FEW_GONE = 64
 
-@enable_ki_protection
-async def watch(turn: Turn, limits: Limits) -> None:
-    started = trio.current_time()
-    time_is_up = started + limits.turn_timeout
-    while True:
+
+class _Watched:
+    """A turn that is performed. Looks outlive it; the turn must not."""
+
+    __slots__ = ("started", "turn")
+
+    def __init__(self, turn: Turn, started: float) -> None:
+        self.turn: Turn | None = turn
+        self.started = started
+
+
+class _Look(NamedTuple):
+    """When to look at a turn again. The number keeps those of one moment in order."""
+
+    at: float
+    number: int
+    watched: _Watched
+
+
+class TurnWatchdog:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._watched: dict[Turn, _Watched] = {}
+        self._looks: list[_Look] = []
+        self._numbers = count()
+        self._alarm = trio.CancelScope()
+
+    def watch(self, turn: Turn) -> None:
         now = trio.current_time()
+        watched = self._watched[turn] = _Watched(turn, now)
+        self._look_again(turn, watched, now)
+
+    def let_go(self, turn: Turn) -> None:
+        self._watched.pop(turn).turn = None
+        if not self._watched:
+            self._looks.clear()
+            self._set_alarm()
+        elif len(self._looks) > 2 * len(self._watched) + _FEW_GONE:
+            self._looks = [look for look in self._looks if look.watched.turn is not None]
+            heapify(self._looks)
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            with trio.CancelScope() as self._alarm:
+                self._set_alarm()
+                await trio.sleep_forever()
+            self._look_at_those_due()
+
+    def _look_at_those_due(self) -> None:
+        now = trio.current_time()
+        due: list[_Watched] = []
+        while self._looks and self._looks[0].at <= now:
+            due.append(heappop(self._looks).watched)
+        for watched in due:
+            turn = watched.turn
+            if turn is None:
+                continue
+            if now >= watched.started + self._limits.turn_timeout:
+                turn.stop(InterruptReason.TIMEOUT)
+            elif now >= self._silent_too_long(turn, watched, now):
+                turn.stop(InterruptReason.STALLED)
+            else:
+                self._look_again(turn, watched, now)
+
+    def _look_again(self, turn: Turn, watched: _Watched, now: float) -> None:
+        time_is_up = watched.started + self._limits.turn_timeout
+        at = min(time_is_up, self._silent_too_long(turn, watched, now), now + self._limits.stall_timeout)
+        look = _Look(at, next(self._numbers), watched)
+        heappush(self._looks, look)
+        if self._looks[0] is look:
+            self._set_alarm()
+
+    def _silent_too_long(self, turn: Turn, watched: _Watched, now: float) -> float:
+        """Until when it may say nothing."""
         # A turn that waited, for its place or for its model, has been silent for long and by no fault of its own.
-        silent_since = now if turn.waits_in_line else max(started, turn.last_activity)
+        silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
         is_loading = turn.state in (TurnState.SELECTED, TurnState.LOADING)
-        silent_too_long = silent_since + (limits.load_timeout if is_loading else limits.stall_timeout)
-        if now >= time_is_up:
-            turn.stop(InterruptReason.TIMEOUT)
-            return
-        if now >= silent_too_long:
-            turn.stop(InterruptReason.STALLED)
-            return
-        await trio.sleep_until(min(time_is_up, silent_too_long, now + limits.stall_timeout))
+        return silent_since + (self._limits.load_timeout if is_loading else self._limits.stall_timeout)
+
+    def _set_alarm(self) -> None:
+        self._alarm.deadline = self._looks[0].at if self._looks else inf

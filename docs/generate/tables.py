@@ -10,6 +10,7 @@ import source
 import typer.main
 
 from footlights import Limits, errors, events, laws, lifecycle
+from footlights.wire.writing import ONLY_IF_TRUE
 from footlights_transports.cli import app
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _fields(kind: type[Any]) -> str:
         [
             code(member.name),
             code(member.type),
-            "if set" if _may_be_left_out(member) else "always",
+            _on_the_wire(member),
             source.meaning(kind, member),
         ]
         for member in source.members(kind)
@@ -79,9 +80,12 @@ def _meanings(kind: type[Any]) -> Iterator[tuple[str, str]]:
     return ((member.text, source.meaning(kind, member)) for member in source.members(kind))
 
 
-def _may_be_left_out(member: source.Member) -> bool:
+def _on_the_wire(member: source.Member) -> str:
     # As footlights.wire writes it: what is None, and what any payload may carry, is left out when it is not there.
-    return member.default == "None" or member.name in {each.name for each in attrs.fields(events.Payload)}
+    if member.name in ONLY_IF_TRUE:
+        return "if true"
+    is_common = member.name in {each.name for each in attrs.fields(events.Payload)}
+    return "if set" if member.default == "None" or is_common else "always"
 
 
 def _delivery(event_type: events.EventType) -> str:

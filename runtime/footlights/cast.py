@@ -84,6 +84,22 @@ class Committer(Protocol):
         ...
 
 
+class Watchdog(Protocol):
+    """Ends turns that are silent, or run, for too long."""
+
+    def watch(self, turn: Turn) -> None:
+        """A turn begins to be performed."""
+        ...
+
+    def let_go(self, turn: Turn) -> None:
+        """It was performed."""
+        ...
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        ...
+
+
 class Services(Protocol):
     """What the stage does for the actors of a turn."""
 
@@ -111,6 +127,8 @@ Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning ends it well, raising interrupts it."""
 MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
 """Makes the one committer of a stage."""
+MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
+"""Makes the one watchdog of a stage."""
 MakePool: TypeAlias = "Callable[[Mapping[str, Model]], ModelPool]"
 """Makes the one model pool of a stage."""
 ChooseModel: TypeAlias = "Callable[[ModelQuery], ModelChoice]"
@@ -130,6 +148,8 @@ class Cast:
     """Makes the committer when the stage opens."""
     make_pool: MakePool
     """Makes the model pool when the stage opens."""
+    make_watchdog: MakeWatchdog
+    """Makes the watchdog when the stage opens."""
     choose_model: ChooseModel
     """Says which model a turn uses."""
     models: Mapping[str, Model] = field(factory=dict[str, "Model"])

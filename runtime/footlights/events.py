@@ -96,7 +96,7 @@ class CommitOutcome(StrEnum):
     """What the authority decided about a turn."""
 
     OK = "ok"
-    """What the turn asked for is true now."""
+    """The turn's changes are kept."""
     FAIL_CLOSED = "fail_closed"
     """Nothing changed; the issues say why."""
 
@@ -260,11 +260,14 @@ class TurnFinal(Payload):
     """`turn_final`: the turn said all it had to say."""
 
     text: str
-    """All that was said: a subscriber that missed deltas heals from it."""
+    """All that was said: a subscriber that missed deltas heals from it, unless it is forgotten."""
     output_tokens: int | None = None
     """What it cost to say, as its model counts; None if no model spoke."""
     authoritative: Literal[False] = False
     """Always false: words change nothing."""
+    text_forgotten: bool = False
+    """True if the turn ended so long ago, or before a restart, that only the ledger knows of it: the words are gone
+    and `text` is empty. Keep those that you have."""
 
 
 @frozen

@@ -6,12 +6,14 @@ So the turns of one session have an order, and everybody who knows their ids kno
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _SESSION_ID = re.compile(r"s(\d{1,18})-\d{1,18}")
 _TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
 
 MIN_DIGITS = 6
 MAX_DIGITS = 18
+_LONGEST = 2 * MAX_DIGITS + 2
 
 
 def turn_id(epoch: int, number: int) -> str:
@@ -27,6 +29,11 @@ def epoch_of_session(session_id: str) -> int | None:
 
 def epoch_and_number(of_turn: str) -> tuple[int, int] | None:
     """Which epoch gave out this id, as which of its turns; None if none can have."""
+    return _read(of_turn) if len(of_turn) <= _LONGEST else None
+
+
+@lru_cache(maxsize=1024)  # whoever follows a session asks about the same few, again and again
+def _read(of_turn: str) -> tuple[int, int] | None:
     match = _TURN_ID.fullmatch(of_turn)
     if match is None:
         return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import evolve
 
-from footlights.events import SCHEMA_V, DeliveryClass, EventType, Payload, SeqRange, StreamEvent, TokenDelta
+from footlights.events import DeliveryClass, SeqRange, StreamEvent
 
 if TYPE_CHECKING:
     from footlights.limits import Limits
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _BEST_EFFORT = DeliveryClass.BEST_EFFORT
 _BOUNDED = DeliveryClass.BOUNDED
+_MUST_DELIVER = DeliveryClass.MUST_DELIVER
+
+_WITHOUT_END = 1 << 62
 
 
 class Entry(NamedTuple):
@@ -34,17 +37,16 @@ class Entry(NamedTuple):
 
 
 class DeltaRun:
-    """Adjacent token deltas on their way to become one event. No event is made for any of them before that."""
+    """Adjacent token deltas on their way to become one event. What they say lies in the turn's replay."""
 
-    __slots__ = ("bytes", "deltas", "facts", "last_seq", "offset")
+    __slots__ = ("bytes", "first_seq", "last_seq", "stamps")
 
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-        self.last_seq = 0
-        self.bytes = 0
-        self.deltas: list[str] = []
-        self.facts: list[tuple[int, int, float | None]] = []
-        """Of each delta: its size, mono_ts_ms and wall_ts."""
+    def __init__(self, first_seq: int, last_seq: int, size: int, stamps: tuple[int, float]) -> None:
+        self.first_seq = first_seq
+        self.last_seq = last_seq
+        self.bytes = size
+        self.stamps = stamps
+        """Of the last."""
 
 
 class Tally:
@@ -59,17 +61,25 @@ class Tally:
 
 
 class Lane:
+    """A delta whose seq is below `free_until_seq`, and with which the turn has said no more than `free_until_bytes`,
+    has a place without being put: the run at the end of the lane goes on with it.
+    """
+
     __slots__ = (
+        "_best_effort",
         "_best_effort_bytes",
+        "_bytes",
         "_last_seq",
         "_limits",
         "_queue",
         "_replay",
+        "_run_from",
+        "_said_before_run",
         "_tally",
-        "best_effort",
         "bounded",
-        "bytes",
         "catching_up",
+        "free_until_bytes",
+        "free_until_seq",
         "is_ready",
     )
 
@@ -79,12 +89,16 @@ class Lane:
         self._limits = limits
         self._tally = tally
         self._queue: deque[Entry | DeltaRun] = deque()
+        # The run at the end that still grows is counted when it is closed.
+        self._run_from: int | None = None
+        self._said_before_run = 0
+        self._best_effort = 0
         self._best_effort_bytes = 0
+        self._bytes = 0
+        self.bounded = 0
         self.catching_up = catching_up
         self.is_ready = False
-        self.best_effort = 0
-        self.bounded = 0
-        self.bytes = 0
+        self.free_until_seq = self.free_until_bytes = _WITHOUT_END if catching_up else 0
 
     @property
     def turn_id(self) -> str:
@@ -92,46 +106,56 @@ class Lane:
 
     @property
     def has_more(self) -> bool:
-        return bool(self._queue) or self.catching_up
+        return bool(self._queue) or self._run_from is not None or self.catching_up
+
+    @property
+    def best_effort(self) -> int:
+        growing = 0 if self._run_from is None else self._replay.next_seq - self._run_from
+        return self._best_effort + growing
+
+    @property
+    def bytes(self) -> int:
+        growing = 0 if self._run_from is None else self._replay.said_bytes - self._said_before_run
+        return self._bytes + growing
 
     @property
     def must_deliver(self) -> int:
-        runs = sum(len(item.deltas) for item in self._queue if isinstance(item, DeltaRun))
-        entries = sum(isinstance(item, Entry) for item in self._queue)
-        return entries + runs - self.best_effort - self.bounded
+        return sum(isinstance(item, Entry) and item.delivery is _MUST_DELIVER for item in self._queue)
 
-    # -- in
+    # -- in: the turn's replay has it afterwards, and not before
 
     def put(self, entry: Entry) -> bool:
         """Whether the event has a place."""
+        self.close_run()
         if entry.delivery is _BEST_EFFORT:
-            if not self._admit_best_effort(entry.size):
+            if not self._has_room(entry.size):
                 return False
+            self._best_effort += 1
+            self._best_effort_bytes += entry.size
+            self._bytes += entry.size
         elif entry.delivery is _BOUNDED:
             if self.bounded >= self._limits.bounded_max_events_per_turn or not self._make_room(entry.size):
                 self._tally.bounded_dropped += 1
                 return False
             self.bounded += 1
-            self.bytes += entry.size
+            self._bytes += entry.size
         self._queue.append(entry)
         return True
 
-    def put_delta(self, delta: str, seq: int, offset: int, size: int, mono_ts_ms: int, wall_ts: float | None) -> bool:
-        """The same for a plain token delta: the hot path."""
-        if not self._admit_best_effort(size):
+    def put_delta(self, size: int) -> bool:
+        """The same for a plain token delta, the next of the turn."""
+        limits = self._limits
+        if not self._has_room(size):
+            self.close_run()
             return False
-        queue = self._queue
-        run = queue[-1] if queue else None
-        if type(run) is not DeltaRun or run.last_seq != seq - 1:
-            run = DeltaRun(offset)
-            queue.append(run)
-        run.deltas.append(delta)
-        run.facts.append((size, mono_ts_ms, wall_ts))
-        run.last_seq = seq
-        run.bytes += size
+        if self._run_from is None:
+            self._run_from, self._said_before_run = self._replay.next_seq, self._replay.said_bytes
+        # Anew each time: what was taken from in front of the run has left room behind it.
+        self.free_until_seq = self._run_from + limits.best_effort_max_events_per_turn - self._best_effort
+        self.free_until_bytes = self._said_before_run + limits.max_bytes_per_turn_queue - self._bytes
         return True
 
-    def _admit_best_effort(self, size: int) -> bool:
+    def _has_room(self, size: int) -> bool:
         limits = self._limits
         if (
             self.best_effort >= limits.best_effort_max_events_per_turn
@@ -139,27 +163,37 @@ class Lane:
         ):
             self._tally.best_effort_dropped += 1
             return False
-        self.best_effort += 1
-        self._best_effort_bytes += size
-        self.bytes += size
         return True
+
+    def close_run(self) -> None:
+        """What the turn says next does not belong to it."""
+        first = self._run_from
+        if first is not None:
+            replay = self._replay
+            last, size = replay.next_seq - 1, replay.said_bytes - self._said_before_run
+            self._queue.append(DeltaRun(first, last, size, replay.stamps(last)))
+            self._best_effort += last - first + 1
+            self._best_effort_bytes += size
+            self._bytes += size
+            self._run_from = None
+            self.free_until_seq = 0
 
     def _make_room(self, size: int) -> bool:
         """Give up the newest best-effort events until `size` more bytes fit, if they ever can."""
         limit = self._limits.max_bytes_per_turn_queue
-        if self.bytes - self._best_effort_bytes + size > limit:
+        if self._bytes - self._best_effort_bytes + size > limit:
             return False
         kept: deque[Entry | DeltaRun] = deque()
-        while self.bytes + size > limit:
+        while self._bytes + size > limit:
             item = self._queue.pop()
             if isinstance(item, DeltaRun):
-                while item.deltas and self.bytes + size > limit:
-                    item.deltas.pop()
-                    dropped = item.facts.pop()[0]
+                while item.last_seq >= item.first_seq and self._bytes + size > limit:
+                    dropped = self._replay.size(item.last_seq)
                     item.last_seq -= 1
                     item.bytes -= dropped
                     self._drop_best_effort(dropped)
-                if item.deltas:
+                if item.last_seq >= item.first_seq:
+                    item.stamps = self._replay.stamps(item.last_seq)
                     kept.appendleft(item)
             elif item.delivery is _BEST_EFFORT:
                 self._drop_best_effort(item.size)
@@ -173,72 +207,54 @@ class Lane:
         self._release_best_effort(1, size)
 
     def _release_best_effort(self, events: int, size: int) -> None:
-        self.best_effort -= events
+        self._best_effort -= events
         self._best_effort_bytes -= size
-        self.bytes -= size
+        self._bytes -= size
 
     # -- out
 
     def take(self) -> StreamEvent:
         """The next event, with what was missed before it declared. There must be one."""
         event = self._take_replayed() if self.catching_up else self._take_queued()
-        if event.seq > self._last_seq + 1:
-            event = _declare_missing(event, SeqRange(self._last_seq + 1, event.seq - 1))
         self._last_seq = event.seq
         return event
 
     def _take_replayed(self) -> StreamEvent:
         event = self._replay.event_after(self._last_seq)
         assert event is not None, "a lane that catches up has something left to read"
-        self.catching_up = event.seq + 1 < self._replay.next_seq
+        if event.seq + 1 == self._replay.next_seq:
+            self.catching_up = False
+            self.free_until_seq = 0
         return event
 
     def _take_queued(self) -> StreamEvent:
+        if not self._queue:
+            return self._take_run()
         item = self._queue.popleft()
         if isinstance(item, DeltaRun):
-            return self._joined(item)
+            events = item.last_seq - item.first_seq + 1
+            self._release_best_effort(events, item.bytes)
+            self._tally.deltas_joined += events - 1
+            return self._replay.joined(item.first_seq, item.last_seq, item.stamps, self._last_seq + 1)
         if item.delivery is _BEST_EFFORT:
             self._release_best_effort(1, item.size)
         elif item.delivery is _BOUNDED:
             self.bounded -= 1
-            self.bytes -= item.size
-        return item.event
+            self._bytes -= item.size
+        event = item.event
+        if event.seq > self._last_seq + 1:
+            return _declare_missing(event, SeqRange(self._last_seq + 1, event.seq - 1))
+        return event
 
-    def _joined(self, run: DeltaRun) -> StreamEvent:
-        """A run as one event, with the seq and the stamps of its last delta."""
-        events = len(run.deltas)
-        self._release_best_effort(events, run.bytes)
-        self._tally.deltas_joined += events - 1
-        _, mono_ts_ms, wall_ts = run.facts[-1]
-        return StreamEvent(
-            SCHEMA_V,
-            self._replay.session_id,
-            self._replay.turn_id,
-            run.last_seq,
-            mono_ts_ms,
-            EventType.TOKEN_DELTA,
-            TokenDelta(run.deltas[0] if events == 1 else "".join(run.deltas), run.offset),
-            wall_ts,
-        )
+    def _take_run(self) -> StreamEvent:
+        """The run that still grows, as far as it is."""
+        first, last = self._run_from, self._replay.next_seq - 1
+        assert first is not None, "a lane that is ready has something to take"
+        self._run_from = None
+        self.free_until_seq = 0
+        self._tally.deltas_joined += last - first
+        return self._replay.joined(first, last, self._replay.stamps(last), self._last_seq + 1)
 
 
 def _declare_missing(event: StreamEvent, missing: SeqRange) -> StreamEvent:
-    payload = event.payload
-    if type(payload) is TokenDelta:  # evolve is ten times slower, and this is what slow readers get most
-        payload = TokenDelta(payload.delta, payload.offset, ext=payload.ext, dropped_seq_ranges=(missing,))
-    else:
-        payload = evolve(payload, dropped_seq_ranges=(missing,))
-    return _with_payload(event, payload)
-
-
-def _with_payload(event: StreamEvent, payload: Payload) -> StreamEvent:
-    return StreamEvent(
-        event.schema_v,
-        event.session_id,
-        event.turn_id,
-        event.seq,
-        event.mono_ts_ms,
-        event.event_type,
-        payload,
-        event.wall_ts,
-    )
+    return evolve(event, payload=evolve(event.payload, dropped_seq_ranges=(missing,)))

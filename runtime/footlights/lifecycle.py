@@ -125,6 +125,10 @@ _TABLE = {state: dict(steps) for state, steps in TRANSITIONS.items()}
 """The same, without the proxy: `advance` runs for every token."""
 
 
+SPEAKING = frozenset(state for state, steps in _TABLE.items() if steps.get(Step.TOKEN_DELTA) is state)
+"""Where a token changes nothing, so that the hot path need not take the step."""
+
+
 class Lifecycle:
     """Where one turn is. `open_tools` maps the id of each open call to its tool's name."""
 

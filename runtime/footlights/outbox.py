@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from footlights.replay import Replay
 
 _COMMIT_FINAL = EventType.COMMIT_FINAL
+_TOUCHED = float("-inf")
+"""Something was taken since the last put."""
 
 
 class DetachReason(StrEnum):
@@ -68,7 +70,7 @@ class Outbox:
         "_on_ready",
         "_ready",
         "_tally",
-        "_untouched_since",
+        "_untouched_until",
         "detached",
     )
 
@@ -79,7 +81,8 @@ class Outbox:
         self._lanes: dict[str, Lane] = {}
         self._ready: deque[Lane] = deque()
         self._tally = Tally()
-        self._untouched_since: float | None = None
+        self._untouched_until = _TOUCHED
+        """When a subscriber that takes nothing is let go."""
         self.detached: DetachReason | None = None
 
     # -- the turn's side
@@ -90,28 +93,28 @@ class Outbox:
             self._mark_ready(self._open_lane(replay, after, catching_up=True))
 
     def put(self, entry: Entry, replay: Replay, now: float) -> None:
+        """Called before the turn's replay has the event."""
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
             lane = self._open_lane(replay, entry.event.seq - 1, catching_up=False)
         self._after_put(lane, now, waits=lane.catching_up or lane.put(entry))
 
-    def put_delta(
-        self,
-        replay: Replay,
-        delta: str,
-        seq: int,
-        offset: int,
-        size: int,
-        mono_ts_ms: int,
-        wall_ts: float | None,
-        now: float,
-    ) -> None:
-        """The same for a plain token delta, of which no event was made yet: the hot path."""
+    def put_delta(self, replay: Replay, size: int, now: float) -> None:
+        """The same for a plain token delta, the next of its turn: the hot path, which leaves it where it will be."""
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
-            lane = self._open_lane(replay, seq - 1, catching_up=False)
-        waits = lane.catching_up or lane.put_delta(delta, seq, offset, size, mono_ts_ms, wall_ts)
-        self._after_put(lane, now, waits=waits)
+            lane = self._open_lane(replay, replay.next_seq - 1, catching_up=False)
+        if (
+            replay.next_seq >= lane.free_until_seq
+            or replay.said_bytes + size > lane.free_until_bytes
+            or now > self._untouched_until
+        ):
+            self._after_put(lane, now, waits=lane.catching_up or lane.put_delta(size))
+
+    def close(self) -> None:
+        """Nothing more will be put. What waits may still be taken."""
+        for lane in self._lanes.values():
+            lane.close_run()
 
     def detach(self, reason: DetachReason) -> None:
         """Let the subscriber go, and what waits for it; unless the stage closes: that much is still certain."""
@@ -128,7 +131,7 @@ class Outbox:
         """The next event, with what was missed before it declared; None when there is nothing."""
         if not self._ready:
             return None
-        self._untouched_since = None
+        self._untouched_until = _TOUCHED
         lane = self._ready.popleft()
         event = lane.take()
         if lane.has_more:
@@ -173,11 +176,10 @@ class Outbox:
         return lane
 
     def _after_put(self, lane: Lane, now: float, *, waits: bool) -> None:
-        since = self._untouched_since
-        if since is None:
+        if self._untouched_until == _TOUCHED:
             if waits or self._ready:
-                self._untouched_since = now
-        elif now - since > self._limits.stall_detach:
+                self._untouched_until = now + self._limits.stall_detach
+        elif now > self._untouched_until:
             self.detach(DetachReason.STALLED)
             return
         if waits and not lane.is_ready:

@@ -1,8 +1,9 @@
 """What a returning subscriber is told of a turn that nobody here remembers.
 
-The turn was settled long ago, or ran before a restart. What the ledger knows of it is all there is: its commit, or,
-if it has none, that the restart interrupted it. Such events stand at seq 1,000,000,000 and on, far above any
-that the turn itself had; the gap before them is declared like any other.
+The turn was settled long ago, or ran before a restart. What the ledger knows of it is all there is: how it ended and
+its commit, or, if it has none, that the restart interrupted it. Its words are in no ledger, so a `turn_final` says
+that they are forgotten. Such events stand at seq 1,000,000,000 and on, far above any that the turn itself had; the
+gap before them is declared like any other.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from footlights.authority.digest import digest
+from footlights.authority.interruptions import interrupted_by
 from footlights.events import (
     EVENT_TYPES,
     SCHEMA_V,
@@ -20,6 +22,7 @@ from footlights.events import (
     Payload,
     SeqRange,
     StreamEvent,
+    TurnFinal,
     TurnInterrupted,
 )
 
@@ -33,9 +36,7 @@ def recalled(
     session_id: str, turn_id: str, commit: CommitFinal | None, *, after: int, terminal_seen: bool, now_ms: int
 ) -> list[StreamEvent]:
     """What is left to be told after that seq. The first event declares what is missing before it."""
-    story: list[tuple[int, Payload]] = []
-    if commit is None and not terminal_seen:
-        story.append((RESTART_SEQ, TurnInterrupted(InterruptReason.RUNTIME_RESTART)))
+    story: list[tuple[int, Payload]] = [] if terminal_seen else [(RESTART_SEQ, _terminal(commit))]
     story.append((ALL_SEEN, commit or _never_committed(session_id, turn_id)))
     events: list[StreamEvent] = []
     for seq, payload in story:
@@ -45,6 +46,11 @@ def recalled(
             events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], told))
             after = seq
     return events
+
+
+def _terminal(commit: CommitFinal | None) -> Payload:
+    reason = InterruptReason.RUNTIME_RESTART if commit is None else interrupted_by(commit.issues)
+    return TurnFinal("", text_forgotten=True) if reason is None else TurnInterrupted(reason)
 
 
 def _never_committed(session_id: str, turn_id: str) -> CommitFinal:

@@ -147,7 +147,8 @@ class SessionRegistry:
         del self.sessions[session.session_id]
         self._closed[session.session_id] = session
         if len(self._closed) > self.limits.replay_sessions:
-            self._closed.popitem(last=False)
+            _, forgotten = self._closed.popitem(last=False)
+            forgotten.forget_turns()
 
     def subscriber_gone(self, outbox: Outbox) -> None:
         gone = outbox.statistics()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from footlights.session_core import SessionCore, SessionState, SessionStatistics
 
 
+_PLAIN_TURN = TurnParams()
+
+
 class InteractionSession:
     """One player's conversation. Made by `stage.start`. Two are equal if they are the same one, not only its name."""
 
@@ -60,7 +63,7 @@ class InteractionSession:
             TooLarge: the input is longer than `max_input_bytes`.
             InvalidCommand: the input is empty, the parameters name what does not exist, or the decision cannot be kept.
         """
-        params = TurnParams() if params is None else params
+        params = _PLAIN_TURN if params is None else params
         if decision is None:
             return self._core.begin_turn(said, params)
         document = decision_document(decision)
@@ -93,10 +96,11 @@ class InteractionSession:
         retained. No event is skipped between the retained and the live ones, and none is repeated.
 
         A turn that `after` names and that is not retained any more, or ran before a restart, is answered from the
-        ledger: by its commit_final, after a turn_interrupted if the restart cut it short and `terminal_seen` does
-        not name it. So is every turn that began after all that are named. There may be more to tell of them than
+        ledger: by its terminal event, unless `terminal_seen` names it, and its commit_final. What it said is gone, and
+        its turn_final says so. So is every turn that began after all that are named. There may be more to tell than
         `max_turns_per_subscriber`: then the stream ends with `Detached` (`overflow`), and goes on when you come back.
-        A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`.
+        A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`; one of which you have seen the
+        terminal event and not the commit_final is named in `terminal_seen`, as in `stream.terminal_seen`.
 
         An `observer` is no player: it takes no place of `max_subscribers`, but one of eight of its own, and whoever
         asks whether the session is followed does not count it.

@@ -246,6 +246,7 @@ class SessionCore:
     def let_go(self, outbox: Outbox) -> None:
         """Called when a subscription is left or detached."""
         if self._subscriptions.pop(outbox, None) is not None:
+            outbox.close()
             self.outboxes = tuple(self._subscriptions)
             self._stage.subscriber_gone(outbox)
 
@@ -268,6 +269,11 @@ class SessionCore:
         for outbox in self.outboxes:
             outbox.detach(reason)
         self._close_if_settled()
+
+    def forget_turns(self) -> None:
+        """Nobody can come back any more. Every turn holds its session: let none of them be kept by the others."""
+        while self._retained:
+            self._forget(self._retained.pop(next(iter(self._retained))))
 
     def statistics(self) -> SessionStatistics:
         observers = self._observers()

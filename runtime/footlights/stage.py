@@ -22,7 +22,6 @@ from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger import Ledger, MemoryLedger
-from footlights.authority.sqlite_ledger import SqliteLedger
 from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.outbox import DetachReason
@@ -147,6 +146,11 @@ class Stage:
         """Where this stage's commits are kept."""
         return self._supervisor.ledger
 
+    @property
+    def open_turns(self) -> int:
+        """How many turns are not settled."""
+        return self._registry.open_turns
+
     def statistics(self) -> StageStatistics:
         """What is open and waiting, and the limits. It walks every session."""
         supervisor, registry = self._supervisor, self._registry
@@ -205,6 +209,8 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
     if ledger is None:
         yield MemoryLedger()
     elif isinstance(ledger, str | os.PathLike):
+        from footlights.authority.sqlite_ledger import SqliteLedger  # only who keeps a file needs SQLite
+
         async with SqliteLedger(ledger) as durable:
             yield durable
     else:

@@ -5,7 +5,7 @@
 
 Entering attaches it to the session, leaving lets go; neither says anything about the turns. The iteration
 ends when the session is closed and everything was taken. A subscriber that was let go gets `Detached` and
-can come back with `session.subscribe(after=stream.cursor)`.
+can come back with `session.subscribe(stream.cursor, stream.terminal_seen)`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from footlights.returning import Recollection
 
 
+_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
+
+
 class SubscriptionHost(Protocol):
     """What a subscription needs of its session."""
 
@@ -53,10 +56,29 @@ class _Phase(Enum):
     ENDED = auto()
 
 
+class _Reader:
+    """The one task that waits for events, if there is one. Apart, so that an outbox does not hold its subscription."""
+
+    __slots__ = ("task",)
+
+    def __init__(self) -> None:
+        self.task: trio.lowlevel.Task | None = None
+
+    def wake(self) -> None:
+        task = self.task
+        if task is not None:
+            self.task = None
+            reschedule(task)
+
+    def abort(self, _raise_cancel: object) -> Abort:
+        self.task = None
+        return Abort.SUCCEEDED
+
+
 class Subscription:
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_phase", "_reader", "_recalled", "after", "host", "observer", "outbox", "terminal_seen")
+    __slots__ = ("_cursor", "_ended", "_phase", "_reader", "_recalled", "after", "host", "observer", "outbox")
 
     def __init__(
         self,
@@ -68,13 +90,13 @@ class Subscription:
     ) -> None:
         self.host = host
         self.observer = observer
-        self._reader: trio.lowlevel.Task | None = None
+        self._reader = _Reader()
         self._phase = _Phase.NEW
         self._recalled: deque[StreamEvent] = deque()
         self._cursor: dict[str, int] = {} if after is None else dict(after)
         self.after = after
-        self.terminal_seen = frozenset(terminal_seen)
-        self.outbox = Outbox(host.limits, self._wake, host.let_go)
+        self._ended = set(terminal_seen)
+        self.outbox = Outbox(host.limits, self._reader.wake, host.let_go)
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
@@ -153,6 +175,11 @@ class Subscription:
         return dict(self._cursor)
 
     @property
+    def terminal_seen(self) -> frozenset[str]:
+        """The turns whose end was taken and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        return frozenset(self._ended)
+
+    @property
     def is_entered(self) -> bool:
         """Whether it has been entered, and what it missed was looked up."""
         return self._phase is not _Phase.NEW
@@ -183,7 +210,7 @@ class Subscription:
     def end(self) -> None:
         """There will be no more events: the session is closed, or nobody listens."""
         self._phase = _Phase.ENDED
-        self._wake()
+        self._reader.wake()
 
     # -- inside
 
@@ -191,10 +218,17 @@ class Subscription:
         event = self._recalled.popleft() if self._recalled else self.outbox.take()
         if event is not None:
             self._cursor[event.turn_id] = event.seq
-            if event.event_type is EventType.COMMIT_FINAL:
-                self._cursor[event.turn_id] = ALL_SEEN
-                self._forget_old_turns()
+            if event.event_type is not EventType.TOKEN_DELTA:
+                self._note_end(event)
         return event
+
+    def _note_end(self, event: StreamEvent) -> None:
+        if event.event_type is EventType.COMMIT_FINAL:
+            self._cursor[event.turn_id] = ALL_SEEN
+            self._ended.discard(event.turn_id)
+            self._forget_old_turns()
+        elif event.event_type in _TERMINAL:
+            self._ended.add(event.turn_id)
 
     def _holds(self, turn_id: str) -> bool:
         return self.outbox.holds(turn_id) or any(event.turn_id == turn_id for event in self._recalled)
@@ -220,18 +254,8 @@ class Subscription:
             return False
         if self._phase is _Phase.NEW:
             raise InvalidCommand("Enter the subscription first: async with session.subscribe() as stream.")
-        if self._reader is not None:
+        if self._reader.task is not None:
             raise trio.BusyResourceError("Another task is reading this subscription.")
-        self._reader = trio.lowlevel.current_task()
-        await wait_task_rescheduled(self._abort)
+        self._reader.task = trio.lowlevel.current_task()
+        await wait_task_rescheduled(self._reader.abort)
         return True
-
-    def _abort(self, _raise_cancel: object) -> Abort:
-        self._reader = None
-        return Abort.SUCCEEDED
-
-    def _wake(self) -> None:
-        reader = self._reader
-        if reader is not None:
-            self._reader = None
-            reschedule(reader)

@@ -42,6 +42,7 @@ class Supervisor:
         self.closed = trio.Event()
         self.pool = cast.make_pool(cast.models)
         self._committer = cast.make_committer(ledger, world, cast.rules, limits)
+        self._watchdog = cast.make_watchdog(limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
         self._tools: trio.Nursery | None = None
@@ -100,6 +101,7 @@ class Supervisor:
                     async with trio.open_nursery() as loads:
                         self.pool.open(loads)
                         async with trio.open_nursery() as self._tools:
+                            self._tools.start_soon(self._watchdog.run, name="watchdog")
                             async with trio.open_nursery() as self._turns:
                                 self.opened.set()
                                 try:
@@ -120,6 +122,7 @@ class Supervisor:
     async def _perform(self, turn: Turn) -> None:
         """The supervision boundary of a turn: whatever happens inside, it ends here in one terminal event."""
         self.running_turns += 1
+        self._watchdog.watch(turn)
         try:
             with turn.scope:
                 if not turn.is_interrupted:
@@ -129,6 +132,7 @@ class Supervisor:
             _fail(turn, errors)
         finally:
             self.running_turns -= 1
+            self._watchdog.let_go(turn)
             # Whatever else tore the turn tears the stage: nothing half done may look finished.
             turn.stop(InterruptReason.SHUTDOWN)
             turn.abandon_tools()

@@ -40,7 +40,7 @@ from footlights.events import (
 )
 from footlights.lane import Entry
 from footlights.latch import Latch
-from footlights.lifecycle import Lifecycle, Step, TurnState
+from footlights.lifecycle import SPEAKING, Lifecycle, Step, TurnState
 from footlights.model_phase import ModelPhase
 from footlights.replay import Replay
 
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 ENVELOPE_BYTES = 200
 """What an event costs in a queue besides its payload."""
 
-_SAY = Step.TOKEN_DELTA  # once: looking up an enum member costs as much as taking the step
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
 
@@ -205,16 +204,16 @@ class Turn:
             raise self._too_much()
         host = self._host
         now = trio.current_time()
-        mono_ts_ms = int(now * 1000)
         wall_ts = host.wall_clock()
-        self.lifecycle.advance(_SAY)
+        if self.lifecycle.state not in SPEAKING:
+            self.lifecycle.advance(Step.TOKEN_DELTA)
         self._text_bytes_left -= size
         self.last_activity = now
         replay = self.replay
-        seq, offset = replay.next_seq, replay.text_length
-        replay.append_delta(delta, mono_ts_ms, wall_ts)
+        size += ENVELOPE_BYTES
         for outbox in host.outboxes:
-            outbox.put_delta(replay, delta, seq, offset, ENVELOPE_BYTES + size, mono_ts_ms, wall_ts, now)
+            outbox.put_delta(replay, size, now)
+        replay.append_delta(delta, size, int(now * 1000), wall_ts)
 
     @enable_ki_protection
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
@@ -369,9 +368,9 @@ class Turn:
 
     def _publish(self, entry: Entry) -> None:
         self.last_activity = now = trio.current_time()
-        self.replay.append(entry.event)
         for outbox in self._host.outboxes:
             outbox.put(entry, self.replay, now)
+        self.replay.append(entry.event)
 
     def _too_much(self) -> TooLarge:
         return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")

@@ -32,6 +32,7 @@ from footlights_actors import ScriptedModel, standard_cast
 from footlights_actors.committer import AuthorityCommitter
 from footlights_actors.model_pool import StandardPool
 from footlights_actors.performance import perform
+from footlights_actors.watchdog import TurnWatchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,6 +138,7 @@ async def test_a_name_nobody_has_is_refused_even_if_there_are_none() -> None:
             perform=perform,
             make_committer=AuthorityCommitter,
             make_pool=StandardPool,
+            make_watchdog=TurnWatchdog,
             choose_model=lambda params: ModelChoice("a", "only"),
             models={"another": model("a")},
         ),
@@ -144,6 +146,7 @@ async def test_a_name_nobody_has_is_refused_even_if_there_are_none() -> None:
             perform=perform,
             make_committer=AuthorityCommitter,
             make_pool=StandardPool,
+            make_watchdog=TurnWatchdog,
             choose_model=lambda params: ModelChoice("a", "only"),
             tools={"another": slow_tool(1)},
         ),

@@ -137,6 +137,18 @@ async def test_a_thread_that_wants_to_end_the_program_ends_its_turn(quiet_clock:
     assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "RuntimeError")
 
 
+async def test_a_thread_that_answers_with_a_coroutine_ends_its_turn(quiet_clock: MockClock) -> None:
+    async def later() -> None:
+        raise AssertionError
+
+    @tool
+    def promise() -> object:
+        return later()
+
+    events = await played(promise)
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "TypeError")
+
+
 async def test_threads_that_are_too_many_wait_for_their_turn(
     quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

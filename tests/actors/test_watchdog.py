@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
+from attrs import evolve
 
 from footlights import (
     BusyRule,
@@ -142,3 +146,52 @@ async def test_a_turn_that_ends_in_time_leaves_no_watchdog_behind(quiet_clock: M
     began = trio.current_time()
     assert ending(await played(standard_cast(hello()))) == (None, 0)
     assert trio.current_time() == began
+
+
+async def test_who_begins_while_a_stopped_turn_still_cleans_up_is_watched_too(quiet_clock: MockClock) -> None:
+    class Slow:
+        async def run(self, context: InteractionContext) -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(20)
+
+    cast = standard_cast(stalling_model(hello(), after_tokens=0), workloads={"slow": Slow()})
+    async with open_stage(cast, limits=LIMITS) as stage:
+        slow, session = stage.start(), stage.start()
+        turn_id = slow.begin_turn("Hello?", TurnParams(workload="slow"))
+        await slow.finalize(turn_id).wait()
+        assert ending(await take_turn(session, "Hello?")) == (InterruptReason.STALLED, 10)
+
+
+async def test_a_watchdog_without_any_patience_still_lets_others_run(quiet_clock: MockClock) -> None:
+    class Loading:
+        async def run(self, context: InteractionContext) -> None:
+            context.emit_event(draft_event("model_selected", {"model_id": "m", "reason": "default"}))
+            await trio.lowlevel.checkpoint()
+            context.emit_event(draft_event("model_ready", {"model_id": "m", "warm_state": "hot", "load_ms": 0}))
+
+    cast = standard_cast(workloads={"loading": Loading()})
+    async with open_stage(cast, limits=Limits(stall_timeout=0)) as stage:
+        events = await take_turn(stage.start(), "Hello?", TurnParams(workload="loading"))
+    assert ending(events)[0] in {None, InterruptReason.STALLED}
+
+
+async def test_a_turn_that_has_ended_is_not_kept_by_its_watchdog(quiet_clock: MockClock) -> None:
+    gone: list[str] = []
+
+    class Remembered:
+        async def run(self, context: InteractionContext) -> None:
+            turn = context._turn  # pyright: ignore[reportPrivateUsage]
+            weakref.finalize(turn, gone.append, turn.turn_id)
+
+    cast = standard_cast(stalling_model(hello(), after_tokens=0), workloads={"remembered": Remembered()})
+    async with open_stage(cast, limits=evolve(LIMITS, replay_turns=0)) as stage:
+        stage.start().begin_turn("Hello?")
+        session = stage.start()
+        turn_ids = [session.begin_turn("Hello?", TurnParams(workload="remembered")) for _ in range(3)]
+        await session.finalize(turn_ids[-1]).wait()
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+        assert gone[:2] == turn_ids[:2]  # the committer has the last one in hand until the next comes

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio_websocket import open_websocket_url
 
-from footlights import open_stage
+from footlights import Limits, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[2] / "docs/reference/protocol.md"
 TRANSCRIPTS = re.findall(r"^```text transcript\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+FEATURES = ["a turn", "interrupting", "errors", "coming back", "coming back late", "ping"]
 ANYTHING = "…"
 PATIENCE = 10
 
@@ -42,12 +43,13 @@ def fits(said: Any, told: Any) -> bool:
 
 
 def test_there_is_a_transcript_for_each_feature() -> None:
-    assert len(TRANSCRIPTS) == 5
+    assert len(TRANSCRIPTS) == len(FEATURES)
 
 
-@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=["a turn", "interrupting", "errors", "coming back", "ping"])
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=FEATURES)
 async def test_the_server_says_what_the_page_tells(transcript: str) -> None:
-    async with open_stage(standard_cast(ScriptedModel(innkeeper))) as stage, trio.open_nursery() as nursery:
+    cast, limits = standard_cast(ScriptedModel(innkeeper)), Limits(replay_turns=1)
+    async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, Gate())
         listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
         url = f"ws://127.0.0.1:{listening.port}/v1"

@@ -3,8 +3,8 @@
 A nest forks one player process after the other on the same ledger file. Each prints what its client sees, one line an
 event, until it is killed by SIGKILL at a random moment. Then the ledger is opened again, and must hold: it
 passes the audit; every commit that was seen is in it, as it was seen; the world is what the committed turns
-make it, and nothing of any other; no turn id was ever given out twice; and every turn that was cut short is
-answered with exactly one terminal and one commit_final in all.
+make it, and nothing of any other; no turn id was ever given out twice; and whoever comes back, with however much of
+a turn, has exactly one terminal and one commit_final of it in all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from footlights import (
     StreamEvent,
     Tool,
     ToolContext,
+    TurnFinal,
     TurnParams,
     laws,
     open_stage,
@@ -47,7 +48,7 @@ from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from footlights import Cast, InteractionSession, Prompt
+    from footlights import Cast, InteractionSession, Prompt, Stage
     from footlights.events import JsonValue
 
 SESSIONS = 6
@@ -133,6 +134,8 @@ class Client:
         self.ever: set[tuple[str, str]] = set()
         self.seen: dict[tuple[str, str], list[StreamEvent]] = {}
         self.commits = 0
+        self.forgotten = 0
+        """Turns that the ledger alone knew the end of."""
         self.head: str | None = None
         self.tools_head: str | None = None
         self.tool_steps = 0
@@ -140,11 +143,6 @@ class Client:
     def see(self, event: StreamEvent) -> None:
         self.seen.setdefault((event.session_id, event.turn_id), []).append(event)
         self.commits += isinstance(event.payload, CommitFinal)
-
-    def open_turns(self) -> Iterator[tuple[str, str, list[StreamEvent]]]:
-        for (session_id, turn_id), events in self.seen.items():
-            if not isinstance(events[-1].payload, CommitFinal):
-                yield session_id, turn_id, events
 
 
 def _events_until_killed(process: subprocess.Popen[bytes], path: Path, seed: int) -> Iterator[StreamEvent]:
@@ -166,7 +164,25 @@ def _events_until_killed(process: subprocess.Popen[bytes], path: Path, seed: int
             os.kill(pid, signal.SIGKILL)
 
 
-async def look(path: Path, client: Client) -> None:
+async def _told(stage: Stage, got: list[StreamEvent]) -> list[StreamEvent]:
+    """What one is told of a turn who comes back with so much of it."""
+    turn_id = got[-1].turn_id
+    ended = [turn_id] if any(str(event.event_type) in ENDINGS for event in got) else []
+    async with stage.resume(got[-1].session_id).subscribe({turn_id: got[-1].seq}, ended) as stream:
+        return [event for event in await stream.receive_batch() if event.turn_id == turn_id]
+
+
+def _is_forgotten(event: StreamEvent) -> bool:
+    return isinstance(event.payload, TurnFinal) and event.payload.text_forgotten
+
+
+def _check(events: list[StreamEvent]) -> None:
+    assert laws.check(events) == [], laws.check(events)
+    assert sum(str(event.event_type) in ENDINGS for event in events) == 1
+    assert sum(isinstance(event.payload, CommitFinal) for event in events) == 1
+
+
+async def look(path: Path, client: Client, chance: random.Random) -> None:
     with SqliteReader(path) as reader:
         # With the heads of the last look: nothing older was lost.
         report = audit(reader, client.head, tools_head=client.tools_head)
@@ -180,13 +196,18 @@ async def look(path: Path, client: Client) -> None:
                 assert record is not None, f"{turn_id} of {session_id} was seen committed, and is not in the ledger"
                 assert record.commit_digest == commit.commit_digest
         assert sum(stage.world.values()) == 40, "a coin was lost or made: half of a turn took effect"
-        for session_id, turn_id, events in list(client.open_turns()):
-            ended = [turn_id] if any(str(event.event_type) in ENDINGS for event in events) else []
-            async with stage.resume(session_id).subscribe({turn_id: events[-1].seq}, ended) as stream:
-                for event in await stream.receive_batch():
-                    client.see(event)
+        for events in client.seen.values():
+            if isinstance(events[-1].payload, CommitFinal):
+                # Somebody else may have got less of it than our client.
+                got = events[: chance.randrange(1, len(events))]
+                whole = got + await _told(stage, got)
+                _check(whole)
+                client.forgotten += any(_is_forgotten(event) for event in whole)
+            else:
+                events += await _told(stage, events)
+                client.commits += 1
     for events in client.seen.values():
-        assert laws.check(events) == [], laws.check(events)
+        _check(events)
     client.ever |= set(client.seen)
     client.seen.clear()
 
@@ -201,11 +222,17 @@ def main(kills: int, seed: int, folder: Path) -> None:
                 key = (event.session_id, event.turn_id)
                 assert key not in client.ever, f"the turn id {key} came back after a restart"
                 client.see(event)
-            trio.run(look, path, client)
+            trio.run(look, path, client, random.Random(seed + number))
             if sys.stderr.isatty():
                 print(f"\r{number + 1} of {kills} kills, {client.commits} commits seen", end="", file=sys.stderr)
         process.kill()
-    told = {"kills": kills, "turns": len(client.ever), "commits": client.commits, "tool_steps": client.tool_steps}
+    told = {
+        "kills": kills,
+        "turns": len(client.ever),
+        "commits": client.commits,
+        "forgotten": client.forgotten,
+        "tool_steps": client.tool_steps,
+    }
     print(json.dumps(told))
 
 

@@ -18,3 +18,4 @@ def test_a_process_that_is_killed_leaves_nothing_half_done_and_nothing_untold() 
     assert told["kills"] == KILLS
     assert told["commits"] == told["turns"] > KILLS
     assert told["tool_steps"] > KILLS
+    assert told["forgotten"] > KILLS, "turns whose end only the ledger could tell"

@@ -88,6 +88,7 @@ HOT = ModelReady("m1", WarmState.HOT, 0)
 COLD = ModelReady("m1", WarmState.COLD, 900)
 FINAL = TurnFinal("")
 HI_FINAL = TurnFinal("hi")
+FORGOTTEN = TurnFinal("", text_forgotten=True)
 INTERRUPTED = broken_off()
 OK = CommitFinal(DIGEST, CommitOutcome.OK)
 REFUSED = CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("rule_broken", "No."),))
@@ -111,6 +112,11 @@ def saying(spoken: object) -> list[Any]:
 
 def ending(commit: object, terminal: Payload = FINAL) -> list[Any]:
     return [at(0, ACCEPTED), at(1, terminal), commit]
+
+
+def recalled(terminal: Payload, commit: Payload = OK, *, seen: int = -1) -> list[Any]:
+    """How a turn ended of which only a ledger knows."""
+    return [at(RESTART_SEQ, terminal, (seen + 1, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, commit)]
 
 
 def loading(*progress: float) -> list[Payload]:
@@ -160,8 +166,9 @@ BROKEN = [
     Case("range_exact", "what was seen before resuming", [at(3, FINAL, (1, 2)), at(4, OK)], after={"t1": 1}),
     Case("range_must_deliver", "turn_accepted", [at(2, ACCEPTED, (0, 1)), at(3, FINAL), at(4, OK)]),
     Case("range_must_deliver", "something before the commit", [*turn(ACCEPTED, FINAL), at(3, OK, (2, 2))]),
-    Case("restart_seq", "a final where only a restart speaks", [
-        at(0, ACCEPTED), at(RESTART_SEQ, FINAL, (1, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, OK)]),
+    Case("restart_seq", "a token where only a ledger speaks", [
+        at(0, ACCEPTED), at(RESTART_SEQ, HI, (1, RESTART_SEQ - 1)),
+        at(RESTART_SEQ + 1, INTERRUPTED), at(RESTART_SEQ + 2, RESTARTED)]),
     Case("mono_order", "a clock that runs back", [
         at(0, ACCEPTED, mono=5), at(1, FINAL, mono=4), at(2, OK, mono=5)]),
     Case("turn_unique", "a turn id again", [*turn(ACCEPTED, FINAL, OK), *turn(ACCEPTED, HI, HI_FINAL, OK)]),
@@ -176,6 +183,13 @@ BROKEN = [
     Case("one_terminal", "interrupted, then final", turn(ACCEPTED, INTERRUPTED, FINAL, DISCARDED)),
     Case("one_terminal", "a commit without one", turn(ACCEPTED, HI, OK)),
     Case("one_terminal", "a turn that never ends", turn(ACCEPTED, HI)),
+    Case("one_terminal", "a ledger that tells the commit alone", [
+        *turn(ACCEPTED, HI), at(RESTART_SEQ + 1, OK, (2, RESTART_SEQ))]),
+    Case("one_terminal", "the same, of a turn of which nothing was seen", [at(RESTART_SEQ + 1, OK, (0, RESTART_SEQ))]),
+    Case("one_terminal", "the same, of a turn that was resumed", [
+        at(2, HI), at(RESTART_SEQ + 1, OK, (3, RESTART_SEQ))], after={"t1": 1}),
+    Case("one_terminal", "an end that was seen is told again", [
+        *turn(ACCEPTED, FINAL), *recalled(FORGOTTEN, seen=1)]),
     Case("terminal_silence", "a token after the end", turn(ACCEPTED, FINAL, HI, OK)),
     Case("terminal_silence", "a tool result after the end", turn(ACCEPTED, INTERRUPTED, result(), DISCARDED)),
     Case("one_commit", "no commit", turn(ACCEPTED, FINAL)),
@@ -188,7 +202,11 @@ BROKEN = [
     Case("commit_issues", "failed without any", ending(at(2, evolve(OK, commit_outcome=CommitOutcome.FAIL_CLOSED)))),
     Case("commit_interrupted", "ok", ending(at(2, OK), INTERRUPTED)),
     Case("commit_interrupted", "another issue", ending(at(2, REFUSED), INTERRUPTED)),
+    Case("commit_interrupted", "a turn that was not", ending(at(2, DISCARDED))),
+    Case("commit_interrupted", "a turn of which a ledger says that it was not", recalled(FORGOTTEN, DISCARDED)),
     Case("cancel_wins", "a canceled turn ends as if not", turn(ACCEPTED, FINAL, OK), canceled=frozenset({"t1"})),
+    Case("cancel_wins", "a ledger does not know of the cancel", recalled(
+        FORGOTTEN, REFUSED), canceled=frozenset({"t1"})),
     Case("cancel_wins", "a canceled turn commits", [at(2, OK)], {"t1": 1}, frozenset({"t1"})),
     Case("token_offset", "a hole", turn(ACCEPTED, HI, token("!", 3), INTERRUPTED, DISCARDED)),
     Case("token_offset", "an overlap", turn(ACCEPTED, HI, token("!", 1), INTERRUPTED, DISCARDED)),
@@ -205,6 +223,12 @@ BROKEN = [
         at(0, ACCEPTED), at(2, token("i", 1), (1, 1)), at(3, TurnFinal("hi!")), at(4, OK)]),
     Case("final_text", "a delta that was sent, elsewhere", [
         at(0, ACCEPTED), at(2, token("i", 1), (1, 1)), at(3, TurnFinal("hhi")), at(4, OK)]),
+    Case("text_forgotten", "by the runtime that sent it", turn(ACCEPTED, HI, FORGOTTEN, OK)),
+    Case("text_forgotten", "although nothing was ever said", turn(ACCEPTED, FORGOTTEN, OK)),
+    Case("text_forgotten", "it is gone, and nobody says so", [*turn(ACCEPTED, HI), *recalled(FINAL, seen=1)]),
+    Case("text_forgotten", "it is there after a restart", [*turn(ACCEPTED, HI), *recalled(HI_FINAL, seen=1)]),
+    Case("text_forgotten", "it is gone and there", [
+        *turn(ACCEPTED, HI), *recalled(evolve(FORGOTTEN, text="hi"), seen=1)]),
     Case("heard", "words that were not said", turn(ACCEPTED, HI, broken_off(Heard(1, "ho")), DISCARDED)),
     Case("heard", "more than was said", turn(ACCEPTED, HI, broken_off(Heard(1, "hi!")), DISCARDED)),
     Case("heard", "less than was said", turn(ACCEPTED, HI, broken_off(Heard(1, "h")), DISCARDED)),
@@ -295,9 +319,17 @@ LAWFUL = [
     Case("restart_seq", "a restart ends a turn of which nothing was seen", [
         at(RESTART_SEQ, INTERRUPTED, (0, RESTART_SEQ - 1)), at(RESTART_SEQ + 1, RESTARTED)]),
     Case("restart_seq", "a restart commits a turn whose end was seen", [
-        *turn(ACCEPTED, FINAL), at(RESTART_SEQ, RESTARTED, (2, RESTART_SEQ - 1))]),
-    Case("restart_seq", "a restart tells of a commit that was durable", [
-        at(RESTART_SEQ, OK, (3, RESTART_SEQ - 1))], after={"t1": 2}),
+        *turn(ACCEPTED, FINAL), at(RESTART_SEQ + 1, RESTARTED, (2, RESTART_SEQ))]),
+    Case("restart_seq", "a restart tells of a commit that was durable, to one that may have seen the end", [
+        at(RESTART_SEQ + 1, OK, (3, RESTART_SEQ))], after={"t1": 2}),
+    Case("text_forgotten", "a ledger ends a turn while it spoke", [
+        *turn(ACCEPTED, SELECTED, HOT, HI), *recalled(FORGOTTEN, seen=3)]),
+    Case("text_forgotten", "a ledger ends a turn while a model loads and a tool runs", [
+        *turn(ACCEPTED, CALL, SELECTED, LOADING), *recalled(FORGOTTEN, REFUSED, seen=3)]),
+    Case("text_forgotten", "a ledger ends a turn of which nothing was seen", recalled(FORGOTTEN)),
+    Case("text_forgotten", "a ledger ends a turn that was resumed", recalled(FORGOTTEN, seen=7), after={"t1": 7}),
+    Case("commit_interrupted", "a ledger knows of the cancel", recalled(
+        INTERRUPTED, DISCARDED), canceled=frozenset({"t1"})),
     Case("mono_order", "another process has another clock", [
         at(0, ACCEPTED, mono=99),
         at(RESTART_SEQ, INTERRUPTED, (1, RESTART_SEQ - 1), mono=1), at(RESTART_SEQ + 1, RESTARTED, mono=2)]),

@@ -39,7 +39,8 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights import lane as lane_module
+from footlights import recall as recall_module
+from footlights import returning as returning_module
 from footlights import turn as turn_module
 from footlights.lane import Entry, Lane
 from footlights.lifecycle import Lifecycle, Step
@@ -49,7 +50,7 @@ from footlights.turn import Turn
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from footlights import Prompt
+    from footlights import InteractionSession, Prompt
     from footlights.events import JsonValue
     from footlights.testing.witness import Witness
 
@@ -120,6 +121,30 @@ async def read_late(stage: Stage) -> None:
             pass
 
 
+async def come_back(stage: Stage) -> None:
+    """To a turn of which only the ledger knows."""
+    session = stage.start()
+    turn_id = session.begin_turn("A room?")
+    await session.finalize(turn_id).wait()
+    await ask_until_forgotten(session, turn_id)
+
+
+async def come_back_after_a_cancel(stage: Stage) -> None:
+    session = stage.start()
+    turn_id = session.begin_turn("A room?")
+    await trio.lowlevel.checkpoint()
+    session.cancel(turn_id)
+    await session.finalize(turn_id).wait()
+    await ask_until_forgotten(session, turn_id)
+
+
+async def ask_until_forgotten(session: InteractionSession, turn_id: str) -> None:
+    await session.finalize(session.begin_turn("And breakfast?")).wait()
+    async with session.subscribe(after={turn_id: -1}) as stream:
+        async for _ in stream.until_commit(turn_id):
+            pass
+
+
 async def say_marked(stage: Stage) -> None:
     session = stage.start()
     async with session.subscribe() as stream:
@@ -136,7 +161,9 @@ async def perform(show: Show, *, hot: bool = False) -> None:
         script, pace=0.01, warm_state=WarmState.HOT if hot else WarmState.COLD, load_seconds=0.1, load_steps=2
     )
     cast = standard_cast(model, tools=[Tool(name="rent", run=rent)], workloads={"marked": Marked()})
-    limits = Limits(best_effort_max_events_per_turn=2, bounded_max_events_per_turn=4, shutdown_deadline=1.0)
+    limits = Limits(
+        best_effort_max_events_per_turn=2, bounded_max_events_per_turn=4, replay_turns=1, shutdown_deadline=1.0
+    )
     async with open_stage(cast, limits=limits, wall_clock=trio.current_time) as stage:
         await show(stage)
 
@@ -156,15 +183,24 @@ def delivering(change: Callable[[StreamEvent], Iterable[StreamEvent]]) -> Plant:
             for event in change(entry.event):
                 put(self, Entry(event, entry.delivery, entry.size), replay, now)
 
-        def planted_delta(self: Outbox, replay: Replay, delta: str, seq: int, offset: int, *rest: Any) -> None:
-            size, mono_ts_ms, wall_ts, now = rest
-            payload = TokenDelta(delta, offset)
-            ids = ("1.0", replay.session_id, replay.turn_id)
-            event = StreamEvent(*ids, seq, mono_ts_ms, EventType.TOKEN_DELTA, payload, wall_ts)
-            planted(self, Entry(event, DeliveryClass.BEST_EFFORT, size), replay, now)
+        def planted_delta(self: Outbox, replay: Replay, size: int, now: float) -> None:
+            """Whatever it will be: only the turn knows, and it says so when it keeps it."""
+            queued.append((self, size, now))
 
+        def planted_append(self: Replay, delta: str, size: int, mono_ts_ms: int, wall_ts: float) -> None:
+            ids = ("1.0", self.session_id, self.turn_id)
+            payload = TokenDelta(delta, self.text_length)
+            event = StreamEvent(*ids, self.next_seq, mono_ts_ms, EventType.TOKEN_DELTA, payload, wall_ts)
+            while queued:
+                outbox, size, now = queued.pop(0)
+                planted(outbox, Entry(event, DeliveryClass.BEST_EFFORT, size), self, now)
+            append_delta(self, delta, size, mono_ts_ms, wall_ts)
+
+        queued: list[tuple[Outbox, int, float]] = []
+        append_delta = Replay.append_delta
         monkeypatch.setattr(Outbox, "put", planted)
         monkeypatch.setattr(Outbox, "put_delta", planted_delta)
+        monkeypatch.setattr(Replay, "append_delta", planted_append)
 
     return plant
 
@@ -214,10 +250,17 @@ def replacing(owner: object, name: str, replacement: object) -> Plant:
 
 
 def declaring(missing: Callable[[SeqRange], tuple[SeqRange, ...]]) -> Plant:
-    def planted(event: StreamEvent, gap: SeqRange) -> StreamEvent:
-        return evolve(event, payload=evolve(event.payload, dropped_seq_ranges=missing(gap)))
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        take = Lane.take
 
-    return replacing(lane_module, "_declare_missing", planted)
+        def planted(self: Lane) -> StreamEvent:
+            event = take(self)
+            declared = event.payload.dropped_seq_ranges
+            return saying(event, dropped_seq_ranges=missing(declared[0])) if declared else event
+
+        monkeypatch.setattr(Lane, "take", planted)
+
+    return plant
 
 
 def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
@@ -228,17 +271,22 @@ def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
     return plant
 
 
+def telling_the_commit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    recalled = recall_module.recalled
+
+    def planted(session_id: str, turn_id: str, commit: CommitFinal | None, **rest: Any) -> list[StreamEvent]:
+        return recalled(session_id, turn_id, commit, **{**rest, "terminal_seen": True})
+
+    monkeypatch.setattr(returning_module, "recalled", planted)
+
+
 def seqs_from(first: int) -> Plant:
-    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        begin = Replay.__init__
+    return delivering(lambda event: [evolve(event, seq=event.seq + first)])
 
-        def planted(self: Replay, session_id: str, turn_id: str) -> None:
-            begin(self, session_id, turn_id)
-            self.next_seq = first
 
-        monkeypatch.setattr(Replay, "__init__", planted)
-
-    return plant
+def misplacing_deltas(event: StreamEvent) -> Iterator[StreamEvent]:
+    payload = event.payload
+    yield saying(event, offset=payload.offset + 1) if isinstance(payload, TokenDelta) else event
 
 
 def losing_the_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,6 +371,7 @@ CASES = [
     Case("accepted_first", talk, never(EventType.TURN_ACCEPTED)),
     Case("accepted_once", talk, twice(EventType.TURN_ACCEPTED)),
     Case("one_terminal", talk, twice(EventType.TURN_FINAL)),
+    Case("one_terminal", come_back, telling_the_commit_alone),
     Case("terminal_silence", talk, followed(EventType.TURN_FINAL, A_DELTA)),
     Case("one_commit", read_late, never(EventType.COMMIT_FINAL)),
     Case("commit_silence", read_late, followed(EventType.COMMIT_FINAL, A_DELTA)),
@@ -333,9 +382,14 @@ CASES = [
         interrupt,
         settling(lambda commit: evolve(commit, commit_outcome=CommitOutcome.OK, issues=())),
     ),
+    Case(
+        "commit_interrupted", come_back_after_a_cancel, replacing(recall_module, "interrupted_by", lambda issues: None)
+    ),
     Case("cancel_wins", interrupt, finishing_instead_of_stopping),
-    Case("token_offset", talk, replacing(lane_module, "TokenDelta", lambda delta, at: TokenDelta(delta, at + 1))),
+    Case("token_offset", talk, delivering(misplacing_deltas)),
     Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text, tokens: TurnFinal(text[:-1], tokens))),
+    Case("text_forgotten", talk, altering(EventType.TURN_FINAL, text="", text_forgotten=True)),
+    Case("text_forgotten", come_back, replacing(recall_module, "TurnFinal", lambda text, **_: TurnFinal(text))),
     Case("heard", interrupt, replacing(Replay, "text_until", lambda self, seq: self.text[::-1])),
     Case("tool_unique", talk, reusing_call_ids),
     Case("tool_partner", talk, altering(EventType.TOOL_CALL_RESULT, tool_name="sell")),
@@ -366,7 +420,19 @@ async def perform_case(case: Case) -> None:
     await perform(case.show, hot=case.hot)
 
 
-@pytest.mark.parametrize("show", [talk, talk_twice, interrupt, interrupt_a_tool, read_late, say_marked])
+SHOWS = [
+    talk,
+    talk_twice,
+    interrupt,
+    interrupt_a_tool,
+    read_late,
+    come_back,
+    come_back_after_a_cancel,
+    say_marked,
+]
+
+
+@pytest.mark.parametrize("show", SHOWS)
 def test_without_a_bug_every_show_is_lawful(show: Show, footlights_witness: Witness) -> None:
     trio.run(perform, show, clock=trio.testing.MockClock(autojump_threshold=0))
     assert footlights_witness.judged >= 1

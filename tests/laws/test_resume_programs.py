@@ -1,12 +1,13 @@
-"""Whoever is cut off at any event, any number of times, is told how every turn ended, each once: random programs with
-several subscribers, turns side by side, restarts on the same ledger, and a ledger that is slow or cannot write.
+"""Whoever is cut off at any event, any number of times, is told how every turn ended, by one terminal event and one
+commit_final: random programs with several subscribers, turns side by side, cancels, restarts on the same ledger, and a
+ledger that is slow or cannot write.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 from hypothesis import given, settings
@@ -17,9 +18,11 @@ from footlights import (
     BusyRule,
     Detached,
     EventType,
+    InterruptReason,
     LedgerUnavailable,
     Limits,
     MemoryLedger,
+    TurnInterrupted,
     TurnParams,
     laws,
     open_stage,
@@ -27,13 +30,14 @@ from footlights import (
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from footlights import Cast, InteractionSession, Prompt, StreamEvent
+    from footlights import Cast, InteractionSession, Prompt, StreamEvent, TurnSummary
     from footlights.authority import CommitRecord
     from footlights_actors import Line
 
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
+Ending: TypeAlias = InterruptReason | None
 SIDE_BY_SIDE = TurnParams(busy=BusyRule.CONCURRENT)
 
 
@@ -62,22 +66,18 @@ class WeakLedger(MemoryLedger):
 
 
 class Follower:
-    """One who comes and goes, and remembers exactly what a client would."""
+    """One who comes and goes, and remembers what its stream tells it to."""
 
     def __init__(self) -> None:
         self.got: list[StreamEvent] = []
         self.cursor: dict[str, int] | None = None
+        self.terminal_seen: frozenset[str] = frozenset()
         self.owed: set[str] = set()
         """Turns that it must be told the end of."""
 
-    @property
-    def _terminal_seen(self) -> set[str]:
-        ended = {event.turn_id for event in self.got if event.event_type in TERMINAL}
-        return ended - {event.turn_id for event in self.got if event.event_type is EventType.COMMIT_FINAL}
-
     async def follow(self, session: InteractionSession, events: int, seconds: float) -> bool:
         """Take so many events, wait no longer for them than that, and be cut off. Whether all was told."""
-        async with session.subscribe(self.cursor, self._terminal_seen) as stream:
+        async with session.subscribe(self.cursor, self.terminal_seen) as stream:
             if self.cursor is None:
                 self.owed.update(turn_id for turn_id, seq in stream.cursor.items() if seq < 0)
             try:
@@ -87,14 +87,25 @@ class Follower:
             except Detached:
                 return False
             finally:
-                self.cursor = dict(stream.cursor)
+                self.cursor, self.terminal_seen = dict(stream.cursor), stream.terminal_seen
         return waited.cancelled_caught
 
-    def check(self) -> None:
-        assert laws.check(self.got, complete=False) == []
-        commits = Counter(event.turn_id for event in self.got if event.event_type is EventType.COMMIT_FINAL)
-        assert commits == Counter(self.owed | {event.turn_id for event in self.got}), "each once"
+    def check(self, ended: Mapping[str, Ending], committed: Collection[str]) -> None:
+        assert laws.check(self.got) == []
+        each_once = Counter(self.owed | {event.turn_id for event in self.got})
+        assert Counter(event.turn_id for event in self.got if event.event_type in TERMINAL) == each_once
+        assert Counter(event.turn_id for event in self.got if event.event_type is EventType.COMMIT_FINAL) == each_once
+        assert self.terminal_seen == frozenset()
+        for event in self.got:
+            if event.event_type in TERMINAL:
+                lost = event.turn_id not in committed and ending(event) is InterruptReason.RUNTIME_RESTART
+                assert lost or ending(event) == ended[event.turn_id], "the end that it had, or that a restart gave it"
         assert max(Counter((event.turn_id, event.seq) for event in self.got).values(), default=1) == 1
+
+
+def ending(event: StreamEvent) -> Ending:
+    """How a terminal event says that its turn ended: why it was interrupted, None if it was not."""
+    return event.payload.reason if isinstance(event.payload, TurnInterrupted) else None
 
 
 def script(prompt: Prompt) -> Iterable[Line]:
@@ -115,8 +126,13 @@ async def program(dice: Random) -> None:
             await trio.sleep(dice.choice([0, 0, 1, 4, 10]))
             await follower.follow(session, dice.choice([0, 1, 1, 2, 3, 5, 8, 100]), dice.choice([0.01, 1, 5]))
 
+    ended: dict[str, Ending] = {}
+
+    def note(turn: TurnSummary) -> None:
+        ended[turn.turn_id] = next((reason for reason in InterruptReason if reason == turn.outcome), None)
+
     for _ in range(dice.randint(1, 3)):
-        async with open_stage(cast(), ledger=ledger, limits=limits) as stage:
+        async with open_stage(cast(), ledger=ledger, limits=limits, observe=note) as stage:
             session = stage.resume("inn")
             async with trio.open_nursery() as nursery:
                 for follower in followers:
@@ -128,6 +144,8 @@ async def program(dice: Random) -> None:
                         if follower.cursor is not None:
                             follower.owed.add(turn_id)
                     await trio.sleep(dice.choice([0, 0.2, 1, 3]))
+                    if dice.random() < 0.2:
+                        session.cancel(turn_id)
             # All that is open now is interrupted; if the ledger cannot write any more, the next epoch tells of it.
             ledger.can_write = dice.random() < 0.5
         ledger.can_write = True
@@ -143,7 +161,7 @@ async def program(dice: Random) -> None:
             # Of a turn that was not written nobody can know after a restart, unless the follower had heard of it.
             heard_of = {event.turn_id for event in follower.got}
             follower.owed = {turn_id for turn_id in follower.owed if turn_id in ledger.committed | heard_of}
-            follower.check()
+            follower.check(ended, ledger.committed)
 
 
 @given(st.integers(0, 2**32))

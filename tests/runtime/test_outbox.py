@@ -39,15 +39,20 @@ class Speaker:
     def delta(self, text: str, ext: Ext | None = None) -> TokenDelta:
         return TokenDelta(text, self.replay.text_length, ext=ext)
 
-    def tell(self, payload: Payload) -> StreamEvent:
+    def draft(self, payload: Payload) -> StreamEvent:
         seq, turn_id = len(self.told), self.replay.turn_id
-        event = StreamEvent(SCHEMA_V, "s1", turn_id, seq, seq * 10, EVENT_TYPES[type(payload)], payload)
+        return StreamEvent(SCHEMA_V, "s1", turn_id, seq, seq * 10, EVENT_TYPES[type(payload)], payload, 0.5)
+
+    def keep(self, event: StreamEvent, size: int = 100) -> None:
         self.told.append(event)
-        if isinstance(payload, TokenDelta) and payload.ext is None:
-            self.replay.append_delta(payload.delta, event.mono_ts_ms, None)
+        if is_plain(event.payload):
+            self.replay.append_delta(text_of(event), size, event.mono_ts_ms, 0.5)
         else:
             self.replay.append(event)
-        return event
+
+
+def is_plain(payload: Payload) -> bool:
+    return isinstance(payload, TokenDelta) and payload.ext is None
 
 
 @define
@@ -63,15 +68,15 @@ class Listener:
         self.wakes += 1
 
     def put(self, speaker: Speaker, payload: Payload, size: int = 100, now: float = 0.0) -> None:
-        """As a turn does it: plain deltas go in without an event of their own."""
-        event = speaker.tell(payload)
-        if isinstance(payload, TokenDelta) and payload.ext is None:
-            delta, offset = payload.delta, payload.offset
-            self.outbox.put_delta(speaker.replay, delta, event.seq, offset, size, event.mono_ts_ms, None, now)
+        """As a turn does it: plain deltas go in without an event of their own, and the replay comes last."""
+        event = speaker.draft(payload)
+        if is_plain(payload):
+            self.outbox.put_delta(speaker.replay, size, now)
         else:
             delivery = DELIVERY[event.event_type]
             counted = 0 if delivery is DeliveryClass.MUST_DELIVER else size
             self.outbox.put(Entry(event, delivery, counted), speaker.replay, now)
+        speaker.keep(event, size)
 
     def take_all(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))
@@ -172,6 +177,17 @@ def test_making_room_leaves_everything_else_in_its_order() -> None:
     assert [event.seq for event in listener.take_all()] == [1, 2, 3]
 
 
+def test_a_run_goes_on_where_what_was_taken_before_it_left_room() -> None:
+    listener, speaker = Listener(Limits(best_effort_max_events_per_turn=3)), Speaker()
+    listener.put(speaker, speaker.delta("!", Ext("ext.acme.mood", "glad")))
+    for word in "ab":
+        listener.put(speaker, speaker.delta(word))
+    assert listener.outbox.take() is not None
+    for word in "cd":
+        listener.put(speaker, speaker.delta(word))
+    assert [text_of(event) for event in listener.take_all()] == ["abc"]
+
+
 def test_deltas_with_a_gap_between_them_are_not_joined() -> None:
     listener, speaker = Listener(Limits(max_bytes_per_turn_queue=250)), Speaker()
     for word, size in (("a", 100), ("too big", 200), ("b", 100)):
@@ -210,7 +226,7 @@ def test_nobody_is_woken_for_what_was_dropped() -> None:
 
 def test_a_backlog_that_was_seen_already_is_nothing_to_catch_up_with() -> None:
     listener, speaker = Listener(), Speaker()
-    speaker.tell(TurnAccepted())
+    speaker.keep(speaker.draft(TurnAccepted()))
     listener.outbox.catch_up(speaker.replay, 0)
     assert (listener.wakes, listener.outbox.take()) == (0, None)
 
@@ -234,7 +250,7 @@ def test_ten_thousand_tokens_that_nobody_takes_stay_within_the_limits() -> None:
 def test_ten_thousand_tokens_of_backlog_take_no_room_at_all() -> None:
     listener, speaker = Listener(), Speaker()
     for _ in range(10_000):
-        speaker.tell(speaker.delta("word "))
+        speaker.keep(speaker.draft(speaker.delta("word ")))
     listener.outbox.catch_up(speaker.replay, -1)
     listener.put(speaker, speaker.delta("end"))
     assert listener.outbox.statistics().best_effort_waiting == 0

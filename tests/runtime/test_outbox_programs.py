@@ -43,17 +43,21 @@ class Speaker:
         self.told: list[StreamEvent] = []
         self.replay = Replay("s1", turn_id)
 
-    def tell(self, payload: Payload, size: int = 100) -> Entry:
+    def draft(self, payload: Payload, size: int = 100) -> Entry:
         event_type, seq = EVENT_TYPES[type(payload)], len(self.told)
         event = StreamEvent(SCHEMA_V, "s1", self.turn_id, seq, seq * 10, event_type, payload, seq / 10)
-        self.told.append(event)
-        if is_plain(event):
-            self.replay.append_delta(text_of(event), event.mono_ts_ms, event.wall_ts)
-        else:
-            self.replay.append(event)
         # Every model_loading here is one that reports progress: the first of a load has a better place.
         delivery = BEST_EFFORT if isinstance(payload, ModelLoading) else DELIVERY[event_type]
         return Entry(event, delivery, 0 if delivery is MUST_DELIVER else size)
+
+    def keep(self, entry: Entry) -> None:
+        event = entry.event
+        self.told.append(event)
+        if is_plain(event):
+            assert event.wall_ts is not None
+            self.replay.append_delta(text_of(event), entry.size, event.mono_ts_ms, event.wall_ts)
+        else:
+            self.replay.append(event)
 
     def delta(self, text: str, ext: Ext | None = None) -> TokenDelta:
         return TokenDelta(text, self.replay.text_length, ext=ext)
@@ -63,15 +67,13 @@ def is_plain(event: StreamEvent) -> bool:
     return isinstance(event.payload, TokenDelta) and event.payload.ext is None
 
 
-def put(outbox: Outbox, entry: Entry, replay: Replay) -> None:
-    """As a turn puts it: plain deltas go in without an event of their own."""
-    event = entry.event
-    if is_plain(event):
-        assert isinstance(event.payload, TokenDelta)
-        delta, offset = event.payload.delta, event.payload.offset
-        outbox.put_delta(replay, delta, event.seq, offset, entry.size, event.mono_ts_ms, event.wall_ts, 0.0)
+def put(outbox: Outbox, entry: Entry, speaker: Speaker) -> None:
+    """As a turn puts it: plain deltas go in without an event of their own, and the replay comes last."""
+    if is_plain(entry.event):
+        outbox.put_delta(speaker.replay, entry.size, 0.0)
     else:
-        outbox.put(entry, replay, 0.0)
+        outbox.put(entry, speaker.replay, 0.0)
+    speaker.keep(entry)
 
 
 def text_of(event: StreamEvent) -> str:
@@ -146,8 +148,8 @@ class Model:
         if lane is None:
             lane = self.lanes[speaker.turn_id] = Lane(speaker, len(speaker.told) - 1, catching_up=False)
         best_effort, bounded = self.outbox.statistics().best_effort_dropped, self.outbox.statistics().bounded_dropped
-        entry = speaker.tell(payload, size)
-        put(self.outbox, entry, speaker.replay)
+        entry = speaker.draft(payload, size)
+        put(self.outbox, entry, speaker)
         best_effort = self.outbox.statistics().best_effort_dropped - best_effort
         bounded = self.outbox.statistics().bounded_dropped - bounded
         self.put_events += not lane.catching_up
@@ -268,7 +270,7 @@ def test_any_program_does_what_plain_lists_would_do(
     speakers = [Speaker(turn_id) for turn_id in TURNS]
     for speaker, (past, after) in zip(speakers, pasts, strict=True):
         for kind in past:
-            speaker.tell(payload_for(kind, speaker))
+            speaker.keep(speaker.draft(payload_for(kind, speaker)))
         model.catch_up(speaker, min(after, len(past) - 1))
     for kind, which, size in program:
         if kind == "take":
@@ -292,15 +294,15 @@ def test_whatever_is_dropped_the_stream_is_lawful(limits: Limits, program: list[
     speakers = [Speaker(turn_id) for turn_id in TURNS]
     got: list[StreamEvent] = []
     for speaker in speakers:
-        put(outbox, speaker.tell(TurnAccepted()), speaker.replay)
+        put(outbox, speaker.draft(TurnAccepted()), speaker)
     for kind, which, size in program:
         if kind == "take":
             event = outbox.take()
             got += [] if event is None else [event]
         elif kind in ("delta", "ext"):
             speaker = speakers[which]
-            put(outbox, speaker.tell(payload_for(kind, speaker), size), speaker.replay)
+            put(outbox, speaker.draft(payload_for(kind, speaker), size), speaker)
     for speaker in speakers:
         for ending in (TurnFinal(speaker.replay.text), OK):
-            put(outbox, speaker.tell(ending), speaker.replay)
+            put(outbox, speaker.draft(ending), speaker)
     assert laws.check(got + list(iter(outbox.take, None))) == []

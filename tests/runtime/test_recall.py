@@ -23,6 +23,7 @@ from footlights import (
     SessionParams,
     SessionState,
     StreamEvent,
+    TurnFinal,
     TurnInterrupted,
     TurnParams,
     UnknownSession,
@@ -30,12 +31,14 @@ from footlights import (
     laws,
     open_stage,
 )
+from footlights.authority.rules import refuse
+from footlights.events import SeqRange
 from footlights.recall import ALL_SEEN, RESTART_SEQ
 from footlights.testing import only, take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from trio.testing import MockClock
 
@@ -61,12 +64,108 @@ async def test_a_turn_settled_long_ago_is_answered_from_the_ledger(quiet_clock: 
         for said in ("Two.", "Three."):
             await take_turn(session, said)
         turn_id = first[0].turn_id
-        events = await told(session, {turn_id: 4})
-        [commit] = [event for event in events if event.turn_id == turn_id]
-        assert commit.seq == RESTART_SEQ + 1
-        assert commit.payload.dropped_seq_ranges[0].start_seq == 5
-        assert only([commit], CommitFinal).commit_digest == only(first, CommitFinal).commit_digest
-        assert laws.check([*first[:5], commit]) == []
+        events = [event for event in await told(session, {turn_id: 4}) if event.turn_id == turn_id]
+        assert [event.seq for event in events] == [RESTART_SEQ, ALL_SEEN]
+        gap = (SeqRange(5, RESTART_SEQ - 1),)
+        assert only(events, TurnFinal) == TurnFinal("", text_forgotten=True, dropped_seq_ranges=gap)
+        assert only(events, CommitFinal) == only(first, CommitFinal)
+        assert laws.check([*first[:5], *events]) == []
+
+
+REFUSALS = {"no_rooms": ["no_rooms"], "turn_interrupted": ["rule_error"]}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+async def test_a_turn_that_the_rules_refused_is_told_as_one_that_was_not_interrupted(
+    quiet_clock: MockClock, code: str
+) -> None:
+    rules = {"rooms": lambda world, intents: refuse(code, "The turn was interrupted: canceled.")}
+    refusing = standard_cast(ScriptedModel(lambda prompt: [Say("Good evening.")]), rules=rules)
+    async with open_stage(refusing, limits=Limits(replay_turns=0)) as stage:
+        session = stage.start()
+        turn_id = (await take_turn(session, "One."))[0].turn_id
+        events = await told(session, {turn_id: -1})
+    assert only(events, TurnFinal).text_forgotten
+    assert [issue.code for issue in only(events, CommitFinal).issues] == REFUSALS[code]
+
+
+async def stop_by_cancel(session: InteractionSession) -> None:
+    session.cancel()
+
+
+async def stop_by_barging_in(session: InteractionSession) -> None:
+    session.begin_turn("Two.", TurnParams(busy=BusyRule.INTERRUPT))
+
+
+async def stop_by_closing(session: InteractionSession) -> None:
+    await session.close()
+
+
+@pytest.mark.parametrize("can_write", [True, False])
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (stop_by_cancel, InterruptReason.CANCELED),
+        (stop_by_barging_in, InterruptReason.BARGE_IN),
+        (stop_by_closing, InterruptReason.SESSION_CLOSED),
+    ],
+)
+async def test_a_turn_that_was_interrupted_is_told_with_its_reason(
+    quiet_clock: MockClock,
+    stop: Callable[[InteractionSession], Awaitable[None]],
+    reason: InterruptReason,
+    can_write: bool,
+) -> None:
+    ledger = Ailing()
+    ledger.can_write = can_write
+    async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=0)) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("One.")
+            seen = [await anext(stream)]
+        await stop(session)
+        commit = await session.finalize(turn_id).wait()
+        events = [event for event in await told(session, stream.cursor) if event.turn_id == turn_id]
+    assert only(events, TurnInterrupted).reason is reason
+    assert only(events, CommitFinal) == commit
+    assert laws.check(seen + events) == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_who_saw_the_end_and_not_the_commit_is_told_no_second_end(quiet_clock: MockClock, restarts: bool) -> None:
+    ledger, limits = MemoryLedger(), Limits(replay_turns=0)
+    async with open_stage(cast(), ledger=ledger, limits=limits) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("One.")
+            assert stream.terminal_seen == set()
+            seen: list[StreamEvent] = []
+            while turn_id not in stream.terminal_seen:
+                seen.append(await anext(stream))
+        assert seen[-1].event_type is EventType.TURN_FINAL
+        await session.finalize(turn_id).wait()
+        if not restarts:
+            rest = await told(session, stream.cursor, stream.terminal_seen)
+    if restarts:
+        async with open_stage(cast(), ledger=ledger, limits=limits) as stage:
+            rest = await told(stage.resume(session.session_id), stream.cursor, stream.terminal_seen)
+    assert [event.event_type for event in rest] == [EventType.COMMIT_FINAL]
+    assert laws.check(seen + rest) == []
+
+
+async def test_who_took_an_end_that_was_recalled_goes_on_behind_it(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(replay_turns=0)) as stage:
+        session = stage.start()
+        turn_id = (await take_turn(session, "One."))[0].turn_id
+        async with session.subscribe({turn_id: -1}) as stream:
+            assert (await anext(stream)).event_type is EventType.TURN_FINAL
+            assert stream.cursor == {turn_id: RESTART_SEQ}
+            assert stream.terminal_seen == {turn_id}
+        assert [event.seq for event in await told(session, stream.cursor)] == [ALL_SEEN], "also without terminal_seen"
+        async with session.subscribe(stream.cursor, stream.terminal_seen) as again:
+            assert again.terminal_seen == {turn_id}
+            assert (await anext(again)).event_type is EventType.COMMIT_FINAL
+            assert again.terminal_seen == set()
 
 
 async def test_a_restart_ends_every_turn_that_was_not_committed(quiet_clock: MockClock) -> None:
@@ -83,7 +182,7 @@ async def test_a_restart_ends_every_turn_that_was_not_committed(quiet_clock: Moc
         assert stage.resume(session_id).session_id == session_id
         events = await told(session, {whole[0].turn_id: 1, lost: 3})
         committed = [event for event in events if event.turn_id == whole[0].turn_id]
-        assert [event.event_type for event in committed] == [EventType.COMMIT_FINAL]
+        assert [event.event_type for event in committed] == [EventType.TURN_FINAL, EventType.COMMIT_FINAL]
         assert laws.check([*seen, *committed]) == []
 
         interrupted = [event for event in events if event.turn_id == lost]
@@ -168,9 +267,10 @@ async def test_a_turn_that_it_began_and_saw_nothing_of_hides_none_before_it(quie
         assert sorted({event.turn_id for event in events}) == others
         for taken in range(4):
             async with session.subscribe({first: ALL_SEEN, others[-2]: -1}) as stream:
-                told_first = [(await anext(stream)).turn_id for _ in range(taken)]
+                told_first = [await anext(stream) for _ in range(taken)]
             rest, _ = await all_told(session, stream.cursor)
-            assert [*told_first, *(each.turn_id for each in rest)][: len(others) - 1] == others[:-1]
+            ended = [each.turn_id for each in (*told_first, *rest) if each.event_type is EventType.TURN_FINAL]
+            assert ended[: len(others) - 1] == others[:-1]
 
 
 async def test_also_to_one_that_had_seen_nothing_yet_and_after_a_restart(quiet_clock: MockClock) -> None:
@@ -185,7 +285,8 @@ async def test_also_to_one_that_had_seen_nothing_yet_and_after_a_restart(quiet_c
     async with open_stage(cast(), ledger=ledger, limits=Limits(replay_turns=0)) as stage:
         turns += [(await take_turn(stage.resume("inn"), "After."))[0].turn_id]
         events, _ = await all_told(stage.resume("inn"), cursor)
-    assert [event.turn_id for event in events] == turns == ["t1-000001", "t1-000002", "t2-000001"]
+    assert turns == ["t1-000001", "t1-000002", "t2-000001"]
+    assert [event.turn_id for event in events] == [each for each in turns for _ in range(2)]
 
 
 async def test_a_cursor_names_no_turn_before_it_was_told_of_all_that_began_earlier(quiet_clock: MockClock) -> None:
@@ -344,8 +445,8 @@ async def test_an_earlier_epochs_turn_may_be_asked_for_by_every_call(quiet_clock
         assert session.cancel(turn_id) == ()
         session.heard(turn_id, 1)
         async with session.subscribe(after={turn_id: 1}) as stream:
-            [commit] = [event async for event in stream.until_commit(turn_id)]
-        assert commit.event_type is EventType.COMMIT_FINAL
+            events = [event async for event in stream.until_commit(turn_id)]
+        assert [event.event_type for event in events] == [EventType.TURN_FINAL, EventType.COMMIT_FINAL]
 
 
 class Ailing(MemoryLedger):
@@ -387,6 +488,8 @@ async def test_a_turn_that_the_ledger_could_not_write_is_told_as_it_was(
         if had_seen_some:
             cursor[lost[0].turn_id] = 2
         events = [event for event in await told(session, cursor) if event.turn_id == lost[0].turn_id]
+        assert [event.seq for event in events] == [RESTART_SEQ, ALL_SEEN]
+        assert only(events, TurnFinal).text_forgotten
         assert only(events, CommitFinal).issues == only(lost, CommitFinal).issues
         assert await session.finalize(lost[0].turn_id).wait() == only(lost, CommitFinal)
 

@@ -14,6 +14,7 @@ from footlights.events import (
     EventType,
     Ext,
     Payload,
+    SeqRange,
     StreamEvent,
     TokenDelta,
     ToolCallStarted,
@@ -33,12 +34,17 @@ def text_of(event: StreamEvent) -> str:
     return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
 
 
+def append_delta(replay: Replay, event: StreamEvent) -> None:
+    assert event.wall_ts is not None
+    replay.append_delta(text_of(event), 100, event.mono_ts_ms, event.wall_ts)
+
+
 def kept(told: Told) -> Replay:
     """A replay that was told all of these events."""
     replay = Replay("s1", "t1")
     for event in told:
         if is_plain(event):
-            replay.append_delta(text_of(event), event.mono_ts_ms, event.wall_ts)
+            append_delta(replay, event)
         else:
             replay.append(event)
     return replay
@@ -53,13 +59,18 @@ def walk(replay: Replay, after: int) -> Told:
 
 
 def expected(told: Told, after: int) -> Told:
-    """The naive answer: the events themselves, each run of plain deltas as one."""
+    """The naive answer: the events themselves, each run of plain deltas as one that says which others are in it."""
     joined: Told = []
     for event in told[after + 1 :]:
         if joined and is_plain(event) and is_plain(joined[-1]):
-            first = joined.pop().payload
+            before = joined.pop()
+            first = before.payload
             assert isinstance(first, TokenDelta)
-            joined.append(told_event(event, TokenDelta(first.delta + text_of(event), first.offset)))
+            inside = (
+                SeqRange(first.dropped_seq_ranges[0].start_seq if first.dropped_seq_ranges else before.seq, before.seq),
+            )
+            together = TokenDelta(first.delta + text_of(event), first.offset, dropped_seq_ranges=inside)
+            joined.append(told_event(event, together))
         else:
             joined.append(event)
     return joined
@@ -83,7 +94,7 @@ def tellings(draw: st.DrawFn) -> Told:
             payload = TokenDelta(delta, offset, ext=Ext("ext.acme.mood", seq) if kind == "ext" else None)
             offset += len(delta)
         event_type = EventType.TOOL_CALL_STARTED if kind == "other" else EventType.TOKEN_DELTA
-        wall_ts = draw(st.none() | st.floats(0, 2e9))
+        wall_ts = draw(st.floats(0, 2e9))
         told.append(StreamEvent(SCHEMA_V, "s1", "t1", seq, mono_ts_ms, event_type, payload, wall_ts))
     return told
 
@@ -91,6 +102,9 @@ def tellings(draw: st.DrawFn) -> Told:
 @given(tellings())
 def test_whatever_was_told_can_be_read_back_from_any_point(told: Told) -> None:
     replay = kept(told)
+    for after in range(-1, len(told)):
+        assert walk(replay, after) == expected(told, after)
+    replay.seal(replay.text)
     for after in range(-1, len(told)):
         assert walk(replay, after) == expected(told, after)
 
@@ -102,7 +116,7 @@ def test_reading_may_begin_before_the_telling_ends(told: Told, data: st.DataObje
     early = walk(replay, -1)
     for event in told[cut:]:
         if is_plain(event):
-            replay.append_delta(text_of(event), event.mono_ts_ms, event.wall_ts)
+            append_delta(replay, event)
         else:
             replay.append(event)
     after = early[-1].seq if early else -1
@@ -129,11 +143,10 @@ def test_only_what_is_not_plain_text_is_kept_as_an_event(told: Told) -> None:
 def test_a_joined_run_carries_the_last_seq_and_the_last_stamps() -> None:
     replay = Replay("s1", "t1")
     replay.append(StreamEvent(SCHEMA_V, "s1", "t1", 0, 5, EventType.TURN_ACCEPTED, TurnAccepted(), 0.5))
-    replay.append_delta("Good ", 10, 1.0)
-    replay.append_delta("evening.", 20, 2.0)
-    assert replay.event_after(0) == StreamEvent(
-        SCHEMA_V, "s1", "t1", 2, 20, EventType.TOKEN_DELTA, TokenDelta("Good evening.", 0), 2.0
-    )
+    replay.append_delta("Good ", 100, 10, 1.0)
+    replay.append_delta("evening.", 100, 20, 2.0)
+    together = TokenDelta("Good evening.", 0, dropped_seq_ranges=(SeqRange(1, 1),))
+    assert replay.event_after(0) == StreamEvent(SCHEMA_V, "s1", "t1", 2, 20, EventType.TOKEN_DELTA, together, 2.0)
     assert replay.event_after(1) == StreamEvent(
         SCHEMA_V, "s1", "t1", 2, 20, EventType.TOKEN_DELTA, TokenDelta("evening.", 5), 2.0
     )
@@ -142,3 +155,13 @@ def test_a_joined_run_carries_the_last_seq_and_the_last_stamps() -> None:
 @pytest.mark.parametrize("after", [-1, 0, 7])
 def test_an_empty_replay_has_nothing_after_anything(after: int) -> None:
     assert Replay("s1", "t1").event_after(after) is None
+
+
+def test_subscribers_that_are_equally_far_are_given_the_same_event() -> None:
+    replay = Replay("s1", "t1")
+    replay.append_delta("Good ", 100, 10, 1.0)
+    replay.append_delta("evening.", 100, 20, 2.0)
+    assert replay.event_after(-1) is replay.event_after(-1)
+    assert replay.event_after(0) is not replay.event_after(-1)
+    replay.seal(replay.text)
+    assert replay.event_after(0) is not replay.event_after(0), "what was said would be kept twice"

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
+    from trio.testing import MockClock
+
 TALK: tuple[Line, ...] = (Say("Good evening,"), Pause(1.0), Say(" my friend."))
 TYPES = [
     EventType.TURN_ACCEPTED,
@@ -384,3 +386,25 @@ async def test_the_cursor_stays_small_however_often_one_comes_back(quiet_clock: 
                     pass
                 cursor = stream.cursor
         assert len(cursor) <= 4
+
+
+async def test_what_waits_when_a_subscriber_leaves_stays_what_it_was(quiet_clock: MockClock) -> None:
+    class TalkThenUseATool:
+        async def run(self, context: InteractionContext) -> None:
+            for word in ("Good ", "evening."):
+                context.emit_event(draft_event("token_delta", {"delta": word}))
+            await trio.sleep(1)
+            context.emit_event(draft_event("tool_call_started", {"tool_call_id": "c1", "tool_name": "rent"}))
+            context.emit_event(draft_event("tool_call_result", {"tool_call_id": "c1", "tool_name": "rent"}))
+
+    async with open_stage(standard_cast(workloads={"talk": TalkThenUseATool()})) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            turn_id = session.begin_turn("A room?", TurnParams(workload="talk"))
+            await trio.sleep(0.5)
+        await session.finalize(turn_id).wait()
+        taken = [event async for event in stream]
+        assert [(event.event_type, event.seq) for event in taken] == [(TYPES[0], 0), (EventType.TOKEN_DELTA, 2)]
+        async with session.subscribe(stream.cursor, stream.terminal_seen) as again:
+            rest = await again.receive_batch()
+        assert [event.seq for event in rest] == [3, 4, 5, 6]

@@ -54,6 +54,10 @@ TRACED: dict[str, tuple[Payload, dict[str, Any]]] = {
     ),
     "final": (TurnFinal("Hello"), {**final_without_words(), "chars": 5}),
     "an empty final": (TurnFinal(""), {**final_without_words(), "chars": 0}),
+    "a forgotten final": (
+        TurnFinal("", text_forgotten=True),
+        {"authoritative": False, "text_forgotten": True, "chars": 0},
+    ),
     "interrupted": (TurnInterrupted(InterruptReason.STALLED, "slow"), {"reason": "stalled", "detail": "slow"}),
     "heard": (
         TurnInterrupted(InterruptReason.CANCELED, heard=Heard(2, "Hel")),

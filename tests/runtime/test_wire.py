@@ -48,6 +48,7 @@ RESULT = event(
 )
 INTERRUPTED = event(EventType.TURN_INTERRUPTED, TurnInterrupted(InterruptReason.BARGE_IN))
 FINAL = event(EventType.TURN_FINAL, TurnFinal("words"))
+FORGOTTEN = event(EventType.TURN_FINAL, TurnFinal("", text_forgotten=True))
 COMMIT = event(
     EventType.COMMIT_FINAL,
     CommitFinal(
@@ -80,6 +81,7 @@ def test_an_event_is_one_line_of_json_in_the_order_of_the_envelope() -> None:
     [
         (event(EventType.TURN_ACCEPTED, TurnAccepted()), {"turns_ahead": 0}),
         (FINAL, {"text": "words", "authoritative": False}),
+        (FORGOTTEN, {"text": "", "authoritative": False, "text_forgotten": True}),
         (INTERRUPTED, {"reason": "barge_in"}),
         (evolve(LOADING, payload=ModelLoading("m1", True)), {"model_id": "m1", "cold_start": True}),
         (

@@ -106,6 +106,7 @@ def test_the_agents_words_are_its_own_and_the_controllers_are_never_the_agents()
     "payload",
     [
         TurnFinal(" \n"),
+        TurnFinal("", text_forgotten=True),
         TokenDelta("Hello", 0),
         ModelSelected("m", "default"),
         ModelLoading("m", cold_start=True, progress=0.5),

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from footlights import BudgetTier, CommitOutcome, EventType, Limits, TokenDelta, TurnFinal, TurnParams, laws, open_stage
+from footlights.recall import ALL_SEEN
 from footlights.testing import payloads
 from footlights_actors import standard_cast
 from footlights_transports.client import ConnectionLost, Retry, connect
@@ -115,6 +116,25 @@ async def test_a_cut_of_the_stream_at_any_byte_loses_and_repeats_nothing() -> No
                 assert proxy.connections in (2, 2 + proxy.cuts)  # behind the last event a cut is nobody's business
                 cuts += proxy.cuts
     assert cuts > 1_000 // STRIDE
+
+
+async def test_a_cut_at_any_byte_ends_every_turn_once_also_where_nothing_is_retained() -> None:
+    forgotten = 0
+    async with serving(limits=Limits(replay_turns=0), patience=100 + 1_000 / STRIDE) as port:
+        for at in range(1, 3_000, STRIDE):
+            async with cut_off(port, UNHARMED, Fate(cut_down=at)) as (client, _):
+                session = await client.start()
+                async with session.subscribe() as stream:
+                    events = await take_all(session, stream)
+                    assert not stream.terminal_seen
+                    assert set(stream.cursor.values()) == {ALL_SEEN}
+            assert laws.check(events) == []
+            assert [event.event_type for event in events if event.event_type in TERMINAL] == [EventType.TURN_FINAL]
+            assert [event.event_type for event in events].count(EventType.COMMIT_FINAL) == 1
+            (final,) = payloads(events, TurnFinal)
+            assert final.text == ("" if final.text_forgotten else SPEECH)
+            forgotten += final.text_forgotten
+    assert forgotten
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -127,17 +127,29 @@ def test_a_turn_that_was_begun_is_asked_for_although_nothing_of_it_came() -> Non
     assert progress.cursor == {"t1-000001": 0}
 
 
-def recalled(turn_id: str, *missed: SeqRange) -> StreamEvent:
+UNSEEN = SeqRange(0, RESTART_SEQ - 1)
+
+
+def recalled(turn_id: str, *missed: SeqRange) -> list[StreamEvent]:
     """What the ledger tells of a turn that nobody remembers."""
-    return committed(turn_id, ALL_SEEN, *missed)
+    forgotten = TurnFinal("", text_forgotten=True, dropped_seq_ranges=missed)
+    return [event(turn_id, RESTART_SEQ, EventType.TURN_FINAL, forgotten), committed(turn_id, ALL_SEEN)]
+
+
+def take_recalled(progress: Progress, turn_id: str) -> None:
+    for each in recalled(turn_id, UNSEEN):
+        progress.take(each)
 
 
 def test_a_turn_that_came_and_went_while_nobody_listened_is_taken_as_the_ledger_tells_it() -> None:
     progress = Progress({"t1-000001": ALL_SEEN})
-    gap = SeqRange(0, ALL_SEEN - 1)
-    progress.take(recalled("t1-000002", gap))
+    forgotten, commit = recalled("t1-000002", UNSEEN)
+    progress.take(forgotten)
+    assert progress.terminal_seen == {"t1-000002"}
+    progress.take(commit)
+    assert progress.terminal_seen == set()
     assert progress.has_all_of("t1-000002")
-    assert progress.missed("t1-000002") == (gap,)
+    assert progress.missed("t1-000002") == (UNSEEN,)
     interrupted = event("t1-000003", RESTART_SEQ, EventType.TURN_INTERRUPTED, RESTARTED)
     progress.take(interrupted)
     assert progress.terminal_seen == {"t1-000003"}
@@ -146,10 +158,32 @@ def test_a_turn_that_came_and_went_while_nobody_listened_is_taken_as_the_ledger_
     assert progress.is_settled
 
 
-@pytest.mark.parametrize("declared", [(), (SeqRange(1, ALL_SEEN - 1),), (SeqRange(0, 9),)])
+def test_a_ledger_tells_how_a_turn_ended_before_it_tells_of_its_commit() -> None:
+    alone = committed("t1-000001", ALL_SEEN, SeqRange(1, ALL_SEEN - 1))
+    progress = Progress({})
+    progress.take(accepted())
+    with pytest.raises(LawBroken, match="one_terminal"):
+        progress.take(alone)
+    progress = Progress({})
+    progress.take(accepted())
+    progress.take(final())
+    progress.take(evolve(alone, payload=evolve(alone.payload, dropped_seq_ranges=(SeqRange(2, ALL_SEEN - 1),))))
+    assert progress.has_all_of("t1-000001"), "who has seen the end needs no second one"
+
+
+def test_an_end_that_was_taken_is_not_taken_again_from_a_ledger() -> None:
+    progress = Progress({})
+    progress.take(accepted())
+    progress.take(final())
+    again = recalled("t1-000001", SeqRange(2, RESTART_SEQ - 1))[0]
+    with pytest.raises(LawBroken, match="one_terminal"):
+        progress.take(again)
+
+
+@pytest.mark.parametrize("declared", [(), (SeqRange(1, RESTART_SEQ - 1),), (SeqRange(0, 9),)])
 def test_what_the_ledger_tells_declares_all_that_is_missing_before_it(declared: tuple[SeqRange, ...]) -> None:
     with pytest.raises(LawBroken, match="seq_gap"):
-        Progress({"t1-000001": ALL_SEEN}).take(recalled("t1-000002", *declared))
+        Progress({"t1-000001": ALL_SEEN}).take(recalled("t1-000002", *declared)[0])
 
 
 def test_the_newest_turn_is_named_for_ever_also_if_it_never_was() -> None:
@@ -157,12 +191,12 @@ def test_the_newest_turn_is_named_for_ever_also_if_it_never_was() -> None:
     progress.begin_at({"t2-000000": ALL_SEEN})
     progress.expect("t3-000001")
     for number in range(1, MAX_FINISHED + 3):
-        progress.take(recalled(f"t1-{number:06d}", SeqRange(0, ALL_SEEN - 1)))
+        take_recalled(progress, f"t1-{number:06d}")
     assert len(progress.cursor) == MAX_FINISHED + 1
     assert progress.cursor["t2-000000"] == ALL_SEEN
     progress.begin_at({"t2-000001": ALL_SEEN})
     for number in range(MAX_FINISHED):
-        progress.take(recalled(f"t1-1{number:06d}", SeqRange(0, ALL_SEEN - 1)))
+        take_recalled(progress, f"t1-1{number:06d}")
     assert "t2-000000" not in progress.cursor
     assert progress.cursor["t2-000001"] == ALL_SEEN
 

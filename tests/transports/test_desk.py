@@ -143,8 +143,8 @@ async def test_who_comes_back_with_a_cursor_may_come_back_to_a_session_of_before
         with pytest.raises(UnknownSession):
             desk.subscribe(ANN, session_id, None, ())
         async with desk.subscribe(ANN, session_id, {turn_id: 1}, ()) as stream:
-            (commit,) = await stream.receive_batch()
-            assert commit.event_type is EventType.COMMIT_FINAL
+            told = [event.event_type for event in await stream.receive_batch()]
+            assert told == [EventType.TURN_FINAL, EventType.COMMIT_FINAL]
         async with desk.subscribe(ANN, session_id, {}, ()):
             pass  # it is open now
         with pytest.raises(Busy, match="max_sessions_per_user"):

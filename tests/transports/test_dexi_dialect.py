@@ -483,6 +483,15 @@ def test_words_that_were_missed_come_with_the_final_text() -> None:
     assert [event["content"] for event in run if event["type"] == "output_delta"] == ["One ", "two three four"]
 
 
+def test_a_run_whose_words_are_forgotten_keeps_those_that_came_and_knows_no_more_of_its_steps() -> None:
+    forgotten = TurnFinal("", text_forgotten=True)
+    run = run_of(*HOT, TokenDelta("One ", 0), STARTED, TokenDelta("two", 4), forgotten, OK)
+    assert output(run) == "One two"
+    assert [event["outcome"] for event in run if event["type"] == "step_end"] == ["completed", "unknown"]
+    assert told(run)[-1] == ("done", "completed")
+    assert output(run_of(*HOT, TokenDelta("One ", 0), TokenDelta("three", 8), forgotten, OK)) == "One "
+
+
 def test_after_a_hole_an_interrupted_run_says_nothing_that_would_read_wrong() -> None:
     cut = TurnInterrupted(InterruptReason.CANCELED)
     run = run_of(*HOT, TokenDelta("One ", 0), TokenDelta("three ", 8), TokenDelta("four", 14), cut, REFUSED)

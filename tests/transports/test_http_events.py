@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from footlights import (
     BusyRule,
+    CommitFinal,
     CommitOutcome,
     EventType,
     InterruptReason,
@@ -130,6 +131,36 @@ async def test_an_empty_last_event_id_is_none() -> None:
         turn_id = await guest.begin_turn("A room?")
         async with guest.follow("") as stream:
             assert (await anext(stream)).turn_id == turn_id
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_coming_back_after_any_event_ends_a_turn_once_also_if_nothing_is_retained(
+    tmp_path: Path, restarts: bool
+) -> None:
+    path, limits = tmp_path / "inn.ledger", Limits(replay_turns=0)
+    async with SqliteLedger(path) as ledger, open_house(ledger=ledger, limits=limits) as house:
+        guest = await house.start(SessionParams(session_id="inn"))
+        async with guest.follow() as stream:
+            ids = [stream.last_event_id]
+            turn_id = await guest.begin_turn("A room?")
+            events: list[StreamEvent] = []
+            async for event in stream.until_commit(turn_id):
+                events.append(event)
+                ids.append(stream.last_event_id)
+        if not restarts:
+            await check_returns(guest, events, ids)
+    if restarts:
+        async with SqliteLedger(path) as ledger, open_house(ledger=ledger, limits=limits) as house:
+            await check_returns(HttpGuest(house.client, "inn"), events, ids)
+
+
+async def check_returns(guest: HttpGuest, events: list[StreamEvent], ids: list[str]) -> None:
+    for count, last_event_id in enumerate(ids[:-1]):
+        union = [*events[:count], *await rest_of(guest, last_event_id, 1)]
+        assert laws.check(union) == []
+        had_the_end = count == len(events) - 1
+        assert only(union, TurnFinal).text_forgotten is not had_the_end
+        assert only(union, CommitFinal).commit_digest == only(events, CommitFinal).commit_digest
 
 
 async def test_after_a_restart_the_end_of_a_turn_is_told_once(tmp_path: Path) -> None:

@@ -230,6 +230,34 @@ async def test_a_connection_that_breaks_after_any_frame_costs_nothing(every_node
         await script.say(None)
 
 
+async def test_a_connection_that_breaks_after_any_frame_ends_every_turn_once_also_where_nothing_is_retained(
+    node: str,
+) -> None:
+    limits = Limits(replay_turns=0)
+    async with (
+        open_house(talker("Well, ", "good evening."), limits=limits) as house,
+        open_cutter(house.port, cut_after(count())) as cutter,
+        run_js(node, "follow.mjs") as script,
+    ):
+        forgotten = 0
+        for frames in count():
+            session = house.stage.start(SessionParams(session_id=f"s-{frames}"))
+            await script.say({"url": cutter.url, "sessionId": session.session_id, "commits": 1})
+            assert await script.told() == "ready"
+            session.begin_turn("A room?")
+            told = await script.told()
+            assert (set(told["cursor"].values()), told["terminalSeen"]) == ({ALL_SEEN}, [])
+            events = [each for each in script.events if each["session_id"] == session.session_id]
+            assert [each["event_type"] for each in events].count("turn_final") == 1
+            assert [each["event_type"] for each in events].count("commit_final") == 1
+            assert laws.check(events) == []
+            forgotten += any("text_forgotten" in each["payload"] for each in events)
+            if cutter.broken <= frames:
+                break
+        assert forgotten
+        await script.say(None)
+
+
 async def test_a_connection_that_breaks_all_the_time_costs_nothing(node: str) -> None:
     words = [f"word {number} " for number in range(40)]
     async with (

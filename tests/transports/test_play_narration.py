@@ -69,6 +69,12 @@ def test_text_that_never_came_in_deltas_is_told_by_the_final() -> None:
     assert told(TurnFinal("Well met.")) == [Speaker("Innkeeper"), Speech("Well met."), SpeechEnd()]
 
 
+def test_words_that_are_forgotten_take_back_none_that_were_told() -> None:
+    forgotten = TurnFinal("", text_forgotten=True)
+    assert told(TokenDelta("Well", 0), forgotten) == [Speaker("Innkeeper"), Speech("Well"), SpeechEnd()]
+    assert told(forgotten) == []
+
+
 def test_text_that_comes_twice_is_told_once() -> None:
     assert spoken(TokenDelta("a b", 0), TokenDelta(" b c", 1), TurnFinal("a b c")) == "a b c"
 

@@ -32,6 +32,7 @@ from footlights import (
     LedgerUnavailable,
     TurnFinal,
     TurnInterrupted,
+    laws,
 )
 from footlights.authority import LedgerInUse, SqliteLedger
 from footlights.testing import only
@@ -420,7 +421,8 @@ async def test_after_a_kill_the_turn_is_told_to_have_been_cut_short(tmp_path: Pa
     seen = {turn_id: events[-1].seq}
     async with open_server(tmp_path, *settings) as server, open_peer(server.ws_port, after=seen) as peer:
         await peer.ask("subscribe", session_id=session_id, after=seen)
-        events = await peer.take_until(EventType.COMMIT_FINAL, turn_id)
+        events += await peer.take_until(EventType.COMMIT_FINAL, turn_id)
+    assert laws.check(events) == []
     assert only(events, TurnInterrupted).reason is InterruptReason.RUNTIME_RESTART
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
 

@@ -383,11 +383,14 @@ def test_a_session_goes_on_in_the_next_stage_on_the_same_ledger(tmp_path: Path) 
         turn_id = session.begin_turn("A room?")
         commit = session.finalize(turn_id).result()
         events = session.poll(max_events=1)
-        cursor = session.cursor
+        cursor, ended = session.cursor, session.terminal_seen
+        assert ended == set()
     with StageThread(cast(), ledger=path) as stage:
-        session = stage.resume("edda", after=cursor)
+        session = stage.resume("edda", cursor, ended)
         events += poll_until_commit(session, turn_id)
         assert session.finalize(turn_id).result() == commit
         assert session.commit(turn_id) is None
-    assert [event.event_type for event in events] == [EventType.TURN_ACCEPTED, EventType.COMMIT_FINAL]
+    ending = [EventType.TURN_FINAL, EventType.COMMIT_FINAL]
+    assert [event.event_type for event in events] == [EventType.TURN_ACCEPTED, *ending]
+    assert laws.check(events) == []
     assert (tmp_path / "traces" / "interaction_trace.jsonl").exists()

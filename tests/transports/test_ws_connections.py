@@ -343,7 +343,8 @@ async def test_a_client_that_stops_reading_slows_nobody_and_is_told_that_it_was_
         assert await stalled.notice() == {"notice": "detached", "session_id": session_id, "reason": "stalled"}
         stalled.after = {}
         seen = {each.turn_id: each.seq for each in stalled.events}
-        await stalled.ask("subscribe", session_id=session_id, after=seen)
+        ended = [each.turn_id for each in stalled.events if each.event_type is EventType.TURN_FINAL]
+        await stalled.ask("subscribe", session_id=session_id, after=seen, terminal_seen=ended)
         last = quick.events[-1].turn_id
         await stalled.take_until(EventType.COMMIT_FINAL, last)
 

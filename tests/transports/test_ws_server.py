@@ -287,6 +287,7 @@ async def test_who_is_coming_back_when_the_server_goes_is_not_refused() -> None:
         ledger.may_look.set()
         assert (await peer.reply(back))["ok"] is True
         assert [event.event_type for event in await peer.take_until(EventType.COMMIT_FINAL, turn_id)] == [
-            EventType.COMMIT_FINAL
+            EventType.TURN_FINAL,
+            EventType.COMMIT_FINAL,
         ]
         await house.stopped.wait()

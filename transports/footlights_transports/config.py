@@ -68,6 +68,7 @@ class Config:
     chat: ChatSettings
     chat_agent: str | None = None
     redactor: Redactor = field(factory=Redactor)
+    gentle_gc: bool = True
 
 
 def load_config(
@@ -110,6 +111,7 @@ def load_config(
         mission=mission,
         chat=chat,
         redactor=redactor,
+        gentle_gc=server["gentle_gc"],
     )
 
 

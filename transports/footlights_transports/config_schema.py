@@ -104,6 +104,7 @@ SERVER = (
     Setting("ledger", FILE, "Where commits are kept; game.ledger beside game.toml, footlights.ledger without a file."),
     Setting("trace", FOLDER, "Where to write how turns went, without a word of what was said. Nothing is if not set."),
     Setting("grace", SECONDS, "How long turns may go on after SIGTERM or SIGINT before they are interrupted.", 5.0),
+    Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
     Setting("tokens_file", FILE, "Who may connect: a user and a token on each line."),
     Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
     Setting("chat_agent", TEXT, "Who answers POST /api/chat; the analyst if there is one, or else the first persona."),

@@ -15,6 +15,7 @@ from attrs import evolve
 from footlights.errors import Busy, SessionClosed, UnknownSession
 from footlights.failures import describe
 from footlights.ids import epoch_of_session
+from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
 
@@ -57,6 +58,7 @@ class FrontDesk:
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
+        self.encodings = Encodings()
         self.idleness = Idleness(gate.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""

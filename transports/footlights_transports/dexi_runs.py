@@ -27,7 +27,7 @@ from footlights_transports.dexi_run import Run
 from footlights_transports.dialects.dexi import DexiRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from footlights import InteractionSession, StreamEvent, Subscription
     from footlights.modes import Classifier, IntentRules
@@ -199,10 +199,10 @@ class DexiRuns:
     async def _supervise(self, run: Run, session: InteractionSession, stream: Subscription) -> None:
         """The supervision boundary of a run: what fails here ends its stream, and hurts no other."""
         try:
-            after = await _tell(run, stream)
-            while after is not None:
-                async with session.subscribe(after) as again:
-                    after = await _tell(run, again)
+            left = await _tell(run, stream)
+            while left is not None:
+                async with session.subscribe(left.cursor, left.terminal_seen) as again:
+                    left = await _tell(run, again)
         except Exception as error:  # noqa: BLE001 - see above
             log.error("the stream of %s failed: %s", run.run_id, describe(error))
             run.break_off()
@@ -236,8 +236,8 @@ def _let_go(run: Run) -> None:
         run.break_off()
 
 
-async def _tell(run: Run, stream: Subscription) -> Mapping[str, int] | None:
-    """Tell the turn to its end; or, if this stream is detached before that, return where to go on."""
+async def _tell(run: Run, stream: Subscription) -> Subscription | None:
+    """Tell the turn to its end; or, if this stream is detached before that, return it, to go on from there."""
     try:
         while not run.is_over:
             batch = await _next_batch(run, stream)
@@ -246,7 +246,7 @@ async def _tell(run: Run, stream: Subscription) -> Mapping[str, int] | None:
                 run.lose_sight()
     except Detached as error:
         if error.reason != DetachReason.COMMIT_UNKNOWN:
-            return stream.cursor
+            return stream
         run.lose_sight()
     return None
 

@@ -11,6 +11,7 @@ import trio
 from starlette.responses import Response
 
 from footlights.errors import Detached, FootlightsError
+from footlights_transports.encodings import Encodings
 from footlights_transports.sse_cursor import Cursor
 from footlights_transports.sse_stream import KEEP_ALIVE, SseWriter, notice
 
@@ -30,7 +31,8 @@ _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 class OpenStreams:
     """Every event stream that is being sent. When the server goes away, each is sent what waits for it, and ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, encodings: Encodings | None = None) -> None:
+        self.encodings = encodings or Encodings()
         self._leaving = False
         self._waits: dict[trio.CancelScope, None] = {}
 
@@ -87,7 +89,7 @@ class EventStream(Response):
         async def put(text: bytes) -> None:
             await send({"type": "http.response.body", "body": text, "more_body": True})
 
-        writer = SseWriter(Cursor(stream.cursor, self._terminal_seen))
+        writer = SseWriter(Cursor(stream.cursor, self._terminal_seen), self._streams.encodings.encode)
         await put(writer.opening())
         try:
             while (batch := await self._streams.next_batch(stream, self._keep_alive)) is not None:

@@ -123,7 +123,7 @@ class _Server:
         self._limits = desk.gate.limits
         self._tls = tls
         self._goodbye = goodbye
-        self._event_streams = OpenStreams()
+        self._event_streams = OpenStreams(desk.encodings)
         others = [*ChatRoutes(desk, feeds).routes(), *MissionRoutes(desk, missions).routes()]
         routes = HttpRoutes(desk, metrics, self._event_streams, runs, others)
         self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk.gate)))
@@ -195,7 +195,12 @@ class _Server:
             except (trio.BrokenResourceError, trio.TooSlowError):
                 return
         http = cast("Any", self._open[connection])
-        await TCPServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+        server = TCPServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+        try:
+            await server
+        finally:
+            # The two hold each other: they would be left to the collector.
+            vars(server).pop("protocol", None)
 
     def _check_places(self, connection: HttpConnection) -> None:
         """It has made its first request. Raises `Busy`."""

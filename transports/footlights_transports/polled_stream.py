@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from footlights_transports.trio_thread import TrioThread
 
 CAPACITY = 256
+_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 _LOOK_ROUND = 0.25
 """Seconds between two looks whether the thread has ended, for those who wait."""
 
@@ -44,6 +45,7 @@ class PolledStream:
         self._scope = trio.CancelScope()
         self._polled: dict[str, int] = {}
         """The last seq of each turn that was polled and has more to come."""
+        self._ended = set(subscription.terminal_seen)
         self._detached_for: str | None = None
         self._has_ended = False
         self._end_was_told = False
@@ -82,6 +84,11 @@ class PolledStream:
             return self._cursor_now()
         return self._thread.ask(lambda _stage: self._cursor_now()).result()
 
+    @property
+    def terminal_seen(self) -> frozenset[str]:
+        """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        return frozenset(self._ended)
+
     def close(self) -> None:
         """Let go. What lies here can still be polled."""
         self._thread.run_soon(self._scope.cancel)
@@ -99,8 +106,11 @@ class PolledStream:
             event = inbox.popleft()
             if event.event_type is EventType.COMMIT_FINAL:
                 self._polled.pop(event.turn_id, None)
+                self._ended.discard(event.turn_id)
             else:
                 self._polled[event.turn_id] = event.seq
+                if event.event_type in _TERMINAL:
+                    self._ended.add(event.turn_id)
             events.append(event)
         return events
 

@@ -25,6 +25,7 @@ from footlights.authority import SqliteLedger
 from footlights.chat import STANDARD_TEMPLATES
 from footlights.failures import leaves
 from footlights_actors.kgent_templates import with_templates
+from footlights_transports.collecting import collect_gently
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dexi_runs import DexiSettings
 from footlights_transports.http_server import serve_http
@@ -95,7 +96,8 @@ async def _serve_until_signal(config: Config, announce: Callable[[Opened], None]
 
     before = {number: signal.signal(number, obey) for number in _SIGNALS}
     try:
-        await serve(config, announce, stop, watch=last_resort.watch)
+        beside = collect_gently if config.gentle_gc else None
+        await serve(config, announce, stop, watch=last_resort.watch, beside=beside)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -129,7 +131,7 @@ class _LastResort:
             try:
                 await trio.sleep(_GLANCE)
             finally:  # also at the end: by then the last ones may be
-                self._is_settled = not stage.statistics().open_turns
+                self._is_settled = not stage.open_turns
 
     def _run(self) -> None:
         self._told.get()
@@ -149,14 +151,15 @@ async def serve(
     announce: Callable[[Opened], None],
     stop: trio.Event,
     watch: Callable[[Stage], Awaitable[None]] | None = None,
+    beside: Callable[[Stage], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`.
 
-    `watch` runs from `stop` on until the end.
+    `beside` runs from then on, and `watch` from `stop` on, until the end.
     """
     with _out_of_groups():
         async with trio.open_nursery() as servers:
-            await _perform(config, servers, announce, stop, watch)
+            await _perform(config, servers, announce, stop, watch, beside)
             # The stage is closed: all that there is to tell is waiting for its clients.
             servers.cancel_scope.cancel(reason="the server goes away")
 
@@ -179,6 +182,7 @@ async def _perform(
     announce: Callable[[Opened], None],
     stop: trio.Event,
     watch: Callable[[Stage], Awaitable[None]] | None,
+    beside: Callable[[Stage], Awaitable[None]] | None,
 ) -> None:
     metrics = Metrics()
     async with (
@@ -198,6 +202,8 @@ async def _perform(
         http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
         http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
+        if beside is not None:
+            servers.start_soon(beside, stage)
         await stop.wait()
         ws.stop_accepting()
         http.stop_accepting()
@@ -219,5 +225,5 @@ async def _listen(servers: trio.Nursery, server: Server, config: Config, port: i
 
 
 async def _wait_settled(stage: Stage) -> None:
-    while stage.statistics().open_turns:  # noqa: ASYNC110 - a stage has no event for that
+    while stage.open_turns:  # noqa: ASYNC110 - a stage has no event for that
         await trio.sleep(_GLANCE)

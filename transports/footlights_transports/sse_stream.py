@@ -19,7 +19,7 @@ from footlights_transports.dialects.native import write_notice
 from footlights_transports.sse_cursor import Cursor, counted, write_word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 
     from footlights.events import StreamEvent
@@ -33,7 +33,8 @@ _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 class SseWriter:
     """Turns what a subscription yields into bytes, and keeps account of what was written."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, encode: Callable[[StreamEvent], bytes] = wire.encode) -> None:
+        self._encode = encode
         self._parts = {turn_id: seq for turn_id, seq in cursor.after.items() if seq < ALL_SEEN}
         self._whole = {turn_id for turn_id, seq in cursor.after.items() if seq >= ALL_SEEN}
         self._runs = counted(self._whole)  # kept, because every event says it
@@ -71,7 +72,7 @@ class SseWriter:
             self._parts[turn_id] = event.seq
             if event.event_type in _TERMINAL:
                 self._terminal_seen.add(turn_id)
-        return b"id: %b\ndata: %b\n\n" % (self._id(), wire.encode(event))
+        return b"id: %b\ndata: %b\n\n" % (self._id(), self._encode(event))
 
     def _id(self) -> bytes:
         return write_word(self._parts, self._runs, self._terminal_seen).encode()

@@ -92,11 +92,16 @@ class ThreadSession:
         """What was polled so far, for `subscribe(after=...)`."""
         return self._stream.cursor
 
+    @property
+    def terminal_seen(self) -> frozenset[str]:
+        """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        return self._stream.terminal_seen
+
     def resume(self) -> None:
         """Listen again after `Detached`, without a gap and without a repeat."""
-        cursor = self._stream.cursor
+        cursor, ended = self._stream.cursor, self._stream.terminal_seen
         self._stream.close()
-        self._stream = self.subscribe(after=cursor)
+        self._stream = self.subscribe(cursor, ended)
 
     def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> PolledStream:
         """Another stream of this session. Raises what `InteractionSession.subscribe` raises when it is entered."""

@@ -17,7 +17,6 @@ from trio_websocket import ConnectionClosed
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
 from footlights.failures import describe
-from footlights.wire import encode
 from footlights_transports.dialects import native
 from footlights_transports.gate import Pace
 from footlights_transports.ws_stream import PING
@@ -74,7 +73,7 @@ class WsConnection:
         self._socket = socket
         self._stream = stream
         self._user = admitted.user
-        self._writer = FrameWriter(socket, stream, self.lose, in_batches=admitted.in_batches)
+        self._writer = FrameWriter(socket, stream, partial(_lose, tasks), in_batches=admitted.in_batches)
         self._tasks = tasks
         self._pace = Pace(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
         self._followed: dict[str, _Followed] = {}
@@ -93,7 +92,7 @@ class WsConnection:
 
     def lose(self) -> None:
         """Let everything of this connection go, at once."""
-        self._tasks.cancel_scope.cancel(reason="the connection is gone")
+        _lose(self._tasks)
 
     def leave(self) -> None:
         """Send what waits, then say that the server goes away."""
@@ -248,12 +247,17 @@ class WsConnection:
     async def _pump(self, session_id: str, stream: Subscription) -> None:
         try:
             while events := await stream.receive_batch():
-                await self._writer.send_events(map(encode, events))
+                await self._writer.send_events(map(self._desk.encodings.encode, events))
         except Detached as error:
             await self._writer.send(native.write_notice("detached", session_id, error.reason))
         else:
             if not (self._is_leaving or self._desk.is_closing):
                 await self._writer.send(native.write_notice("ended", session_id))
+
+
+def _lose(tasks: trio.Nursery) -> None:
+    # Not a method: the writer would hold the connection that holds it, and both would be left to the collector.
+    tasks.cancel_scope.cancel(reason="the connection is gone")
 
 
 def fault_of(socket: WebSocketConnection, stream: WireStream, max_frame_bytes: int) -> Fault | None:

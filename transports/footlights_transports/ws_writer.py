@@ -83,8 +83,10 @@ class FrameWriter:
         await self._send_frames(self._take_payloads())
         self._is_sending = False
         write.is_done = True
-        write.waiting.unpark_all()
-        self._next.waiting.unpark()
+        if write.waiting:
+            write.waiting.unpark_all()
+        if self._next.waiting:
+            self._next.waiting.unpark()
 
     async def _gather(self) -> None:
         due = self._next_batch_at

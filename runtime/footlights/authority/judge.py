@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
 from footlights.authority.intents import check_intent
+from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, to_json
 from footlights.authority.pending import APPROVALS
 from footlights.authority.record import (
@@ -110,7 +111,7 @@ class _Finding:
 
 
 def _discard(reason: InterruptReason) -> _Finding:
-    return _Finding((Issue("turn_interrupted", f"The turn was interrupted: {reason.value}."),))
+    return _Finding((interruption(reason),))
 
 
 def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
@@ -181,6 +182,8 @@ def _taken(ruling: object) -> Ruling:
     changes, issues, artifacts = orjson.loads(canonical(said, max_bytes=MAX_RULING_BYTES))
     if not all(issue["code"] and issue["message"] for issue in issues):
         raise TypeError("an issue has a code and a message")
+    if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
+        raise TypeError("only the runtime says that a turn was interrupted")
     return Ruling(map(change_from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
 
 

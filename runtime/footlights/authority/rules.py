@@ -62,7 +62,8 @@ def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:
     """A ruling that forbids the turn.
 
-    All three are kept in the ledger and shown to clients; none may quote what people or models said.
+    All three are kept in the ledger and shown to clients; none may quote what people or models said. The code
+    `turn_interrupted` is the runtime's own: a rule that uses it has failed.
     """
     return Ruling(issues=(Issue(code, message, ref),))
 

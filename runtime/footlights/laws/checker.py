@@ -82,7 +82,7 @@ class Checker:
         turn = self._turns.get(key)
         if turn is not None and not (turn.committed and event_type is EventType.TURN_ACCEPTED):
             return turn
-        report = partial(self._report, session_id, turn_id)
+        report = partial(_report, self.violations, session_id, turn_id)
         seen = self._after.get(turn_id, -1)
         if turn is not None:
             report("turn_unique", seq, "begins a turn under the id of one that was committed")
@@ -90,8 +90,11 @@ class Checker:
         self._turns[key] = turn = Turn(report, seen=seen, canceled=turn_id in self._canceled)
         return turn
 
-    def _report(self, session_id: str, turn_id: str, law: str, seq: int | None, sentence: str) -> None:
-        self.violations.append(Violation(law, session_id, turn_id, seq, sentence))
+
+def _report(
+    violations: list[Violation], session_id: str, turn_id: str, law: str, seq: int | None, sentence: str
+) -> None:
+    violations.append(Violation(law, session_id, turn_id, seq, sentence))
 
 
 def _read(recorded: object) -> StreamEvent:

@@ -29,3 +29,5 @@ def judge_commit(report: Report, seq: int, commit: CommitFinal, terminal: EventT
         report("commit_issues", seq, "failed closed and does not say why")
     if not ok and commit.issues and interrupted and _INTERRUPTED.isdisjoint(i.code for i in commit.issues):
         report("commit_interrupted", seq, "does not say that the turn was interrupted")
+    if terminal is EventType.TURN_FINAL and any(issue.code == "turn_interrupted" for issue in commit.issues):
+        report("commit_interrupted", seq, "says that a turn was interrupted which was not")

@@ -85,9 +85,9 @@ class Order:
             if self.state in (State.UNBEGUN, State.RESUMED):
                 self.state = State.OPEN
             return True
-        if seq >= RESTART_SEQ and self.state in (State.UNBEGUN, State.OPEN):
-            # The runtime that knew the rest is gone: its gap may have hidden even a terminal event.
-            self.state = State.RESUMED
+        if seq >= RESTART_SEQ and self.state is State.UNBEGUN:
+            # Whoever knew how it began is gone. How it ended is still to be told.
+            self.state = State.OPEN
         before = self.state
         kind = _KINDS.get(event_type, Kind.BODY)
         self.state, law = _STEPS[before, kind]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 RESTART_SEQ = 1_000_000_000
-"""Where the events begin that speak for a turn after the runtime that ran it is gone."""
+"""Where the events begin that speak for a turn which only the ledger remembers."""
 
 Report: TypeAlias = Callable[[str, int | None, str], None]
 """How a law of one turn says that it is broken: the law, the seq and a sentence."""
@@ -27,7 +27,7 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "range_form": "Dropped ranges are inclusive, sorted and disjoint.",
         "range_exact": "Dropped ranges name only what is missing between the event before and their own.",
         "range_must_deliver": "Dropped ranges never cover turn_accepted, a terminal event or commit_final.",
-        "restart_seq": f"From seq {RESTART_SEQ:,} on there is only what a restart says: how the turn ended.",
+        "restart_seq": f"From seq {RESTART_SEQ:,} on there is only what a ledger knows: how the turn ended.",
         "mono_order": "mono_ts_ms never decreases within a turn while one runtime runs it.",
         "turn_unique": "A turn id is never used again in its session.",
         "accepted_first": "The first event of a turn is turn_accepted.",
@@ -38,10 +38,11 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "commit_silence": "Nothing follows commit_final.",
         "commit_digest": "A commit digest is 64 lower-case hexadecimal digits.",
         "commit_issues": "A commit that failed closed says why; one that is ok has no issues.",
-        "commit_interrupted": "An interrupted turn fails closed and says that it was interrupted.",
+        "commit_interrupted": "An interrupted turn fails closed and says that it was interrupted; no other says so.",
         "cancel_wins": "A turn that a cancel won ends in turn_interrupted.",
         "token_offset": "Each delta starts where the text so far ends; only a dropped delta leaves a hole.",
         "final_text": "turn_final carries every delta at its offset, and nothing that was never sent.",
+        "text_forgotten": f"turn_final has forgotten its text exactly from seq {RESTART_SEQ:,} on, and is empty then.",
         "heard": "What was heard is the turn's own text, up to the event it names.",
         "tool_unique": "A tool call id is used for one call in a turn.",
         "tool_partner": "Each tool result belongs to a call that was started, of the same tool.",

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from footlights.laws.statutes import RESTART_SEQ
+
 if TYPE_CHECKING:
-    from footlights.events import Heard, TokenDelta
+    from footlights.events import Heard, TokenDelta, TurnFinal
     from footlights.laws.hidden import Hidden
     from footlights.laws.statutes import Report
 
@@ -57,6 +59,15 @@ class Text:
                 return
         if len(text) > self._end and not self._hidden.take(self._last_seq):
             self._report("final_text", seq, f"goes on after {self._end}, where the text that was sent ends")
+
+    def forgotten(self, seq: int, payload: TurnFinal) -> None:
+        """Judge a turn_final of a turn that only the ledger knows, or one that says that it is such."""
+        if seq < RESTART_SEQ:
+            self._report("text_forgotten", seq, "has forgotten the text that its own runtime sent")
+        elif not payload.text_forgotten:
+            self._report("text_forgotten", seq, "does not say that the text is gone, as it is after a restart")
+        elif payload.text:
+            self._report("text_forgotten", seq, "has a text that it says is gone")
 
     def heard(self, seq: int, heard: Heard) -> None:
         if heard.seq > seq:

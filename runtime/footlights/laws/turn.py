@@ -31,7 +31,7 @@ from footlights.laws.tools import Tools
 if TYPE_CHECKING:
     from footlights.laws.statutes import Report
 
-_AFTER_RESTART = frozenset({EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL})
+_AFTER_RESTART = frozenset({EventType.TURN_INTERRUPTED, EventType.TURN_FINAL, EventType.COMMIT_FINAL})
 
 
 class Turn:
@@ -119,7 +119,10 @@ class Turn:
             self._report("cancel_wins", seq, "ends a turn that was canceled as if it were not")
         self._models.used(seq)
         self._tools.ended(seq)
-        self._text.final(seq, payload.text)
+        if payload.text_forgotten or seq >= RESTART_SEQ:
+            self._text.forgotten(seq, payload)
+        else:
+            self._text.final(seq, payload.text)
 
     def _judge_commit(self, seq: int, payload: CommitFinal) -> None:
         terminal = self._order.terminal

@@ -215,17 +215,28 @@ def _commits(draw: DrawFn, issues: tuple[Issue, ...]) -> CommitFinal:
 
 @st.composite
 def _restarted(draw: DrawFn, emitted: Events) -> Events:
-    """The runtime died on the way, and the next one says how the turn ended."""
+    """The runtime died on the way, and the next one says how the turn ended, as far as a ledger knows."""
     told = emitted[: draw(st.integers(1, len(emitted) - 1))]
-    issue = Issue("runtime_restart", draw(_words))
-    endings: list[Payload] = [draw(_commits((issue,)))]
-    if told[-1].event_type not in _TERMINAL:
-        endings.insert(0, TurnInterrupted(InterruptReason.RUNTIME_RESTART))
+    endings = draw(_recalled_endings(emitted[-2].payload, emitted[-1].payload))
+    if told[-1].event_type in _TERMINAL:
+        del endings[_RESTART_SEQ]
     mono = draw(st.integers(0, 50))
     return told + tuple(
-        evolve(emitted[0], seq=_RESTART_SEQ + at, mono_ts_ms=mono, event_type=_TYPE_OF[type(each)], payload=each)
-        for at, each in enumerate(endings)
+        evolve(emitted[0], seq=seq, mono_ts_ms=mono, event_type=_TYPE_OF[type(each)], payload=each)
+        for seq, each in endings.items()
     )
+
+
+@st.composite
+def _recalled_endings(draw: DrawFn, terminal: Payload, commit: Payload) -> dict[int, Payload]:
+    if draw(st.booleans()):  # it was not committed in time
+        terminal = TurnInterrupted(InterruptReason.RUNTIME_RESTART)
+        commit = draw(_commits((Issue("runtime_restart", draw(_words)),)))
+    elif isinstance(terminal, TurnInterrupted):
+        terminal = TurnInterrupted(terminal.reason)
+    else:
+        terminal = TurnFinal("", text_forgotten=True)
+    return {_RESTART_SEQ: terminal, _RESTART_SEQ + 1: commit}
 
 
 @st.composite

@@ -67,7 +67,9 @@ def _writer(kind: type[Any]) -> Callable[[Any], dict[str, Any]]:
     """What a class itself says comes first, what any payload may carry last; what is not said is left out."""
     attributes: list[attrs.Attribute[Any]] = list(attrs.fields(attrs.resolve_types(kind)))
     unsaid: dict[str, Any] = {
-        each.name: override(omit_if_default=True) for each in attributes if each.default is None or each.name in _COMMON
+        each.name: override(omit_if_default=True)
+        for each in attributes
+        if each.default is None or each.name in _COMMON | ONLY_IF_TRUE
     }
     return make_dict_unstructure_fn_from_attrs(
         [each for each in attributes if each.name not in _COMMON]
@@ -83,6 +85,8 @@ def _write_ext(ext: Ext) -> dict[str, Any]:
 
 
 _COMMON = frozenset(each.name for each in attrs.fields(Payload))
+ONLY_IF_TRUE = frozenset({"text_forgotten"})
+"""Flags that stand on the wire only when they are set."""
 
 _converter = Converter()
 _converter.register_unstructure_hook(Ext, _write_ext)

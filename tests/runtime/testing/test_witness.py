@@ -33,6 +33,8 @@ def lose_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def planted(self: Lane, entry: Entry) -> bool:
         if entry.event.event_type is EventType.TURN_FINAL:
+            put(self, entry)
+            self._queue.pop()  # pyright: ignore[reportPrivateUsage]
             return False
         if entry.event.event_type is EventType.COMMIT_FINAL:
             entry = entry._replace(event=evolve(entry.event, seq=entry.event.seq - 1))

@@ -33,6 +33,10 @@ class ThreadStream(Followed):
     def cursor(self) -> Mapping[str, int]:
         return self._stream.cursor
 
+    @property
+    def terminal_seen(self) -> frozenset[str]:
+        return self._stream.terminal_seen
+
     async def _next(self) -> StreamEvent | None:
         while self._stream.is_open:
             for event in await in_a_thread(self._stream.poll, 1, 1.0):

@@ -46,6 +46,10 @@ class SseStream(Followed):
     def cursor(self) -> Mapping[str, int]:
         return read_cursor(self.last_id).after
 
+    @property
+    def terminal_seen(self) -> frozenset[str]:
+        return read_cursor(self.last_id).terminal_seen
+
     async def _next(self) -> StreamEvent | None:
         while True:
             block = await self._block()

@@ -39,7 +39,7 @@ from .on_a_thread import thread
 from .over_http import http
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
     from footlights import StreamEvent
 
@@ -404,6 +404,52 @@ async def test_turns_that_ended_while_nobody_watched_are_told_though_they_are_no
     assert laws.check(events) == []
     commits = [event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL]
     assert sorted(commits)[had_seen_a_turn:] == turns, "each once"
+
+
+async def until_seen(stream: Stream, kinds: Collection[EventType]) -> list[StreamEvent]:
+    """Take events until one of these kinds came; none at all if there are no kinds."""
+    got: list[StreamEvent] = []
+    while kinds and not any(event.event_type in kinds for event in got):
+        got.append(await anext(aiter(stream)))
+    return got
+
+
+@pytest.mark.parametrize("canceled", [False, True])
+@pytest.mark.parametrize("seen", [(), (EventType.TURN_ACCEPTED,), (EventType.TOKEN_DELTA,), TERMINAL])
+async def test_a_turn_that_is_not_retained_ends_once_however_often_its_reader_was_cut_off(
+    guest: Guest, model: CuedModel, seen: Collection[EventType], canceled: bool
+) -> None:
+    async def end() -> None:
+        if canceled:
+            await guest.cancel(turn_id)
+        else:
+            model.cue("go")
+
+    async with guest.subscribe() as stream:
+        turn_id = await guest.begin_turn("One two ~go three")
+        if seen is TERMINAL:
+            await end()
+        events = await until_seen(stream, seen)
+        cursor, ended = dict(stream.cursor), stream.terminal_seen
+    if seen is not TERMINAL:
+        await end()
+    assert ended == ({turn_id} if seen is TERMINAL else set())
+    decided = await guest.finalize(turn_id)
+    for number in range(LIMITS.replay_turns):
+        await guest.finalize(await guest.begin_turn(f"Turn {number}"))
+    while turn_id not in {event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL}:
+        async with guest.subscribe({**cursor, turn_id: cursor.get(turn_id, -1)}, ended) as stream:
+            events.append(await anext(aiter(stream)))
+            cursor, ended = dict(stream.cursor), stream.terminal_seen
+    assert {event.turn_id for event in events} == {turn_id}
+    assert laws.check(events, canceled=[turn_id] if canceled else []) == []
+    assert sum(event.event_type in TERMINAL for event in events) == 1
+    assert only(events, CommitFinal).commit_digest == decided.commit_digest
+    assert ended == set()
+    if canceled:
+        assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
+    else:
+        assert only(events, TurnFinal).text_forgotten is (seen is not TERMINAL)
 
 
 async def test_nobody_can_have_seen_what_was_not_said(guest: Guest) -> None:

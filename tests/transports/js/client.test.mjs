@@ -124,6 +124,16 @@ const ALSO_UNLAWFUL = [
     ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [1, 5] })]],
     ["range_exact", [event("turn_accepted", 0), event("token_delta", 5, { gap: [3, 2] })]],
     ["seq_gap", [event("turn_accepted", 0), event("turn_interrupted", 1_000_000_000)]],
+    ["one_terminal", [event("turn_accepted", 0), event("commit_final", ALL_SEEN, { gap: [1, 1_000_000_000] })]],
+    ["one_terminal", [event("commit_final", ALL_SEEN, { gap: [0, 1_000_000_000] })]],
+    [
+        "one_terminal",
+        [
+            event("turn_accepted", 0),
+            event("turn_final", 1),
+            event("turn_final", 1_000_000_000, { gap: [2, 999_999_999] }),
+        ],
+    ],
     ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 1), 5)]],
     ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 1), [null])]],
     ["envelope", [event("turn_accepted", 0), withRanges(event("token_delta", 5), [{}])]],
@@ -166,6 +176,20 @@ test("after a restart the end of a turn may come from far above", async () => {
         await take(stream, 2);
         assert.deepEqual(stream.cursor, { t: ALL_SEEN });
     }
+});
+
+test("an end that only the ledger knows says that the words are forgotten", async () => {
+    const { line, stream } = await followed();
+    line.send(event("turn_accepted", 0));
+    line.send(event("token_delta", 1));
+    const forgotten = event("turn_final", 1_000_000_000, { gap: [2, 999_999_999] });
+    Object.assign(forgotten.payload, { text: "", text_forgotten: true });
+    line.send(forgotten);
+    assert.deepEqual((await take(stream, 3))[2], forgotten);
+    assert.deepEqual([stream.cursor, stream.terminalSeen], [{ t: 1_000_000_000 }, ["t"]]);
+    line.send(event("commit_final", ALL_SEEN));
+    await take(stream, 1);
+    assert.deepEqual([stream.cursor, stream.terminalSeen], [{ t: ALL_SEEN }, []]);
 });
 
 test("who had seen the end of a turn is not told it again", async () => {
@@ -234,12 +258,13 @@ test("until the commit of a turn of a cursor, or of one that was begun here befo
     const subscribing = session.subscribe({ after: { u: 3 } });
     await line.done("subscribe");
     const stream = await subscribing;
-    line.send(event("commit_final", ALL_SEEN, { turn_id: "u", gap: [4, 1_000_000_000] }));
+    line.send(event("turn_final", 1_000_000_000, { turn_id: "u", gap: [4, 999_999_999] }));
+    line.send(event("commit_final", ALL_SEEN, { turn_id: "u" }));
     for (const each of turn("t")) line.send(each);
     const events = [];
     for await (const each of stream.untilCommit("u")) events.push(each);
     for await (const each of stream.untilCommit("t")) events.push(each);
-    assert.deepEqual(seqs(events), [`u:${ALL_SEEN}`, "t:0", "t:1", "t:2", "t:3"]);
+    assert.deepEqual(seqs(events), ["u:1000000000", `u:${ALL_SEEN}`, "t:0", "t:1", "t:2", "t:3"]);
 });
 
 test("a turn that was begun here and committed long ago is not waited for", async () => {
@@ -393,17 +418,18 @@ test("a cursor that names a turn which never was is a cursor", async () => {
     const next = await server.line();
     assert.deepEqual((await next.done("subscribe")).after, { "t1-000000": ALL_SEEN });
     const [one, other] = [{ turn_id: "t1-000001" }, { turn_id: "t1-000002" }];
-    next.send(event("commit_final", ALL_SEEN, { ...one, gap: [0, 1_000_000_000] }));
+    next.send(event("turn_final", 1_000_000_000, { ...one, gap: [0, 999_999_999] }));
+    next.send(event("commit_final", ALL_SEEN, one));
     next.send(event("turn_interrupted", 1_000_000_000, { ...other, gap: [0, 999_999_999] }));
     next.send(event("commit_final", ALL_SEEN, other));
-    await take(stream, 3);
+    await take(stream, 4);
     const cursor = { "t1-000000": ALL_SEEN, "t1-000001": ALL_SEEN, "t1-000002": ALL_SEEN };
     assert.deepEqual(stream.cursor, cursor);
 });
 
 test("the end of a turn that was never seen declares all that came before it", async () => {
     const { line, stream } = await followed();
-    line.send(event("commit_final", ALL_SEEN, { gap: [1, 1_000_000_000] }));
+    line.send(event("turn_final", 1_000_000_000, { gap: [1, 999_999_999] }));
     await assert.rejects(stream.next(), (error) => error.law === "seq_gap");
 });
 

@@ -202,7 +202,9 @@ class DexiRun:
             case ToolCallResult():
                 yield from steps.tool_ended(payload, stamp)
             case TurnFinal():
-                yield from steps.close(StepOutcome.COMPLETED, stamp)
+                # From a ledger nobody knows what became of the steps that were seen to begin.
+                ended = StepOutcome.UNKNOWN if payload.text_forgotten else StepOutcome.COMPLETED
+                yield from steps.close(ended, stamp)
             case TurnInterrupted():
                 cut, tool_failed = _cut_by(payload), payload.reason is InterruptReason.TOOL_ERROR
                 if cut is StepOutcome.FAILED and not tool_failed:

@@ -119,8 +119,10 @@ export interface TurnInterrupted extends Payload {
 }
 
 export interface TurnFinal extends Payload {
-    /** All that was said. */
+    /** All that was said, unless `text_forgotten` is set. */
     readonly text: string;
+    /** The turn ended so long ago, or before a restart, that its words are gone: `text` is empty. Keep what you have. */
+    readonly text_forgotten?: boolean;
     readonly output_tokens?: number;
     readonly authoritative: false;
 }

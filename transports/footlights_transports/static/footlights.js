@@ -198,8 +198,8 @@ class Turns {
 }
 
 function stateAfter(turn, event) {
-    const restarted = event.seq >= RESTART_SEQ && (turn.state === "unbegun" || turn.state === "open");
-    const state = restarted ? "resumed" : turn.state; // a restart's gap may have hidden even a terminal event
+    const recalled = event.seq >= RESTART_SEQ && turn.state === "unbegun";
+    const state = recalled ? "open" : turn.state; // whoever knew how it began is gone; how it ended is still told
     const kind = KINDS[event.event_type] ?? "body";
     const next = STEPS[state][kind];
     if (next === undefined) throw new LawBroken(BROKEN[state](kind), event);

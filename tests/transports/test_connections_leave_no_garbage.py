@@ -1,0 +1,88 @@
+"""Connections come and go, and nothing of them is left for the garbage collector to find: counts, never times.
+
+`footlights serve` goes through everything only when nobody speaks, so a server that is never quiet must not need it.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights_transports.config import load_config
+from footlights_transports.serve import Opened, serve
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from pathlib import Path
+    from typing import TypeAlias
+
+    Visit: TypeAlias = Callable[[Opened], Awaitable[None]]
+
+VISITS = 5
+
+_HANDSHAKE = (
+    b"GET /v1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Protocol: footlights.v1\r\n\r\n"
+)
+
+
+async def by_websocket(server: Opened) -> None:
+    async with await trio.open_tcp_stream("127.0.0.1", server.ws_port) as stream:
+        await stream.send_all(_HANDSHAKE)
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 101")
+        await stream.send_eof()
+        await _read_to_its_end(stream)
+
+
+async def by_http(server: Opened) -> None:
+    async with await trio.open_tcp_stream("127.0.0.1", server.http_port) as stream:
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+        await _read_to_its_end(stream)
+
+
+async def _read_to_its_end(stream: trio.SocketStream) -> None:
+    while await stream.receive_some():
+        pass
+
+
+@asynccontextmanager
+async def _served(folder: Path) -> AsyncGenerator[Opened]:
+    given = {"ws_port": 0, "http_port": 0, "ledger": str(folder / "a.ledger")}
+    config = load_config(options={("server", name): value for name, value in given.items()})
+    opened: list[Opened] = []
+    ready, stop = trio.Event(), trio.Event()
+
+    def announce(server: Opened) -> None:
+        opened.append(server)
+        ready.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, config, announce, stop)
+        await ready.wait()
+        yield opened[0]
+        stop.set()
+
+
+@pytest.mark.parametrize("visit", [by_websocket, by_http])
+async def test_a_connection_leaves_nothing_to_the_garbage_collector(visit: Visit, tmp_path: Path) -> None:
+    async with _served(tmp_path) as server:
+        await visit(server)
+        await visit(server)
+        gc.freeze()
+        gc.disable()
+        try:
+            for _ in range(VISITS):
+                await visit(server)
+            await visit(server)  # by now those before are gone, also on the server's side
+            found = gc.collect()
+        finally:
+            gc.enable()
+            gc.unfreeze()
+    # The last one may still be going, and something else may happen now and then: but not in each.
+    assert found < VISITS

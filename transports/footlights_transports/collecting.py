@@ -1,0 +1,98 @@
+"""How `footlights serve` collects garbage: a little at a time while somebody speaks, all of it when nobody does.
+
+Python looks for garbage among all that is alive, every session and every turn that is kept: with 10,000 sessions half a
+second, in which nobody gets a word. Turns leave nothing to be found there, and connections little. So what has survived
+two looks is set aside, and so is what would take too long to look at. All of it is gone through only when no turn has
+been open for some seconds and memory has grown. If there is no such moment, and memory has grown a lot, a pause is the
+lesser evil.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights import Stage
+
+_NEVER = 2**31 - 1
+THRESHOLDS = (700, 4, _NEVER)
+"""The youngest are looked at when there are 700 more; for the second time, with those before, the fifth time."""
+_MOST = 4_000
+"""Objects that are looked at at once. Python counts what was made less what is gone, so there may be many more."""
+_OLDEST = 2
+_GLANCE = 1.0
+_GLANCES_UNTIL_QUIET = 3
+_GROWN = 1.25
+_GROWN_A_LOT = 2.0
+_A_LOT = 10_000_000
+"""Blocks of memory; some hundred megabytes."""
+
+log = logging.getLogger("footlights.serve")
+
+
+class GentleCollector:
+    """While it is entered, no collection that Python begins by itself goes through more than 4,000 objects."""
+
+    def __init__(self) -> None:
+        self._thresholds = gc.get_threshold()
+        self.blocks_then = 0
+        """Blocks of memory that were in use when all was gone through last, or when it was entered."""
+
+    def __enter__(self) -> GentleCollector:
+        self._thresholds = gc.get_threshold()
+        gc.set_threshold(*THRESHOLDS)
+        gc.freeze()
+        self.blocks_then = sys.getallocatedblocks()
+        gc.callbacks.append(_spare)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        gc.callbacks.remove(_spare)
+        gc.unfreeze()
+        gc.set_threshold(*self._thresholds)
+
+    def collect_all(self) -> None:
+        """Go through everything now, which takes the longer the more there is."""
+        began = perf_counter()
+        gc.unfreeze()
+        found = gc.collect()
+        gc.freeze()
+        self.blocks_then = sys.getallocatedblocks()
+        log.info("looked for garbage everywhere: found %d objects in %.3f s", found, perf_counter() - began)
+
+    def is_due(self, blocks: int, *, quiet: bool) -> bool:
+        """Whether to go through everything, with so many blocks of memory in use."""
+        if quiet:
+            return blocks > self.blocks_then * _GROWN
+        return blocks > self.blocks_then * _GROWN_A_LOT + _A_LOT
+
+
+async def collect_gently(stage: Stage) -> None:
+    """Collect like that until cancelled."""
+    quiet_glances = 0
+    with GentleCollector() as collector:
+        while True:
+            await trio.sleep(_GLANCE)
+            quiet_glances = 0 if stage.open_turns else quiet_glances + 1
+            if collector.is_due(sys.getallocatedblocks(), quiet=quiet_glances >= _GLANCES_UNTIL_QUIET):
+                collector.collect_all()
+
+
+def _spare(phase: Literal["start", "stop"], info: Mapping[str, int]) -> None:
+    generation = info["generation"]
+    is_too_much = phase == "start" and generation < _OLDEST and _objects_up_to(generation) > _MOST
+    has_been_looked_at = phase == "stop" and generation == 1
+    if is_too_much or has_been_looked_at:
+        gc.freeze()
+
+
+def _objects_up_to(generation: int) -> int:
+    return sum(len(gc.get_objects(each)) for each in range(generation + 1))

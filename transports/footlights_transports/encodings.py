@@ -1,0 +1,35 @@
+"""Events as JSON, each encoded once for all who follow its turn. Pure: no trio, no sockets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights import wire
+
+if TYPE_CHECKING:
+    from footlights.events import StreamEvent
+
+_MOST_EVENTS = 256
+_MOST_BYTES = 262_144
+
+
+class Encodings:
+    """What was encoded last. Those who follow the same turn are given the same events, and soon after each other."""
+
+    def __init__(self) -> None:
+        # An event that is kept here keeps its id.
+        self._recent: dict[int, tuple[StreamEvent, bytes]] = {}
+        self._bytes = 0
+
+    def encode(self, event: StreamEvent) -> bytes:
+        """The event as one JSON object. Raises InvalidEvent if it holds what JSON cannot say."""
+        known = self._recent.get(id(event))
+        if known is not None:
+            return known[1]
+        encoded = wire.encode(event)
+        self._recent[id(event)] = (event, encoded)
+        self._bytes += len(encoded)
+        while len(self._recent) > _MOST_EVENTS or self._bytes > _MOST_BYTES:
+            _, oldest = self._recent.pop(next(iter(self._recent)))
+            self._bytes -= len(oldest)
+        return encoded
