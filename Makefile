@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run play test coverage weights check bench bench-peers determinism clean
+.PHONY: run play test coverage weights check bench bench-peers peers performance determinism clean
 
 run: $(READY)
 	$(BIN)/footlights serve
@@ -36,15 +36,25 @@ bench: $(READY)
 	$(BIN)/footlights bench models
 	$(BIN)/footlights bench wire
 	$(BIN)/footlights bench embed
+	$(BIN)/footlights bench start
+	$(BIN)/footlights bench counts
 
 # The same turn in other frameworks, each in an environment of its own with the same Python; see benchmarks/peers.
 PEERS := pipecat langgraph pydantic_ai pykka
 
-bench-peers: $(READY)
+bench-peers: peers
+	PYTHONPATH=benchmarks $(BIN)/python -m peers.race
+
+peers: $(READY)
 	@for peer in $(PEERS); do \
 	  $(MAKE) --no-print-directory .venv-peers/$$peer/.ready || echo "*** SKIPPED: no environment for $$peer. ***"; \
 	done
-	PYTHONPATH=benchmarks $(BIN)/python -m peers.race
+
+# All of the above and the scenarios, and the page that tells of them: docs/performance.md. Less than 25 minutes on a machine
+# that does nothing else. FULL=1 also measures what takes very long. ONLY='core wire' measures these, and the others keep
+# their results and their dates.
+performance: $(READY) weights peers
+	$(BIN)/python -m footlights_bench.performance $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
 
 .venv-peers/%/.ready: benchmarks/peers/%/requirements.txt benchmarks/peers/%/constraints.txt
 	rm -rf $(@D)

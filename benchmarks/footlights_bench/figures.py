@@ -10,16 +10,22 @@ from attrs import field, frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Unit: TypeAlias = Literal["µs", "events/s", "commits/s", "x", "bytes"]
+Unit: TypeAlias = Literal["µs", "ms", "events/s", "commits/s", "turns/s", "x", "bytes", "blocks", "times"]
 
 
 @frozen
 class Aim:
-    kind: Literal["below", "at least"]
+    kind: Literal["below", "at most", "at least"]
     bound: float
 
     def is_met_by(self, value: float) -> bool:
-        return value < self.bound if self.kind == "below" else value >= self.bound
+        match self.kind:
+            case "below":
+                return value < self.bound
+            case "at most":
+                return value <= self.bound
+            case "at least":
+                return value >= self.bound
 
 
 @frozen

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[str, str, str, str, str]
 
 _HEADINGS: Row = ("what", "value", "also", "aim", "met")
+_SIGNS = {"below": "<", "at most": "≤", "at least": "≥"}
 
 
 @frozen
@@ -43,7 +44,8 @@ class Report:
 
 
 def publish(report: Report, json_path: Path | None, *, strict: bool) -> int:
-    """Print the table, write the JSON if asked; return the exit code."""
+    """Print the table, write the JSON if asked; return the exit code. The run is over when this is called."""
+    report = evolve(report, machine=report.machine.afterwards())
     print_table(report)
     if json_path is not None:
         text = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
@@ -53,7 +55,7 @@ def publish(report: Report, json_path: Path | None, *, strict: bool) -> int:
 
 def print_table(report: Report) -> None:
     sections = {
-        subject: [_row(figure) for figure in figures]
+        subject: [row(figure) for figure in figures]
         for subject, figures in groupby(report.figures, lambda figure: figure.subject)
     }
     # A pipe gets plain text, whole lines whatever their length.
@@ -63,7 +65,8 @@ def print_table(report: Report) -> None:
         _print_plain(sections)
 
 
-def _row(figure: Figure) -> Row:
+def row(figure: Figure) -> Row:
+    """As people read it."""
     others = ", ".join(f"{name} {_number(value, figure)}" for name, value in figure.spread.items())
     met = {None: "", True: "yes", False: "NO"}[figure.met]
     return (f"  {figure.name}", f"{_number(figure.value, figure)} {figure.unit}", others, _aim(figure), met)
@@ -72,11 +75,12 @@ def _row(figure: Figure) -> Row:
 def _aim(figure: Figure) -> str:
     if figure.aim is None:
         return ""
-    sign = "<" if figure.aim.kind == "below" else "≥"
-    return f"{sign} {_number(figure.aim.bound, figure)}"
+    return f"{_SIGNS[figure.aim.kind]} {_number(figure.aim.bound, figure)}"
 
 
 def _number(value: float, figure: Figure) -> str:
+    if figure.unit == "times":  # whole, unless they are spread over something
+        return f"{value:,.2f}".removesuffix(".00")
     return f"{value:,.2f}" if figure.unit == "x" else f"{value:,.0f}"
 
 

@@ -54,7 +54,7 @@ async def measure(scenario: Scenario, server: Server | None, quick: bool, show: 
     began, machine = datetime.now(UTC), this_machine()
     async with _opened(scenario, server) as system:
         observed = await observe(scenario, system, show)
-    return result_of(scenario, system.name, observed, machine, began, quick=quick)
+    return result_of(scenario, system.name, observed, machine.afterwards(), began, quick=quick)
 
 
 def _opened(scenario: Scenario, server: Server | None) -> AbstractAsyncContextManager[System]:

@@ -2,13 +2,13 @@
 
 Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the
 interval. Of a resample only the place of its percentile is drawn, which is distributed as a beta variable: the result
-is the same, and long runs take no longer than short ones. Turns of one run are not independent of each other, so the
+is the same, and long runs take no longer than short ones. A percentile of so few turns that all of them may lie on one
+side of it has no interval. Turns of one run are not independent of each other, so the
 interval is the least that it can be: what lies within is no change, what lies outside may be one.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from itertools import accumulate
 from math import ceil, inf, isfinite
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from footlights.errors import FootlightsError
+from footlights_bench.figure_file import UnreadableResult, read_json
 from footlights_bench.scenario_histogram import Histogram
 from footlights_bench.scenario_result import FORMAT, in_ms, percentile_name
 from footlights_bench.scenario_table import aligned, ms
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 RESAMPLES = 2_000
 _COMPARED = (50.0, 90.0, 99.0)
 _EDGE = 0.025
-
-
-class UnreadableResult(FootlightsError):
-    """Not a file that `footlights bench scenario --json` wrote."""
-
-    code = "unreadable_result"
 
 
 @frozen
@@ -57,9 +51,13 @@ class Change:
     after: float | None
     low: float | None
     high: float | None
+    too_few: bool = False
+    """Turns, to say anything."""
 
     @property
     def verdict(self) -> str:
+        if self.too_few:
+            return "too few turns"
         if self.low is None or self.high is None:
             return "same" if self.before == self.after else "CHANGED"
         return "slower" if self.low > 0 else "faster" if self.high < 0 else "no change"
@@ -67,8 +65,8 @@ class Change:
 
 def read_result(file: Path) -> Recorded:
     """Raises `UnreadableResult`."""
+    read = read_json(file)
     try:
-        read: Any = json.loads(file.read_text(encoding="utf-8"))
         if read["format"] != FORMAT:
             raise UnreadableResult(f"{file} was written by another version.")
         latencies = {
@@ -76,8 +74,6 @@ def read_result(file: Path) -> Recorded:
             for name, each in read["latencies"].items()
         }
         return Recorded(str(read["scenario"]["name"]), dict(read["machine"]), latencies)
-    except OSError as error:
-        raise UnreadableResult(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UnreadableResult(f"{file} is no result of footlights bench scenario.") from None
 
@@ -91,6 +87,10 @@ def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
 
 
 def change(metric: Metric, percent: float, before: Histogram, after: Histogram) -> Change:
+    if _are_too_few(min(before.count, after.count), percent):
+        return Change(
+            metric, percent, in_ms(before.percentile(percent)), in_ms(after.percentile(percent)), None, None, True
+        )
     chance = Random(0)
     were, are = _resampled(before, percent, chance), _resampled(after, percent, chance)
     differences = sorted(now - then for then, now in zip(were, are, strict=True))
@@ -106,17 +106,27 @@ def change(metric: Metric, percent: float, before: Histogram, after: Histogram) 
     )
 
 
+def _are_too_few(turns: int, percent: float) -> bool:
+    """Whether it is likely, as likely goes here, that no turn was slower than the true percentile, or none faster."""
+    share = percent / 100
+    return max(share**turns, (1 - share) ** turns) > _EDGE
+
+
 def comparison(before: Recorded, after: Recorded) -> str:
     """As text, for a terminal."""
     rows = [("ms", "before", "after", "difference (95 %)", ""), *map(_row, changes(before, after))]
     lines = aligned(rows)
     if before.name != after.name:
         lines.insert(0, f"These are different scenarios: {before.name} and {after.name}.")
-    for fact in sorted(before.machine.keys() | after.machine.keys()):
-        was, now = before.machine.get(fact), after.machine.get(fact)
+    return "\n".join([*lines, *differing_facts(before.machine, after.machine)])
+
+
+def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Of the machines, a line each."""
+    for fact in sorted(before.keys() | after.keys()):
+        was, now = before.get(fact), after.get(fact)
         if was != now:
-            lines.append(f"{fact}: {was} before, {now} after")
-    return "\n".join(lines)
+            yield f"{fact}: {was} before, {now} after"
 
 
 def _resampled(histogram: Histogram, percent: float, chance: Random) -> list[float]:

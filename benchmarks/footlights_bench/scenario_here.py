@@ -66,7 +66,8 @@ class StageClient:
 
     async def _come_back(self) -> None:
         await self.leave()
-        self._stream = await self._session.subscribe(self._stream.cursor).__aenter__()
+        left = self._stream
+        self._stream = await self._session.subscribe(left.cursor, left.terminal_seen).__aenter__()
         self._is_cut = False
 
 

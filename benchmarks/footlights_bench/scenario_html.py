@@ -35,10 +35,11 @@ figure { margin: 2rem 0; } figcaption { font-weight: 600; margin-bottom: .25rem;
 svg { width: 100%; height: auto; font: 11px system-ui, sans-serif; } svg text { fill: var(--faint); }
 .grid { stroke: var(--rule); } .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
-.c4 { stroke: var(--c4); } .key { stroke: none; } .key.c0 { fill: var(--c0); } .key.c1 { fill: var(--c1); }
+.c4 { stroke: var(--c4); } polyline.c3 { stroke-dasharray: 8 4; } .shade { fill: var(--rule); opacity: .45; }
+.key { stroke: none; } .key.c0 { fill: var(--c0); } .key.c1 { fill: var(--c1); }
 .key.c2 { fill: var(--c2); } .key.c3 { fill: var(--c3); } .key.c4 { fill: var(--c4); }
 .accept { fill: var(--faint); } .first { fill: var(--c4); } .speak { fill: var(--c0); } .commit { fill: var(--c3); }
-.failed text { fill: var(--bad); } .turn:hover { opacity: .6; }
+.stopped { fill: var(--c1); } .failed text { fill: var(--bad); font-size: 8px; } .turn:hover { opacity: .6; }
 """
 
 
@@ -57,11 +58,15 @@ def _head(result: Result) -> str:
         f"{load.sessions:,} players, {load.turns_per_second:g} turns a second ({load.arrivals}), {load.duration:g} s.",
         f"Measured against {result.system}.",
         f"{result.turns:,} turns were measured, after {result.in_warm_up:,} to warm up; {result.failed:,} failed.",
-        f"{lateness(result)}.",
-        f"{result.cuts:,} connections were cut.",
-        f"{trouble.stalled_clients:,} stalled clients did not get {result.gaps:,} events, or got them joined;",
-        f"{result.turned_away:,} of them were turned away.",
+        f"T{lateness(result)[1:]}.",
     ]
+    if trouble.cut_share:
+        sentences.append(f"{result.cuts:,} connections were cut.")
+    if trouble.stalled_clients:
+        sentences += [
+            f"{trouble.stalled_clients:,} stalled clients did not get {result.gaps:,} events, or got them joined;",
+            f"{result.turned_away:,} of them were turned away.",
+        ]
     quick = (
         '<p class="bad">A quick run: it shows that everything works, and measures nothing.</p>' if result.quick else ""
     )
@@ -93,13 +98,13 @@ def _latencies(result: Result) -> str:
 
 
 def _plots(result: Result) -> str:
-    samples = result.samples
+    samples, warm_up = result.samples, result.scenario.load.warm_up
     plots = (
-        percentile_curves(result.latencies),
-        throughput(samples),
-        event_rate(samples),
-        queues(samples),
-        losses(samples),
+        percentile_curves(result.latencies, result.verdicts),
+        throughput(samples, warm_up),
+        event_rate(samples, warm_up),
+        queues(samples, warm_up),
+        losses(samples, warm_up),
         timelines(result.timelines),
     )
     return "".join(plots)
@@ -112,5 +117,9 @@ def _facts(result: Result) -> str:
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in headings)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    return f'<td class="bad">{text}</td>' if text == said(False) else f"<td>{escape(text)}</td>"

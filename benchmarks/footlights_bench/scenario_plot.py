@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 280
 LEFT, RIGHT, TOP, BOTTOM = 64, 28, 24, 40
 _TICKS = 6
-_LETTER = 6.5
+_LETTER = 6.0
 
 
 @frozen
@@ -37,6 +37,8 @@ class Series:
 
     name: str
     points: Sequence[tuple[float, float]]
+    bounds: Sequence[tuple[float, float]] = ()
+    """Where a target wants the line to pass below."""
 
 
 def linear_axis(label: str, values: Iterable[float]) -> Axis:
@@ -47,6 +49,13 @@ def linear_axis(label: str, values: Iterable[float]) -> Axis:
     return Axis(label, 0.0, step * number, [(step * each, f"{step * each:,.10g}") for each in range(int(number) + 1)])
 
 
+def whole_axis(label: str, values: Iterable[float]) -> Axis:
+    """From 0 to the highest, so that what is drawn is as wide as the plot."""
+    highest = max([*values, 0.0]) or 1.0
+    ticks = [tick for tick in linear_axis(label, [highest]).ticks if tick[0] <= highest]
+    return Axis(label, 0.0, highest, ticks)
+
+
 def log_axis(label: str, values: Iterable[float]) -> Axis:
     """For logarithms to the base of 10, from one power of ten to another."""
     known = list(values) or [0.0]
@@ -54,14 +63,32 @@ def log_axis(label: str, values: Iterable[float]) -> Axis:
     return Axis(label, low, high, [(each, f"{10.0**each:,.10g}") for each in range(low, high + 1)])
 
 
-def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
+def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, warm_up: float = 0.0) -> str:
+    """What is before `warm_up` on the axis at the bottom is shaded."""
     shown = [each for each in series if each.points]
-    parts = [_axes(x, y)]
+    parts = [_shade(x, warm_up) if warm_up else "", _axes(x, y)]
     for place, each in enumerate(shown):
         path = " ".join(f"{_across(x, px):.1f},{_down(y, py):.1f}" for px, py in each.points)
         parts.append(f'<polyline class="line c{place}" points="{path}"><title>{escape(each.name)}</title></polyline>')
+        parts += [_bound(_across(x, px), _down(y, py), place, each.name) for px, py in each.bounds]
     parts.append(legend({f"c{place}": each.name for place, each in enumerate(shown)}))
     return figure(title, "".join(parts), HEIGHT)
+
+
+def _shade(x: Axis, until: float) -> str:
+    width = _across(x, until) - LEFT
+    return (
+        f'<rect class="shade" x="{LEFT}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>'
+        f'<text x="{LEFT + 5}" y="{TOP + 14}">warm-up</text>'
+    )
+
+
+def _bound(across: float, down: float, place: int, name: str) -> str:
+    """A roof under which the line is to pass."""
+    return (
+        f'<path class="line c{place}" d="M{across - 9:.1f} {down + 6:.1f} V{down:.1f} H{across + 9:.1f} v6">'
+        f"<title>{escape(name)}: its target</title></path>"
+    )
 
 
 def figure(title: str, inside: str, height: float) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import log10
 from typing import TYPE_CHECKING
 
+from footlights.events import InterruptReason
 from footlights_bench.scenario_plot import (
     BOTTOM,
     LEFT,
@@ -21,12 +22,14 @@ from footlights_bench.scenario_plot import (
     linear_axis,
     log_axis,
     ticks_below,
+    whole_axis,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from footlights_bench.scenario_histogram import Histogram
+    from footlights_bench.scenario_result import Verdict
     from footlights_bench.scenario_run import Sample
     from footlights_bench.scenario_tally import TurnRecord
     from footlights_bench.scenario_terms import Metric
@@ -40,16 +43,30 @@ _STAGES = {
     "speak": "until the end",
     "commit": "until committed",
 }
+_STOPPED = "stopped"
 _NINES = ("0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %")
 
 
-def percentile_curves(latencies: Mapping[Metric, Histogram]) -> str:
-    """How many turns were at most how slow, with the slowest as wide as the others."""
-    series = [Series(metric, list(_curve(histogram))) for metric, histogram in latencies.items()]
-    points = [point for each in series for point in each.points]
+def percentile_curves(latencies: Mapping[Metric, Histogram], verdicts: Sequence[Verdict] = ()) -> str:
+    """How many turns were at most how slow, with the slowest as wide as the others, and what was wanted."""
+    series = [
+        Series(metric, list(_curve(histogram)), list(_bounds(metric, histogram, verdicts)))
+        for metric, histogram in latencies.items()
+    ]
+    points = [point for each in series if each.points for point in (*each.points, *each.bounds)]
     nines = int(max([x for x, _ in points] or [0.0])) + 1
-    across = Axis("of the turns", 0, nines, [(each, _NINES[min(each, 6)]) for each in range(nines + 1)])
-    return line_plot("How slow, for how many", across, log_axis("ms", [y for _, y in points]), series)
+    ticks = [(0, _NINES[0]), (log10(2), "50 %"), *((each, _NINES[min(each, 6)]) for each in range(1, nines + 1))]
+    down = log_axis("ms", [y for _, y in points])
+    title = "How slow, for how many" + ("; a roof is a target" if verdicts else "")
+    return line_plot(title, Axis("of the turns", 0, nines, ticks), down, series)
+
+
+def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -> Iterator[tuple[float, float]]:
+    """Targets, where the curve of their metric must be low; that for the slowest of all is at its end."""
+    for verdict in verdicts:
+        if verdict.target.metric is metric and verdict.bound_ms is not None and histogram.count:
+            share = min(verdict.target.percentile / 100, 1 - 0.5 / histogram.count)
+            yield -log10(1 - share), log10(verdict.bound_ms)
 
 
 def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
@@ -62,51 +79,50 @@ def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
             yield x, log10(max(seconds * 1e3, _LEAST_MS))
 
 
-def throughput(samples: Sequence[Sample]) -> str:
+def throughput(samples: Sequence[Sample], warm_up: float) -> str:
     return _over_time(
         "Turns a second, over time",
         "turns/s",
         samples,
         {"due": _rate(lambda sample: sample.begun), "over": _rate(lambda sample: sample.finished)},
+        warm_up,
     )
 
 
-def event_rate(samples: Sequence[Sample]) -> str:
-    return _over_time(
-        "Events a second that players saw, over time", "events/s", samples, {"events": _rate(lambda each: each.events)}
+def event_rate(samples: Sequence[Sample], warm_up: float) -> str:
+    lines = {"events": _rate(lambda each: each.events)}
+    return _over_time("Events a second that players saw, over time", "events/s", samples, lines, warm_up)
+
+
+def queues(samples: Sequence[Sample], warm_up: float) -> str:
+    """Turns and commits, and apart from them the events, of which there are many more."""
+    turns = {"open turns": _level(lambda each: each.open_turns)}
+    if not any(each.depths for each in samples):
+        return _over_time("Open turns, over time", "turns", samples, turns, warm_up)
+    turns["commits that wait"] = _level(lambda each: each.depths.commits_waiting if each.depths else 0)
+    events = {"events that wait for subscribers": _level(lambda each: each.depths.events_waiting if each.depths else 0)}
+    return _over_time("Open turns and commits that wait, over time", "turns", samples, turns, warm_up) + _over_time(
+        "Events that wait for subscribers, over time", "events", samples, events, warm_up
     )
 
 
-def queues(samples: Sequence[Sample]) -> str:
-    lines: dict[str, Callable[[Sequence[Sample]], list[tuple[float, float]]]] = {
-        "open turns": _level(lambda each: each.open_turns)
-    }
-    if any(each.depths for each in samples):
-        lines["events that wait for subscribers"] = _level(
-            lambda each: each.depths.events_waiting if each.depths else 0
-        )
-        lines["commits that wait"] = _level(lambda each: each.depths.commits_waiting if each.depths else 0)
-    return _over_time("What waits, over time", "", samples, lines)
-
-
-def losses(samples: Sequence[Sample]) -> str:
-    return _over_time(
-        "What was dropped and what failed, since the start",
-        "",
-        samples,
-        {
-            "events dropped": _level(lambda each: each.depths.dropped if each.depths else 0),
-            "turns failed": _level(lambda each: each.failed),
-        },
-    )
+def losses(samples: Sequence[Sample], warm_up: float) -> str:
+    """A sentence if there were none: an empty plot makes one look for what is not there."""
+    dropped = _level(lambda each: each.depths.dropped if each.depths else 0)
+    failed = _level(lambda each: each.failed)
+    title = "What was dropped and what failed, since the start"
+    if not any(count for _, count in (*dropped(samples), *failed(samples))):
+        return f"<figure><figcaption>{title}</figcaption><p>No event was dropped, and no turn failed.</p></figure>"
+    return _over_time(title, "", samples, {"events dropped": dropped, "turns failed": failed}, warm_up)
 
 
 def timelines(turns: Sequence[TurnRecord]) -> str:
     """Some turns and the slowest, one below the other, each from when it was due."""
     lengths = [1e3 * (last - turn.due) for turn in turns for last in _moments(turn)]
-    across = linear_axis("ms after it was due", lengths)
+    across = whole_axis("ms after it was due", lengths)
     bottom = TOP + _ROW * len(turns)
-    parts = [legend(_STAGES), ticks_below(across, bottom)]
+    stopped = {_STOPPED: "until canceled"} if any(map(_is_canceled, turns)) else {}
+    parts = [ticks_below(across, bottom), legend({**_STAGES, **stopped})]
     for place, turn in enumerate(turns):
         parts.extend(_bars(turn, TOP + _ROW * place, across))
     title = "Some turns and the slowest, each from when it was due"
@@ -123,11 +139,16 @@ def _bars(turn: TurnRecord, top: float, across: Axis) -> Iterator[str]:
     if turn.is_failed:
         yield f'<text x="{LEFT - 6}" y="{top + _ROW - 2:.0f}" text-anchor="end">failed</text>'
     for name, (begin, end) in zip(_STAGES, _stages(turn), strict=True):
+        kind = _STOPPED if name == "speak" and _is_canceled(turn) else name
         yield (
-            f'<rect class="{name}" x="{x(begin):.1f}" y="{top:.0f}" width="{max(0.0, x(end) - x(begin)):.1f}" '
+            f'<rect class="{kind}" x="{x(begin):.1f}" y="{top:.0f}" width="{max(0.0, x(end) - x(begin)):.1f}" '
             f'height="{_ROW - 2}"/>'
         )
     yield "</g>"
+
+
+def _is_canceled(turn: TurnRecord) -> bool:
+    return turn.outcome == InterruptReason.CANCELED
 
 
 def _stages(turn: TurnRecord) -> Iterator[tuple[float, float]]:
@@ -148,10 +169,12 @@ def _over_time(
     label: str,
     samples: Sequence[Sample],
     lines: Mapping[str, Callable[[Sequence[Sample]], list[tuple[float, float]]]],
+    warm_up: float,
 ) -> str:
     series = [Series(name, line(samples)) for name, line in lines.items()]
     down = linear_axis(label, [y for each in series for _, y in each.points])
-    return line_plot(title, linear_axis("seconds", [sample.at for sample in samples]), down, series)
+    across = whole_axis("seconds", [sample.at for sample in samples])
+    return line_plot(title, across, down, series, warm_up=warm_up)
 
 
 def _level(value: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:

@@ -42,13 +42,14 @@ def main(arguments: Sequence[str]) -> None:
     for peer in skipped:
         print(f"*** SKIPPED: {peer.name}: {peer.reason} ***", file=sys.stderr)
     records, failed = trio.run(partial(run_race, ready, pace, say))
-    report = RaceReport(machine, pace, asked.stages, results(records), [*skipped, *failed])
+    report = RaceReport(machine.afterwards(), pace, asked.stages, results(records), [*skipped, *failed])
     text = report.to_markdown()
     print(text)
     if asked.markdown is not None:
         asked.markdown.write_text(text, encoding="utf-8")
     if asked.json is not None:
-        asked.json.write_text(json.dumps(report.to_json(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        found = {"bench": "peers", "quick": asked.quick, **report.to_json()}
+        asked.json.write_text(json.dumps(found, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from attrs import evolve
 
 from footlights_bench.channel import play_through_channel
 from footlights_bench.core import run_core
 from footlights_bench.figures import Aim, Figure, percentile
 from footlights_bench.latency import time_calls
-from footlights_bench.machine import this_machine
+from footlights_bench.machine import name_of_processor, this_machine
 from footlights_bench.report import Report, print_table
 from footlights_bench.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
 from footlights_bench.throughput import race
@@ -110,3 +111,21 @@ def test_a_missed_aim_is_named_and_marked(capsys: pytest.CaptureFixture[str]) ->
         ["ratio", "1.50", "x", "min", "1.00", "≥", "2.00", "NO"],
         ["weight", "1,234", "bytes", "<", "2,000", "yes"],
     ]
+
+
+def test_a_machine_is_known_before_and_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = this_machine()
+    assert before.load_average_after is None
+    assert before.afterwards() == evolve(before, load_average_after=before.afterwards().load_average_after)
+    monkeypatch.setattr("os.getloadavg", lambda: (1.2345, 0.0, 0.0))
+    assert before.afterwards().load_average_after == 1.23
+    monkeypatch.delattr("os.getloadavg")
+    assert this_machine().load_average is None
+
+    told = tmp_path / "processors"
+    told.write_text("processor\t: 0\nmodel name\t: A Fine One\nmodel name\t: Another\n", encoding="utf-8")
+    assert name_of_processor(told) == "A Fine One"
+    told.write_text("processor\t: 0\n", encoding="utf-8")
+    assert name_of_processor(told) is None
+    monkeypatch.setattr("platform.processor", lambda: "")
+    assert name_of_processor(tmp_path / "nothing") is None

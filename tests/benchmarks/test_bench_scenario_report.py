@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import pytest
 from attrs import evolve
 
-from footlights.events import CommitFinal, CommitOutcome, EventType
+from footlights.events import CommitFinal, CommitOutcome, EventType, InterruptReason
+from footlights_bench.figure_file import UnreadableResult
 from footlights_bench.machine import this_machine
-from footlights_bench.scenario_compare import Change, Recorded, UnreadableResult, change, comparison, read_result
+from footlights_bench.scenario_compare import Change, Recorded, change, comparison, read_result
 from footlights_bench.scenario_histogram import Histogram
 from footlights_bench.scenario_html import page
 from footlights_bench.scenario_plan import Arrival
-from footlights_bench.scenario_plot import linear_axis, log_axis
+from footlights_bench.scenario_plot import linear_axis, log_axis, whole_axis
 from footlights_bench.scenario_plots import percentile_curves, timelines
 from footlights_bench.scenario_result import result_of
 from footlights_bench.scenario_run import Observed, Sample
@@ -188,7 +189,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     text = page(found(MET, MISSED, TWICE, alone=0.4))
     tree = ElementTree.fromstring(text)
     svg = "{http://www.w3.org/1999/xhtml}svg"
-    assert len(list(tree.iter(svg))) == 6
+    assert len(list(tree.iter(svg))) == 7
     names = {element.tag.rpartition("}")[2] for element in tree.iter()}
     assert names.isdisjoint({"script", "link", "img", "image", "iframe", "object", "use", "foreignObject"})
     attributes = {name for element in tree.iter() for name in element.attrib}
@@ -203,7 +204,7 @@ def test_the_page_says_what_the_table_says() -> None:
     assert "&lt;mine&gt;" in text
     assert "A &amp; B" in text
     assert "1 of 2 targets missed" in text
-    assert "<td>2,001</td><td>NO</td>" in text
+    assert '<td>2,001</td><td class="bad">NO</td>' in text
     assert "All targets met" in page(found(MET))
     assert "measures nothing" in page(found(MET, quick=True))
     assert this_machine().python in text
@@ -217,6 +218,50 @@ def test_the_plots_show_every_metric_and_what_waited() -> None:
     blind = found()
     blind = evolve(blind, samples=[evolve(sample, depths=None) for sample in blind.samples])
     assert "events that wait for subscribers" not in page(blind)
+
+
+def test_targets_are_roofs_over_the_curves_of_their_metrics() -> None:
+    assert page(found()).count("its target</title>") == 0
+    assert "a roof is a target" not in page(found())
+    assert page(found(MET, MISSED, NOWHERE, TWICE)).count("final: its target</title>") == 2, "twice of nothing is none"
+    assert "a roof is a target" in page(found(MET))
+
+
+def test_the_warm_up_is_shaded() -> None:
+    result = found()
+    assert ">warm-up</text>" not in page(result)
+    warm = evolve(result, scenario=evolve(result.scenario, load=evolve(LOAD, warm_up=2.0)))
+    assert page(warm).count(">warm-up</text>") == 5
+
+
+def test_where_nothing_was_lost_there_is_nothing_to_look_for() -> None:
+    result = found()
+    lossless = evolve(result, samples=[evolve(each, depths=Depths(1, 1, 0)) for each in result.samples])
+    assert "No event was dropped, and no turn failed." in page(lossless)
+    assert ">events dropped</text>" not in page(lossless)
+    assert ">events dropped</text>" in page(result)
+
+
+def test_trouble_is_told_where_there_was_some() -> None:
+    result = found()
+    assert "connections were cut" not in page(result)
+    assert "stalled clients" not in page(result)
+    trouble = Trouble(cut_share=0.5, stalled_clients=4)
+    troubled = page(evolve(result, scenario=evolve(result.scenario, trouble=trouble)))
+    assert "2 connections were cut." in troubled
+    assert "4 stalled clients did not get 3 events, or got them joined; 1 of them were turned away." in troubled
+
+
+def test_a_canceled_turn_is_told_from_one_that_ended() -> None:
+    tally = Tally(planned=2, warm_up=0.0)
+    tally.add(*turn(0, 1.0))
+    assert "until canceled" not in timelines(tally.shown)
+    arrival, marks = turn(1, 0.5)
+    marks.reason = InterruptReason.CANCELED
+    tally.add(evolve(arrival, cancel_due=1.4), marks)
+    svg = timelines(tally.shown)
+    assert "until canceled" in svg
+    assert svg.count('<rect class="stopped"') == svg.count('<rect class="speak"') == 1
 
 
 def test_a_curve_has_no_more_points_than_can_be_seen() -> None:
@@ -234,9 +279,12 @@ def test_a_failed_turn_is_marked_in_the_timelines() -> None:
     assert "turn 1 of player 3, due at 1.00 s: stalled" in svg
 
 
-def test_axes_end_at_round_numbers() -> None:
+def test_axes_end_at_round_numbers_or_where_there_is_no_more() -> None:
     assert [tick for _, tick in linear_axis("", [11.0]).ticks] == ["0", "2", "4", "6", "8", "10", "12"]
     assert linear_axis("", [0.0]).high == 1.0
+    assert [tick for _, tick in whole_axis("", [11.0]).ticks] == ["0", "2", "4", "6", "8", "10"]
+    assert whole_axis("", [11.0]).high == 11.0
+    assert whole_axis("", []).high == 1.0
     assert [tick for _, tick in log_axis("", [-1.5, 0.2]).ticks] == ["0.01", "0.1", "1", "10"]
     assert log_axis("", []).high == 1
 
@@ -287,7 +335,14 @@ def test_a_clear_change_is_told_from_none() -> None:
     assert verdict(spread(1.0), spread(1.2)).verdict == "slower"
     assert verdict(spread(1.2), spread(1.0)).verdict == "faster"
     assert verdict(spread(1.0), spread(1.001)).verdict == "no change"
-    assert verdict(spread(1.0, count=5), spread(1.2, count=5)).verdict == "no change"
+    assert verdict(spread(1.0, count=8), spread(1.2, count=8)).verdict == "no change"
+
+
+def test_of_too_few_turns_nothing_is_said() -> None:
+    few = verdict(spread(1.0, count=1), spread(9.0))
+    assert (few.verdict, few.low, few.high) == ("too few turns", None, None)
+    assert [change(Metric.FINAL, 99, spread(1.0, n), spread(9.0)).too_few for n in (367, 368)] == [True, False]
+    assert [change(Metric.FINAL, 1, spread(1.0), spread(9.0, n)).too_few for n in (367, 368)] == [True, False]
 
 
 def test_the_interval_holds_the_difference_and_narrows_with_more_turns() -> None:
@@ -308,7 +363,7 @@ def test_failures_have_no_interval() -> None:
     assert verdict(spread(1.0), broken).verdict == "CHANGED"
     assert verdict(broken, broken).verdict == "same"
     told = comparison(Recorded("a", {}, {Metric.FINAL: spread(1.0)}), Recorded("a", {}, {Metric.FINAL: broken}))
-    assert "final p50     999  failed                     CHANGED" in told
+    assert "final p50     999  failed                           CHANGED" in told
 
 
 def test_a_comparison_says_what_else_differs() -> None:

@@ -8,9 +8,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from footlights import FootlightsError
+from footlights.errors import FootlightsError
 
-app = typer.Typer(help="Measure the runtime on this machine, or a server.")
+app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
 
 TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
 
@@ -19,6 +19,19 @@ JsonPath: TypeAlias = Annotated[
 ]
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="BEFORE AFTER", help="The same as the command `compare`."),
+    ] = None,
+) -> None:
+    """Measure the runtime on this machine, or a server."""
+    if compare is not None:
+        bench_compare(*compare)
+        raise typer.Exit
 
 
 @app.command("core")
@@ -59,12 +72,37 @@ def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict
     raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
 
 
+@app.command("growth")
+def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Many sessions and very many turns: what a turn costs, what memory does, how long collections take."""
+    from footlights_bench.growth import run_growth
+    from footlights_transports.collecting import GentleCollector
+
+    raise typer.Exit(run_growth(GentleCollector, quick=quick, json_path=json_path, strict=strict))
+
+
 @app.command("wire")
 def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
     from footlights_bench.wire import run_wire
 
     raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("counts")
+def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """What turns and commits cost in task steps, calls, encodes and sends: counted, not timed."""
+    from footlights_bench.counts import run_counts
+
+    raise typer.Exit(run_counts(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("start")
+def bench_start(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """From the start of a process: an import, a first turn, a server that answers."""
+    from footlights_bench.start import run_start
+
+    raise typer.Exit(run_start(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("scenario")
@@ -108,14 +146,14 @@ def bench_scenario(
 
 @app.command("compare")
 def bench_compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="What `bench scenario --json` wrote.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="What `--json` of any of the others wrote.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of another run.")],
 ) -> None:
-    """What changed between two runs of a scenario, with 95 % confidence intervals."""
-    from footlights_bench.scenario_compare import comparison, read_result
+    """What changed between two runs: of a scenario with 95 % confidence intervals, otherwise with ratios."""
+    from footlights_bench.compare import compared
 
     try:
-        typer.echo(comparison(read_result(before), read_result(after)))
+        typer.echo(compared(before, after))
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

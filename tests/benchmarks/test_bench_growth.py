@@ -1,0 +1,118 @@
+"""The harness measures what it says it measures. How large the numbers are is a benchmark's matter, never a test's."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights import Limits, MemoryLedger, open_stage
+from footlights_bench.growth_cost import time_turns
+from footlights_bench.growth_pauses import recorded, stream
+from footlights_bench.growth_play import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.growth_run import Tenth, figures_of, resident_bytes, run_long
+from footlights_bench.scripts import cast_of
+from footlights_transports.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights import TurnSummary
+
+STREAMING = "garbage collection, 10 sessions streaming"
+COST = "processor time of a turn, 20 tokens, 10 at a time, commits"
+LONG_RUN = "1,000 turns in one stage, the last tenth / the first"
+AIMS = {
+    (STREAMING, "longest pause, as serve does it"),
+    (f"{STREAMING}, 20 more open", "longest pause, as serve does it"),
+    (f"{COST} in memory", "30 / 10"),
+    (f"{COST} in SQLite", "30 / 10"),
+    (LONG_RUN, "processor time of a turn"),
+    (LONG_RUN, "allocated blocks"),
+    *({(LONG_RUN, "resident memory")} if resident_bytes() is not None else ()),
+}
+
+
+def test_the_command_prints_every_figure_and_writes_it_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "growth.json"
+    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "growth", "--quick", "--json", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    printed = capsys.readouterr()
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["bench"] == "growth"
+    assert written["quick"] is True
+    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
+    assert aims == AIMS
+    for figure in written["figures"]:
+        assert figure["name"] in printed.out
+        assert figure["subject"] in printed.out
+    assert "1,000 of 1,000 turns" in printed.err
+    assert gc.get_freeze_count() == 0
+
+
+async def test_a_troupe_plays_as_many_turns_as_asked_for_and_no_more_than_ten_at_once() -> None:
+    settled: list[TurnSummary] = []
+    most = 0
+
+    def note(summary: TurnSummary) -> None:
+        nonlocal most
+        settled.append(summary)
+        most = max(most, stage.open_turns)
+
+    async with open_stage(cast_of(short_turn), ledger=MemoryLedger(), observe=note) as stage:
+        troupe = Troupe([stage.start() for _ in range(15)])
+        await troupe.play(40)
+        assert len(settled) == 40
+        assert {each.output_tokens for each in settled} == {SHORT}
+        assert 1 < most < AT_A_TIME
+
+
+async def test_a_troupe_that_is_filled_keeps_as_many_turns_as_it_may() -> None:
+    limits = Limits(replay_turns=2)
+    async with open_stage(cast_of(short_turn), limits=limits) as stage:
+        troupe = Troupe([stage.start() for _ in range(12)])
+        await troupe.fill(limits)
+        assert {session.statistics().turns_retained for session in troupe.sessions} == {2}
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_every_size_has_a_time_for_every_lap(durable: bool) -> None:
+    costs = await time_turns((10, 12), laps=3, turns=10, durable=durable)
+    assert [(cost.sessions, len(cost.seconds)) for cost in costs] == [(10, 3), (12, 3)]
+    assert all(each > 0 for cost in costs for each in cost.seconds)
+
+
+async def test_a_long_run_is_noted_at_every_tenth() -> None:
+    tenths = await run_long(100)
+    assert len(tenths) == 10
+    assert all(each.seconds_per_turn > 0 and each.blocks > 0 for each in tenths)
+
+
+def test_where_the_system_does_not_tell_nothing_is_resident(tmp_path: Path) -> None:
+    assert resident_bytes(tmp_path / "nowhere") is None
+    tenths = [Tenth(0.001, 100, None), Tenth(0.002, 110, None)]
+    ratios = {figure.name: round(figure.value, 3) for figure in figures_of(20, tenths)}
+    assert ratios == {"processor time of a turn": 2.0, "allocated blocks": 1.1}
+
+
+def test_every_collection_is_recorded_with_its_generation() -> None:
+    with recorded() as pauses:
+        for generation in (0, 1, 2, 1):
+            gc.collect(generation)
+    gc.collect()
+    assert [pause.generation for pause in pauses if pause.generation] == [1, 2, 1]
+    assert all(pause.clock > 0 for pause in pauses)
+
+
+async def test_those_who_stream_are_followed_until_it_was_long_enough(quiet_clock: object) -> None:
+    before = 2 * Limits().replay_turns
+    # A turn takes about three seconds, and never more than six.
+    assert before + 3 <= await stream(streaming=3, silent=2, seconds=10.0)
+    assert await stream(streaming=3, silent=2, seconds=0.0) == before
