@@ -64,7 +64,8 @@ def percentile_curves(latencies: Mapping[Metric, Histogram], verdicts: Sequence[
 def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -> Iterator[tuple[float, float]]:
     """Targets, where the curve of their metric must be low; that for the slowest of all is at its end."""
     for verdict in verdicts:
-        if verdict.target.metric is metric and verdict.bound_ms is not None and histogram.count:
+        # A baseline that took no time at all makes a bound that no logarithm can show.
+        if verdict.target.metric is metric and verdict.bound_ms and histogram.count:
             share = min(verdict.target.percentile / 100, 1 - 0.5 / histogram.count)
             yield -log10(1 - share), log10(verdict.bound_ms)
 

@@ -118,7 +118,7 @@ async def test_a_flood_lets_others_run(flooding: int, burst: int) -> None:
         for handle in handles:
             await handle.wait()
         nursery.cancel_scope.cancel()
-    assert steps >= tokens / burst
+    assert steps >= tokens // burst
 
 
 async def test_a_flood_can_be_cancelled_from_another_task() -> None:

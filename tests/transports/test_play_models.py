@@ -11,7 +11,7 @@ import trio
 
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.weights import KNOWN, WeightsNotFetched, WeightsUnknown
-from footlights_transports import cli, cli_models, model_choice
+from footlights_transports import cli, cli_models, model_choice, play
 from footlights_transports.main import main
 from footlights_transports.model_choice import tavern_with
 
@@ -127,10 +127,10 @@ def test_somebody_at_a_terminal_is_asked_before_anything_is_fetched(
         done.append(name)
         monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
 
-    monkeypatch.setattr(cli, "is_terminal", lambda: True)
+    monkeypatch.setattr(play, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
-    monkeypatch.setattr(cli, "play_here", lambda tavern, trace: done.append(tavern))
+    monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))
     assert footlights(monkeypatch, "play", "--model", "smollm2") == (0 if answer else 2)
     assert done == (["smollm2", "the tavern"] if answer else [])
 

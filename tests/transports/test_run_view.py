@@ -31,8 +31,8 @@ from footlights.events import (
 )
 from footlights.modes import ExecutionPolicy
 from footlights.redaction import Redacted
+from footlights_actors import tavern
 from footlights_actors.tavern import tavern_cast
-from footlights_transports import cli_dexi
 from footlights_transports.dexi_runs import DexiSettings, Request
 from footlights_transports.dialects.dexi_events import RunOutcome, to_json
 from footlights_transports.dialects.dexi_schema import check_event
@@ -307,7 +307,7 @@ def test_the_events_themselves_are_lawful(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_at_a_terminal_it_shows_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_dexi, "tavern_cast", lambda: tavern_cast(pace=0, load_seconds=0, tool_seconds=0))
+    monkeypatch.setattr(tavern, "tavern_cast", lambda: tavern_cast(pace=0, load_seconds=0, tool_seconds=0))
     master, slave = os.openpty()
     with os.fdopen(slave, "r", closefd=False) as keyboard, os.fdopen(slave, "w") as screen:
         monkeypatch.setattr(sys, "stdin", keyboard)
