@@ -1,8 +1,10 @@
 """Whether a stage that has played very many turns is as quick and as small as it was.
 
 Sessions that each have one subscriber all the time play tiny turns, one after the other. At each tenth of the run the
-processor time of a turn, the blocks that Python has allocated and what the process has resident are noted. The ledger
-is the one in memory, which is bounded: what a durable ledger does when it grows is a matter of `bench authority`.
+processor time of a turn, the blocks that Python has allocated and what the process has resident are noted. A machine is
+not as quick all day, so a stage that has just been opened plays some turns after every few of the old one: what counts
+is how many times the cost of a fresh stage a turn costs. The ledger is the one in memory, which is bounded: what a
+durable ledger does when it grows is a matter of `bench authority`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
+from statistics import fmean, median
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -24,7 +28,7 @@ from footlights_bench.progress import say
 from footlights_bench.scripts import cast_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from footlights import InteractionSession
     from footlights_bench.growth_scale import GrowthScale
@@ -34,6 +38,10 @@ AS_SMALL = Aim("at most", 1.05)
 
 _SESSIONS = 10
 _TENTHS = 10
+_LAPS = 20
+"""Of the old stage and a fresh one, in each tenth."""
+_FRESH_SHARE = 10
+"""A fresh stage plays so many times fewer turns."""
 _RECORDS = 100
 """That the ledger keeps: a bound that is reached long before the first tenth is over."""
 _PAGES = Path("/proc/self/statm")
@@ -44,6 +52,8 @@ class Tenth:
     """One tenth of the run, and what there was when it was over."""
 
     seconds_per_turn: float
+    times_fresh: float
+    """That, as a multiple of what a turn cost meanwhile in a stage that had just been opened."""
     blocks: int
     resident: int | None
     """In bytes, where the system tells."""
@@ -55,6 +65,23 @@ async def measure_long_run(scale: GrowthScale) -> list[Figure]:
 
 async def run_long(turns: int) -> list[Tenth]:
     tenths: list[Tenth] = []
+    async with _open_sessions() as sessions:
+        in_a_tenth = turns // _TENTHS
+        lap_count = min(_LAPS, in_a_tenth // _SESSIONS)
+        for number in range(1, _TENTHS + 1):
+            laps = [await _lap(sessions, in_a_tenth // lap_count) for _ in range(lap_count)]
+            gc.collect()
+            cost = fmean(old for old, _ in laps)
+            times_fresh = median(old / fresh for old, fresh in laps)
+            tenths.append(Tenth(cost, times_fresh, sys.getallocatedblocks(), resident_bytes()))
+            played, each = number * in_a_tenth, f"{cost * 1e6:,.0f} µs each, {times_fresh:.2f} times a fresh stage's"
+            say(f"{played:,} of {turns:,} turns, {each}")
+    return tenths
+
+
+@asynccontextmanager
+async def _open_sessions() -> AsyncGenerator[Sequence[InteractionSession]]:
+    """Those of a stage of their own, each with somebody who follows."""
     async with (
         open_stage(cast_of(tiny_turn), ledger=MemoryLedger(max_records=_RECORDS)) as stage,
         trio.open_nursery() as nursery,
@@ -62,17 +89,24 @@ async def run_long(turns: int) -> list[Tenth]:
         sessions = [stage.start() for _ in range(_SESSIONS)]
         for session in sessions:
             nursery.start_soon(_follow, session)
-        in_a_tenth = turns // _TENTHS
-        for number in range(1, _TENTHS + 1):
-            began = process_time()
-            await _play(sessions, in_a_tenth)
-            spent = process_time() - began
-            gc.collect()
-            tenths.append(Tenth(spent / in_a_tenth, sys.getallocatedblocks(), resident_bytes()))
-            say(f"{number * in_a_tenth:,} of {turns:,} turns, {spent / in_a_tenth * 1e6:,.0f} µs each")
+        yield sessions
         for session in sessions:
             await session.close()
-    return tenths
+
+
+async def _lap(sessions: Sequence[InteractionSession], turns: int) -> tuple[float, float]:
+    """What a turn cost in the old stage and in a fresh one, in seconds."""
+    old = await _cost(sessions, turns)
+    async with _open_sessions() as fresh_sessions:
+        few = max(turns // _FRESH_SHARE, _SESSIONS)
+        await _play(fresh_sessions, few)
+        return old, await _cost(fresh_sessions, few)
+
+
+async def _cost(sessions: Sequence[InteractionSession], turns: int) -> float:
+    began = process_time()
+    await _play(sessions, turns)
+    return (process_time() - began) / turns
 
 
 async def _play(sessions: Sequence[InteractionSession], turns: int) -> None:
@@ -102,8 +136,14 @@ def figures_of(turns: int, tenths: Sequence[Tenth]) -> list[Figure]:
     blocks: dict[str, float] = {"first": first.blocks, "last": last.blocks}
     figures = [
         Figure(
-            subject, "processor time of a turn", last.seconds_per_turn / first.seconds_per_turn, "x", AS_QUICK, micros
+            subject,
+            "processor time of a turn, in turns of a fresh stage",
+            last.times_fresh / first.times_fresh,
+            "x",
+            AS_QUICK,
+            {"first": first.times_fresh, "last": last.times_fresh},
         ),
+        Figure(subject, "processor time of a turn", last.seconds_per_turn / first.seconds_per_turn, "x", None, micros),
         Figure(subject, "allocated blocks", last.blocks / first.blocks, "x", AS_SMALL, blocks),
     ]
     if first.resident is None or last.resident is None:

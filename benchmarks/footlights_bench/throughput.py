@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from footlights_actors import Script
     from footlights_bench.scale import Scale
 
-ONE_TURN = Aim("at least", 2.0)
-MANY_TURNS = Aim("at least", 1.5)
+ONE_TURN = Aim("at least", 2.5)
+MANY_TURNS = Aim("at least", 2.0)
 
 _BUFFERS = (0, 1)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from footlights_bench.wire_sides import Side, Sink
 
 ONE_BY_ONE = Aim("at least", 0.8)
-IN_BATCHES = Aim("at least", 2.0)
+IN_BATCHES = Aim("at least", 3.0)
 
 _OURS, _BATCHED, _STAGED, _BARE = "ours", "ours, in batches", "bare loop behind a stage", "bare loop"
 

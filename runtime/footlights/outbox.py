@@ -150,6 +150,20 @@ class Outbox:
     def is_empty(self) -> bool:
         return not self._ready
 
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """How many best-effort events, and how many bounded ones."""
+        return self._tally.best_effort_dropped, self._tally.bounded_dropped
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many events were not taken yet, and their bytes, as they count against the limits."""
+        events = size = 0
+        for lane in self._lanes.values():
+            events += lane.best_effort + lane.bounded + lane.must_deliver
+            size += lane.bytes
+        return events, size
+
     def statistics(self) -> OutboxStatistics:
         lanes = self._lanes.values()
         limits = self._limits

@@ -233,6 +233,14 @@ class SessionCore:
         """The id that was given out last; before the first, the one that stands before it."""
         return ids.turn_id(self.epoch, self._last_number)
 
+    @property
+    def open_turns(self) -> Iterable[Turn]:
+        return self._open.values()
+
+    @property
+    def subscriptions(self) -> Iterable[Subscription]:
+        return self._subscriptions.values()
+
     def remembered(self) -> Iterable[str]:
         return (*self._retained, *self._open)
 

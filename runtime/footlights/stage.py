@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from footlights.cast import Cast
     from footlights.lifecycle import TurnState
-    from footlights.outbox import OutboxStatistics
     from footlights.pool import ModelStatus
     from footlights.summary import TurnSummary
     from footlights.turn import WallClock
@@ -154,13 +153,23 @@ class Stage:
     def statistics(self) -> StageStatistics:
         """What is open and waiting, and the limits. It walks every session."""
         supervisor, registry = self._supervisor, self._registry
-        sessions = [session.statistics() for session in registry.sessions.values()]
-        outboxes = [outbox for session in sessions for outbox in (*session.subscribers, *session.observers)]
         by_state: Counter[TurnState] = Counter()
-        for session in sessions:
-            by_state.update(session.turns_by_state)
+        subscribers = events_waiting = bytes_waiting = 0
+        best_effort_dropped, bounded_dropped = registry.best_effort_dropped, registry.bounded_dropped
+        # Ten thousand sessions are walked while nobody else can run: nothing is made for each.
+        for session in registry.sessions.values():
+            for turn in session.open_turns:
+                by_state[turn.state] += 1
+            for subscription in session.subscriptions:
+                subscribers += not subscription.observer
+                events, size = subscription.outbox.waiting
+                best_effort, bounded = subscription.outbox.dropped
+                events_waiting += events
+                bytes_waiting += size
+                best_effort_dropped += best_effort
+                bounded_dropped += bounded
         return StageStatistics(
-            sessions=len(sessions),
+            sessions=len(registry.sessions),
             max_sessions=registry.limits.max_sessions,
             open_turns=registry.open_turns,
             max_open_turns=registry.limits.max_open_turns,
@@ -170,11 +179,11 @@ class Stage:
             max_commits_waiting=registry.limits.max_open_turns,
             tools_running=supervisor.running_tools,
             max_running_tools=registry.limits.max_running_tools,
-            subscribers=sum(len(session.subscribers) for session in sessions),
-            best_effort_dropped=registry.best_effort_dropped + sum(each.best_effort_dropped for each in outboxes),
-            bounded_dropped=registry.bounded_dropped + sum(each.bounded_dropped for each in outboxes),
-            events_waiting=sum(map(_events_waiting, outboxes)),
-            bytes_waiting=sum(each.bytes_waiting for each in outboxes),
+            subscribers=subscribers,
+            best_effort_dropped=best_effort_dropped,
+            bounded_dropped=bounded_dropped,
+            events_waiting=events_waiting,
+            bytes_waiting=bytes_waiting,
             turns_settled=MappingProxyType(dict(registry.settled)),
             turns_untraced=0 if registry.tracer is None else registry.tracer.left_out,
         )
@@ -252,10 +261,6 @@ async def _open(
         raise BaseExceptionGroup("the stage failed, and so did its host", [host_error, crash]) from None
     if host_error is not None:
         raise host_error
-
-
-def _events_waiting(outbox: OutboxStatistics) -> int:
-    return outbox.best_effort_waiting + outbox.bounded_waiting + outbox.must_deliver_waiting
 
 
 def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:
