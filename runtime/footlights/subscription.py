@@ -25,7 +25,7 @@ from footlights.returning import newest_seen
 from footlights.until_commit import UntilCommit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
     from types import TracebackType
 
     from footlights.events import StreamEvent
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
+_READ_BY_ANOTHER = "Another task is reading this subscription."
 
 
 class SubscriptionHost(Protocol):
@@ -57,16 +58,22 @@ class _Phase(Enum):
 
 
 class _Reader:
-    """The one task that waits for events, if there is one. Apart, so that an outbox does not hold its subscription."""
+    """Who waits for events, if anybody does: a task, or one who is called.
 
-    __slots__ = ("task",)
+    Apart, so that an outbox does not hold its subscription.
+    """
+
+    __slots__ = ("call", "task")
 
     def __init__(self) -> None:
         self.task: trio.lowlevel.Task | None = None
+        self.call: Callable[[], None] | None = None
 
     def wake(self) -> None:
         task = self.task
-        if task is not None:
+        if self.call is not None:
+            self.call()
+        elif task is not None:
             self.task = None
             reschedule(task)
 
@@ -143,22 +150,34 @@ class Subscription:
 
         Always a checkpoint. This is what transports pump: one wake-up, one frame.
         """
+        if self.is_empty:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await trio.lowlevel.checkpoint()
+        while not (batch := self.receive_nowait(limit)):
+            if not await self._more():
+                break
+        return batch
+
+    @enable_ki_protection
+    def receive_nowait(self, limit: int = 256) -> list[StreamEvent]:
+        """Whatever waits, up to `limit`, which may be nothing. A plain call; it does not tell that the stream ended."""
         if limit < 1:
             raise InvalidCommand("A batch needs a limit of at least 1.")
-        await trio.lowlevel.checkpoint_if_cancelled()
-        first = self._take()
-        if first is None:
-            while await self._more():
-                if (first := self._take()) is not None:
-                    break
-            else:
-                return []
-        else:
-            await trio.lowlevel.cancel_shielded_checkpoint()
-        batch = [first]
+        batch: list[StreamEvent] = []
         while len(batch) < limit and (event := self._take()) is not None:
             batch.append(event)
         return batch
+
+    def call_when_ready(self, call: Callable[[], None] | None) -> None:
+        """Call this when there is something to take, or the stream is live no longer; None to call nobody.
+
+        It is called in the middle of what a turn does: it must be quick, and take nothing itself.
+        """
+        reader = self._reader
+        if call is not None and (reader.task is not None or reader.call is not None):
+            raise trio.BusyResourceError(_READ_BY_ANOTHER)
+        reader.call = call
 
     def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
         """Every event of the session up to the commit_final of this turn, other turns' events included.
@@ -183,6 +202,11 @@ class Subscription:
     def is_entered(self) -> bool:
         """Whether it has been entered, and what it missed was looked up."""
         return self._phase is not _Phase.NEW
+
+    @property
+    def is_live(self) -> bool:
+        """Whether more may come: it was entered, not let go, and the session is open."""
+        return self._phase is _Phase.ATTACHED and self.outbox.detached is None
 
     @property
     def is_exhausted(self) -> bool:
@@ -254,8 +278,9 @@ class Subscription:
             return False
         if self._phase is _Phase.NEW:
             raise InvalidCommand("Enter the subscription first: async with session.subscribe() as stream.")
-        if self._reader.task is not None:
-            raise trio.BusyResourceError("Another task is reading this subscription.")
-        self._reader.task = trio.lowlevel.current_task()
-        await wait_task_rescheduled(self._reader.abort)
+        reader = self._reader
+        if reader.task is not None or reader.call is not None:
+            raise trio.BusyResourceError(_READ_BY_ANOTHER)
+        reader.task = trio.lowlevel.current_task()
+        await wait_task_rescheduled(reader.abort)
         return True

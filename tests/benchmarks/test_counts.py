@@ -79,15 +79,15 @@ def checkpoint_after_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def encode_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    receive = Subscription.receive_batch
+    receive = Subscription.receive_nowait
 
-    async def wasteful(self: Subscription, limit: int = 256) -> list[StreamEvent]:
-        events = await receive(self, limit)
+    def wasteful(self: Subscription, limit: int = 256) -> list[StreamEvent]:
+        events = receive(self, limit)
         for event in events:
             wire.encode(event)
         return events
 
-    monkeypatch.setattr(Subscription, "receive_batch", wasteful)
+    monkeypatch.setattr(Subscription, "receive_nowait", wasteful)
 
 
 def go_to_a_thread_to_commit(monkeypatch: pytest.MonkeyPatch) -> None:

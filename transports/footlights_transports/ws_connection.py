@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
     from trio_websocket import WebSocketConnection
 
-    from footlights import Subscription
+    from footlights import StreamEvent, Subscription
     from footlights.events import JsonValue
     from footlights_transports.desk import FrontDesk
     from footlights_transports.dialects.native import CommandId
+    from footlights_transports.ws_courier import Courier, Errand
     from footlights_transports.ws_handshake import Admitted
     from footlights_transports.ws_stream import WireStream
 
@@ -66,9 +67,16 @@ class WsConnection:
     """One client. `run` ends when the client is gone, or was told to go."""
 
     def __init__(
-        self, desk: FrontDesk, socket: WebSocketConnection, stream: WireStream, admitted: Admitted, tasks: trio.Nursery
+        self,
+        desk: FrontDesk,
+        courier: Courier,
+        socket: WebSocketConnection,
+        stream: WireStream,
+        admitted: Admitted,
+        tasks: trio.Nursery,
     ) -> None:
         self._desk = desk
+        self._courier = courier
         self._limits = desk.gate.limits
         self._socket = socket
         self._stream = stream
@@ -244,9 +252,16 @@ class WsConnection:
             task_status.started()
             await self._pump(session_id, stream)
 
+    async def _next_events(self, errand: Errand, stream: Subscription) -> list[StreamEvent]:
+        """Those that the courier has left to us; none at the end of the stream."""
+        await errand.run()
+        await self._writer.send_rest()
+        return await stream.receive_batch()
+
     async def _pump(self, session_id: str, stream: Subscription) -> None:
+        errand = self._courier.errand(stream, self._writer)
         try:
-            while events := await stream.receive_batch():
+            while events := await self._next_events(errand, stream):
                 await self._writer.send_events(map(self._desk.encodings.encode, events))
         except Detached as error:
             await self._writer.send(native.write_notice("detached", session_id, error.reason))

@@ -22,6 +22,7 @@ from footlights_transports.kgent_connection import Welcome
 from footlights_transports.kgent_gateway import UnknownAgent
 from footlights_transports.listening import Listening
 from footlights_transports.ws_connection import WsConnection
+from footlights_transports.ws_courier import Courier
 from footlights_transports.ws_handshake import Refused, Visitor, judge
 from footlights_transports.ws_stream import WireStream
 
@@ -92,6 +93,7 @@ class WsServer:
         self._limits = desk.gate.limits
         self._goodbye = goodbye
         self._kgent = kgent
+        self._courier = Courier(desk.encodings.encode)
         self._strangers: dict[trio.CancelScope, None] = {}
         self._clients: dict[Client, None] = {}
         self._being_accepted = 0
@@ -115,14 +117,17 @@ class WsServer:
     async def _keep_connections(self) -> None:
         """Let connections live until the server closes, and then a moment longer."""
         with trio.CancelScope(shield=True) as patience:
-            async with trio.open_nursery() as self.connections:
-                self._opened.set()
-                await self._closing.wait()
-                patience.deadline = trio.current_time() + self._goodbye
-                for stranger in self._strangers:
-                    stranger.cancel(reason="the server goes away")
-                for client in self._clients:
-                    client.leave()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._courier.run, name="ws courier")
+                async with trio.open_nursery() as self.connections:
+                    self._opened.set()
+                    await self._closing.wait()
+                    patience.deadline = trio.current_time() + self._goodbye
+                    for stranger in self._strangers:
+                        stranger.cancel(reason="the server goes away")
+                    for client in self._clients:
+                        client.leave()
+                nursery.cancel_scope.cancel(reason="every connection is gone")
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         """One connection, from its first byte to its last."""
@@ -194,7 +199,7 @@ class WsServer:
                     socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
                 return verdict.connection(socket, wire, nursery)
             socket = await request.accept(subprotocol=SUBPROTOCOL)
-            return WsConnection(self._desk, socket, wire, verdict, nursery)
+            return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery)
         finally:
             self._being_accepted -= 1
 

@@ -22,7 +22,6 @@ _TEXT = 0x81
 _CLOSE = b"\x88"
 _TWO_BYTES_OF_LENGTH = 126
 _EIGHT_BYTES_OF_LENGTH = 127
-_CAN_WRITE_TO_SOCKETS = os.name == "posix"
 _NOTICEABLE = 0.1
 """A send that took so many seconds had to wait for the peer. That it ended is a sign of life."""
 
@@ -60,7 +59,10 @@ class WireStream(trio.abc.Stream):
         self._stream = stream
         self._on_end = on_end
         self._frames = FrameGate(max_message_bytes)
+        self._socket = _socket_below(stream)
         self._lock = trio.Lock()
+        self._unsent = b""
+        """What `send_nowait` could not send. It goes out before anything else."""
         self._is_torn = False
         self._is_closed = False
         self._receiving = trio.CancelScope()
@@ -77,28 +79,50 @@ class WireStream(trio.abc.Stream):
         else:
             self._lock.acquire_nowait()
         try:
-            if self._is_closed:
-                raise trio.ClosedResourceError("The connection is closed.")
-            if self._is_torn:
-                raise trio.BrokenResourceError("A frame was cut off.")
+            self._check_is_whole()
             self._is_torn = True
+            says_goodbye = bytes(data[:1]) == _CLOSE
+            if self._unsent:
+                data, self._unsent = self._unsent + data, b""
             sent = self._send_at_once(data)
             if sent < len(data):
                 await self._stream.send_all(memoryview(data)[sent:])
             self._is_torn = False
-            self.has_said_goodbye = bytes(data[:1]) == _CLOSE
+            self.has_said_goodbye = says_goodbye
         finally:
             self._lock.release()
         now = trio.current_time()
         if now - began > _NOTICEABLE:
             self.alive_at = now
 
+    @property
+    def takes_at_once(self) -> bool:
+        """Whether `send_nowait` can be used at all: not if what is sent is enciphered on the way."""
+        return self._socket is not None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nobody is sending, and nothing is left of what was sent."""
+        return not self._unsent and not self._lock.locked()
+
+    def send_nowait(self, data: bytes) -> bool:
+        """Whether all of it is sent; the rest goes out with the next send. Only while it is clear."""
+        self._check_is_whole()
+        self._unsent = data[self._send_at_once(data) :]
+        return not self._unsent
+
+    def _check_is_whole(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("The connection is closed.")
+        if self._is_torn:
+            raise trio.BrokenResourceError("A frame was cut off.")
+
     def _send_at_once(self, data: bytes | bytearray | memoryview) -> int:
         """How many bytes the system takes now. trio would go once around its loop for every send."""
-        if not (_CAN_WRITE_TO_SOCKETS and isinstance(self._stream, trio.SocketStream)):
+        if self._socket is None:
             return 0
         try:
-            return os.write(self._stream.socket.fileno(), data)
+            return os.write(self._socket.fileno(), data)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -141,7 +165,7 @@ class WireStream(trio.abc.Stream):
     async def refuse(self, code: int, reason: str) -> None:
         """Say why this ends. Then read and forget what still comes: closing before could take back what was said."""
         try:
-            if not self._is_torn:
+            if not (self._is_torn or self._unsent):
                 await self._stream.send_all(close_frame(code, reason))
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
@@ -149,3 +173,7 @@ class WireStream(trio.abc.Stream):
                 pass
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
+
+
+def _socket_below(stream: trio.abc.Stream) -> trio.socket.SocketType | None:
+    return stream.socket if os.name == "posix" and isinstance(stream, trio.SocketStream) else None

@@ -22,13 +22,6 @@ _MAX_ARRAY_BYTES = 262_144
 
 GATHERING = 0.02
 """Who asked for batches gets one at most every so many seconds; what comes after a silence comes at once."""
-LONGEST_GATHERING = 0.1
-_GATHERING_FOR_LATENESS = 8
-
-
-def gathering(late: float) -> float:
-    """How long to gather, where the loop came so many seconds late to the last batch: the busier, the longer."""
-    return min(max(GATHERING, late * _GATHERING_FOR_LATENESS), LONGEST_GATHERING)
 
 
 class _Write:
@@ -50,12 +43,13 @@ class FrameWriter:
         self._socket = socket
         self._stream = stream
         self._lose = lose
-        self._in_batches = in_batches
+        self.in_batches = in_batches
         self._messages: list[bytes] = []
         self._events: list[bytes] = []
         self._next = _Write()
         self._is_sending = False
-        self._next_batch_at = 0.0
+        self.due_at = 0.0
+        """When the next batch may go out."""
 
     async def send(self, message: bytes) -> None:
         """Send a reply or a notice; returns when it is sent."""
@@ -67,6 +61,41 @@ class FrameWriter:
         self._events += encoded
         await self._flush()
 
+    # -- at once, by one who sends for many
+
+    @property
+    def takes_at_once(self) -> bool:
+        """Whether anything can be sent without waiting, ever."""
+        return self._stream.takes_at_once
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nobody is sending, so that what is put may be sent now."""
+        return not self._is_sending and self._stream.is_clear
+
+    def put_events(self, encoded: Iterable[bytes]) -> None:
+        """These go out with the next send."""
+        self._events += encoded
+
+    def send_nowait(self) -> bool:
+        """Send what was put, only while it is clear. Whether all of it is sent; the rest is left to `send_rest`."""
+        self.due_at = trio.current_time() + GATHERING
+        payloads = self._take_payloads()
+        if self._socket.closed is None:
+            try:
+                return self._stream.send_nowait(text_frames(payloads))
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+        self._lose()
+        return False
+
+    async def send_rest(self) -> None:
+        """Send what `send_nowait` left."""
+        if not self._stream.is_clear:
+            await self._flush()
+
+    # -- inside
+
     async def _flush(self) -> None:
         write = self._next
         while self._is_sending and not write.is_done:
@@ -77,7 +106,7 @@ class FrameWriter:
     async def _perform(self, write: _Write) -> None:
         """One of those who wait sends for all of them, and then wakes one of those who came meanwhile."""
         self._is_sending = True
-        if self._in_batches:
+        if self.in_batches:
             await self._gather()
         self._next = _Write()
         await self._send_frames(self._take_payloads())
@@ -89,16 +118,13 @@ class FrameWriter:
             self._next.waiting.unpark()
 
     async def _gather(self) -> None:
-        due = self._next_batch_at
-        is_early = trio.current_time() < due
-        await trio.sleep_until(due)
-        now = trio.current_time()
-        self._next_batch_at = now + gathering(now - due if is_early else 0.0)
+        await trio.sleep_until(self.due_at)
+        self.due_at = trio.current_time() + GATHERING
 
     def _take_payloads(self) -> list[bytes]:
         messages, events = self._messages, self._events
         self._messages, self._events = [], []
-        return [*messages, *(arrays(events) if self._in_batches else events)]
+        return [*messages, *(arrays(events) if self.in_batches else events)]
 
     async def _send_frames(self, payloads: list[bytes]) -> None:
         if self._socket.closed is None:
