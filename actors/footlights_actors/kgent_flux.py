@@ -42,6 +42,7 @@ from footlights.chat import (
 )
 from footlights.chat.flux_state import after
 from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, TooLarge
+from footlights_actors.kgent_clock import StreamClock
 from footlights_actors.kgent_soul import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ class KgentFlux:
         self._stamp = 0.0
         self._last_speech: Turn | None = None
         self._tokens = tokens or session_allowance(self.config)
-        self._ends_by = trio.current_time()
-        """When the dialogue that runs has ended, at the latest."""
+        self._clock = StreamClock(0.0)
+        """Of the dialogue that runs."""
         self._place = trio.Semaphore(1)
         self._open = 0
         self._dry = trio.Event()
@@ -137,6 +138,11 @@ class KgentFlux:
 
     # -- inside
 
+    @property
+    def _ends_by(self) -> float:
+        """When the dialogue that runs has ended, at the latest; if turns of others come first, as if they had ended."""
+        return self._clock.deadline + COMMIT_PATIENCE
+
     def _begin(self) -> None:
         self.state = after(self.state, FluxStep.BEGIN)
         if self._open > self.config.max_waiting_dialogues:
@@ -177,13 +183,13 @@ class KgentFlux:
                 await wanted()
             if not waiting.cancelled_caught:
                 return
-            if patience == self._ends_by + READ_PATIENCE:  # or else another one runs
+            if patience >= self._ends_by + READ_PATIENCE:  # or else another one runs, or it has waited for others
                 raise Busy("The dialogue before is not read to its end.")
 
     async def _dialogue(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
         plan = self.soul.plan(message.content, message.mode)
         now = trio.current_time()
-        self._ends_by = now + self.config.stream_timeout + COMMIT_PATIENCE
+        self._clock = StreamClock(self.config.stream_timeout)
         tier = affordable(plan.tier, self._budget, self._tokens.left(now), self.config.entropy_budget)
         if tier is None:
             wait = self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), now)
@@ -194,7 +200,7 @@ class KgentFlux:
         self._tokens.take(reserved, now)
         whole: SpokeAll | None = None
         try:
-            async with aclosing(self.soul.perform(evolve(plan, tier=tier), self.config.stream_timeout)) as events:
+            async with aclosing(self.soul.perform(evolve(plan, tier=tier), self._clock)) as events:
                 async for event in events:
                     if isinstance(event, SpokeAll):
                         used, whole = event.tokens, event

@@ -8,6 +8,7 @@ again.
 from __future__ import annotations
 
 from contextlib import aclosing
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -26,6 +27,7 @@ from footlights.chat import (
 from footlights.errors import Detached, FootlightsError, ModelError, ModelTimeout, SessionClosed, StreamError
 from footlights.outbox import DetachReason
 from footlights.params import Mode, TurnParams
+from footlights_actors.kgent_clock import StreamClock
 from footlights_actors.kgent_templates import SMALL_TALK, fallback_name
 
 if TYPE_CHECKING:
@@ -106,23 +108,24 @@ class KgentSoul:
             StreamError: it broke off, after the pieces that came, or was canceled.
         """
         plan = self.plan(message, mode or DialogueMode.REFLECT)
-        async with aclosing(self.perform(plan, stream_timeout)) as events:
+        async with aclosing(self.perform(plan, StreamClock(stream_timeout))) as events:
             async for event in events:
                 if isinstance(event, Spoke):
                     yield event.text
                 elif isinstance(event, BrokeOff):
                     raise _error(event)
 
-    async def perform(self, plan: Plan, stream_timeout: float) -> AsyncGenerator[SoulEvent, None]:
+    async def perform(self, plan: Plan, clock: StreamClock) -> AsyncGenerator[SoulEvent, None]:
         """All that happens to the answer, ending with one `Committed` or one `BrokeOff`. Closing it cancels the turn.
+
+        `clock` says how long it may take, and stands still while turns of others come first.
 
         Raises what beginning a turn raises.
         """
-        deadline = trio.current_time() + stream_timeout
         delay = FIRST_DELAY
         while True:
             broke_off: BrokeOff | None = None
-            async with aclosing(self._attempt(plan, deadline)) as events:
+            async with aclosing(self._attempt(plan, clock)) as events:
                 async for event in events:
                     if isinstance(event, BrokeOff):
                         broke_off = event
@@ -130,7 +133,7 @@ class KgentSoul:
                         yield event
             if broke_off is None:
                 return
-            if _may_ask_again(broke_off) and trio.current_time() + delay < deadline:
+            if _may_ask_again(broke_off) and trio.current_time() + delay < clock.deadline:
                 await trio.sleep(delay)
                 delay *= 2
             elif self._may_fall_back(plan, broke_off):
@@ -144,12 +147,12 @@ class KgentSoul:
         is_unheard = broke_off.code is ErrorCode.LLM_UNAVAILABLE and not broke_off.said_something
         return is_first and is_unheard and bool(self._templates.fallback(plan.mode))
 
-    async def _attempt(self, plan: Plan, deadline: float) -> AsyncGenerator[SoulEvent, None]:
+    async def _attempt(self, plan: Plan, clock: StreamClock) -> AsyncGenerator[SoulEvent, None]:
         """One turn of the session."""
         session = self.session
         async with session.subscribe() as stream:
             turn_id = session.begin_turn(plan.said, self._params(plan))
-            attempt = _Attempt(session, turn_id, deadline)
+            attempt = _Attempt(session, turn_id, clock)
             try:
                 async with aclosing(attempt.read(stream)) as events:
                     async for event in events:
@@ -160,6 +163,7 @@ class KgentSoul:
                         async for event in events:
                             yield event
             finally:
+                clock.go()
                 session.cancel(turn_id)  # it has ended, unless nobody listens any more
 
     def _params(self, plan: Plan) -> TurnParams:
@@ -171,10 +175,10 @@ class KgentSoul:
 class _Attempt:
     """One turn, read to its end. When its time is up, it is canceled; if even that does not end it, it is left."""
 
-    def __init__(self, session: DialogueSession, turn_id: str, deadline: float) -> None:
+    def __init__(self, session: DialogueSession, turn_id: str, clock: StreamClock) -> None:
         self._session = session
         self._reading = TurnReading(turn_id)
-        self._deadline = deadline
+        self._clock = clock
         self._time_is_up = False
         self._is_late = False
         self.detached: Subscription | None = None
@@ -190,8 +194,8 @@ class _Attempt:
                     yield evolve(reading.lose_sight(), code=ErrorCode.STREAM_TIMEOUT)
                     return
                 for event in batch:
-                    for told in reading.take(event):
-                        yield self._as_it_counts(told)
+                    for told in self._take(event):
+                        yield told
                 if stream.is_exhausted and not reading.is_over:
                     yield reading.lose_sight()
         except Detached as error:
@@ -203,13 +207,30 @@ class _Attempt:
     async def _next_batch(self, stream: Subscription) -> list[StreamEvent] | None:
         """What came; None if the turn cannot even be ended."""
         # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event.
-        with trio.move_on_at(trio.current_time() + COMMIT_PATIENCE if self._time_is_up else self._deadline):
+        with trio.move_on_at(self._patience):
             return await stream.receive_batch()
         if self._time_is_up:
             return None
         self._time_is_up = True
         self._is_late = bool(self._session.cancel(self._reading.turn_id))
         return []
+
+    @property
+    def _patience(self) -> float:
+        """Until when the next event is waited for."""
+        if self._time_is_up:
+            return trio.current_time() + COMMIT_PATIENCE
+        # Others may take as long as they do: the stage sees to it that they end.
+        return inf if self._clock.is_standing else self._clock.deadline
+
+    def _take(self, event: StreamEvent) -> list[SoulEvent]:
+        happened = [self._as_it_counts(each) for each in self._reading.take(event)]
+        # Before anything is told: whoever is told of it may be slow.
+        if self._reading.is_waiting:
+            self._clock.stand()
+        else:
+            self._clock.go()
+        return happened
 
     def _as_it_counts(self, event: SoulEvent) -> SoulEvent:
         if self._is_late and isinstance(event, BrokeOff):

@@ -24,6 +24,7 @@ from footlights import (
 from footlights.authority import MemoryLedger
 from footlights.chat import STANDARD_TEMPLATES, BrokeOff, DialogueMode, ErrorCode, Templates
 from footlights_actors import Fail, Line, Pause, Say, Stall, standard_cast
+from footlights_actors.kgent_clock import StreamClock
 from footlights_actors.kgent_soul import KgentSoul, Plan
 from footlights_actors.kgent_templates import with_templates
 
@@ -128,7 +129,7 @@ async def test_an_answer_whose_commit_nobody_will_know_has_expired(quiet_clock: 
     told: list[object] = []
 
     async def listen(soul: KgentSoul) -> None:
-        async with aclosing(soul.perform(soul.plan(ASKED, DialogueMode.REFLECT), 1e6)) as events:
+        async with aclosing(soul.perform(soul.plan(ASKED, DialogueMode.REFLECT), StreamClock(1e6))) as events:
             told.extend([event async for event in events])
 
     async with trio.open_nursery() as nursery:
@@ -155,7 +156,7 @@ async def test_a_stream_that_ends_before_its_turn_does_is_an_end() -> None:
         told: list[object] = []
 
         async def listen() -> None:
-            async with aclosing(soul.perform(soul.plan(ASKED, DialogueMode.REFLECT), 1e6)) as events:
+            async with aclosing(soul.perform(soul.plan(ASKED, DialogueMode.REFLECT), StreamClock(1e6))) as events:
                 told.extend([event async for event in events])
 
         nursery.start_soon(listen)

@@ -1,6 +1,7 @@
 """What the core's events of one turn mean for a dialogue. Pure: no trio.
 
     reading.take(event)      pieces of text as they come, all of it at `turn_final`, how it ended at `commit_final`
+    reading.is_waiting       whether turns of others come first
 
 If deltas are missing, nothing is told from the hole on, until `turn_final` says it all: joined, the pieces are always
 the text of the turn.
@@ -15,7 +16,17 @@ from attrs import frozen
 from footlights.chat.messages import ErrorCode
 from footlights.chat.templates import TemplateUse
 from footlights.errors import RateLimitError
-from footlights.events import CommitFinal, CommitOutcome, Ext, InterruptReason, TokenDelta, TurnFinal, TurnInterrupted
+from footlights.events import (
+    CommitFinal,
+    CommitOutcome,
+    Ext,
+    InterruptReason,
+    TokenDelta,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights.ids import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,12 +95,13 @@ SoulEvent: TypeAlias = Spoke | SpokeAll | Committed | BrokeOff
 
 
 class TurnReading:
-    """One turn of the core, read as an answer. Events of other turns are passed over."""
+    """One turn of the core, read as an answer. Of other turns it only counts those that come first."""
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
         self.is_over = False
         """Whether it has ended, one way or the other."""
+        self._ahead = 0
         self._end = 0
         self._has_hole = False
         self._template: TemplateUse | None = None
@@ -98,7 +110,9 @@ class TurnReading:
 
     def take(self, event: StreamEvent) -> Iterator[SoulEvent]:
         if event.turn_id != self.turn_id:
+            self._pass_over(event)
             return
+        self._ahead = event.payload.turns_ahead if isinstance(event.payload, TurnAccepted) else 0
         match event.payload:
             case TokenDelta(delta=delta, offset=offset, ext=ext):
                 self._template = self._template or _template(ext)
@@ -124,6 +138,16 @@ class TurnReading:
         """The core will not tell how it ended."""
         self.is_over = True
         return BrokeOff(ErrorCode.SESSION_EXPIRED, self._said_something)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether turns that began before it must end before it runs."""
+        return self._ahead > 0
+
+    def _pass_over(self, event: StreamEvent) -> None:
+        # Later ones may be settled before it: they ran beside the others, or were canceled.
+        if isinstance(event.payload, CommitFinal) and in_order(event.turn_id) < in_order(self.turn_id):
+            self._ahead = max(self._ahead - 1, 0)
 
     @property
     def _said_something(self) -> bool:

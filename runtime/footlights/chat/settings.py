@@ -24,8 +24,8 @@ class ChatFluxConfig:
     buffer_chunks: int = 5
     """So many pieces of text are joined into one chunk."""
     stream_timeout: float = 30.0
-    """An answer that is not whole so long after its dialogue began is broken off. Waiting for the one before is no part
-    of it."""
+    """An answer that is not whole so long after its dialogue began is broken off. Waiting for turns that began before
+    it, whoever began them, is no part of that."""
     entropy_budget: float = 0.10
     """What one dialogue may take: one whose tier costs more gets a smaller tier."""
     heartbeat_interval: float = 5.0

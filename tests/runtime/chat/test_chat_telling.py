@@ -66,6 +66,29 @@ def test_other_turns_are_passed_over() -> None:
     assert not reading.is_over
 
 
+def test_a_turn_waits_until_all_that_were_ahead_of_it_are_settled() -> None:
+    reading = TurnReading("t1-000003")
+
+    def is_waiting_after(payload: Payload, turn_id: str) -> bool:
+        assert list(reading.take(core(0, payload, turn_id=turn_id))) == []
+        return reading.is_waiting
+
+    assert not reading.is_waiting
+    assert not is_waiting_after(committed(), "t1-000001"), "what was settled before is not ahead of it"
+    assert is_waiting_after(TurnAccepted(turns_ahead=2), "t1-000003")
+    assert is_waiting_after(TurnFinal("Well"), "t1-000001")
+    assert is_waiting_after(committed(), "t1-000001")
+    assert is_waiting_after(committed(), "t1-000004"), "that one came later"
+    assert not is_waiting_after(committed(), "t1-000002")
+
+
+def test_a_turn_of_which_more_is_told_waits_for_nobody() -> None:
+    reading = TurnReading("t1-000003")
+    for payload in (TurnAccepted(turns_ahead=2), TurnInterrupted(InterruptReason.CANCELED)):
+        assert list(reading.take(core(0, payload, turn_id="t1-000003"))) == []
+    assert not reading.is_waiting
+
+
 @given(st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8), st.sets(st.integers(0, 7)))
 def test_whatever_deltas_are_missing_the_pieces_joined_are_the_text(pieces: list[str], missing: set[int]) -> None:
     kept = [each for place, each in enumerate(deltas(*pieces)) if place not in missing]
