@@ -15,7 +15,7 @@ import typer
 
 from footlights.errors import FootlightsError
 from footlights_actors.weights import WeightsNotFetched
-from footlights_transports import cli_bench, cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
+from footlights_transports import cli_bench, cli_content, cli_dexi, cli_ledger, cli_mission, cli_models, cli_serve
 from footlights_transports.cli_dexi import count, judge_dexi
 from footlights_transports.model_choice import SCRIPTED, tavern_with
 
@@ -35,6 +35,7 @@ app.add_typer(cli_dexi.app)
 app.add_typer(cli_ledger.app)
 app.add_typer(cli_models.app, name="models")
 app.add_typer(cli_mission.app, name="mission")
+app.add_typer(cli_content.app, name="content")
 app.add_typer(cli_bench.app, name="bench")
 
 
