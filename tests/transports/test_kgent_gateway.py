@@ -497,6 +497,28 @@ async def test_a_dropped_observer_comes_back_by_correlation_id_and_gets_the_rest
         assert whole.frames == []
 
 
+async def test_wherever_an_observer_is_dropped_it_gets_the_rest_and_nothing_twice() -> None:
+    """Of every kind of ending: one that counts, one that broke off, one of a template."""
+    model = ScriptedModel(
+        lambda prompt: [Say(ANSWERED), *([Fail(ModelError("down"))] if "break" in prompt.user else [])], pace=0.001
+    )
+    async with open_chat_house(model, ChatFluxConfig(buffer_chunks=2)) as house, perturb(house) as mouth:
+        async with observe(house) as ear:
+            for number, said in enumerate([ASKED, "Please break off now.", "Hello!"]):
+                await mouth.send(said, correlation_id=str(number))
+                await ear.hear(str(number))
+        for place in range(len(ear.frames) + 1):
+            had, rest = ear.frames[:place], ear.frames[place:]
+            last = {each["payload"]["correlation_id"]: each for each in had}
+            named = [
+                f"correlation_id={name}&after={'done' if each['event_type'] == 'done' else each['sequence']}"
+                for name, each in last.items()
+            ]
+            async with observe(house, f"?{'&'.join(named or ['correlation_id=0'])}") as again:
+                for expected in rest:
+                    assert await again.receive() == expected
+
+
 async def test_a_correlation_id_is_forgotten_with_its_session() -> None:
     async with open_chat_house() as house, perturb(house, "?session=mine") as mouth:
         async with observe(house) as ear:

@@ -16,6 +16,7 @@ from footlights_actors.kgent_store import ContentStore, new_key
 
 from .kgent_peer import Client, connect_to, only
 from .served import open_server, write_game
+from .ws_peer import read_until_end, shake_hands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,47 @@ async def talk(port: int) -> None:
         await ear.hear(f"{CORRELATION}-none")
 
 
+async def misbehave(ws_port: int, http_port: int) -> None:
+    """In every way that ends with a closed door: each is refused, cut off or gone, and none may be quoted."""
+    for path in (
+        f"/observe/default?correlation_id={CORRELATION}&after={MISSPOKEN}",
+        f"/observe/default?session={MISSPOKEN}&correlation_id={CORRELATION}",
+        f"/perturb/default?{MISSPOKEN}=1",
+        f"/perturb/{MISSPOKEN}",
+        f"/{MISSPOKEN}",
+    ):
+        refused = await answer_to(ws_port, path)
+        assert b" 404 " in refused or b" 400 " in refused
+        assert b" 101 " not in await answer_to(http_port, path)
+    assert b" 401 " in await answer_to(ws_port, "/perturb/default", token=f"{TOKEN}-{MISSPOKEN}")
+    secret = MISSPOKEN.encode()
+    whole = bytes((0x81, 0x80 | len(secret))) + bytes(4) + secret
+    for hurt in (
+        b"\x81\xff" + (1 << 20).to_bytes(8, "big") + bytes(4) + secret,  # longer than a frame may be
+        b"\x81\x82" + bytes(4) + b"\xff\xfe" + whole,  # no UTF-8
+        b"\xf1" + whole[1:],  # no WebSocket
+        whole[:-3],  # and gone in the middle of it
+    ):
+        for path in ("/perturb/default", f"/observe/default?correlation_id={CORRELATION}"):
+            async with await trio.open_tcp_stream("127.0.0.1", ws_port) as stream:
+                assert b" 101 " in await shake_hands(stream, request_for(path))
+                await stream.send_all(hurt)
+                await stream.send_eof()
+                await read_until_end(stream)
+
+
+def request_for(path: str, token: str = TOKEN) -> bytes:
+    return (
+        f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer "
+        f"{token}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    ).encode()
+
+
+async def answer_to(port: int, path: str, token: str = TOKEN) -> bytes:
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        return await shake_hands(stream, request_for(path, token))
+
+
 async def dialogue(mouth: Client, ear: Client, said: str, name: str) -> list[dict[str, object]]:
     await mouth.send(said, correlation_id=f"{CORRELATION}-{name}")
     return await ear.hear(f"{CORRELATION}-{name}")
@@ -71,10 +113,11 @@ async def test_no_byte_that_a_chat_leaves_behind_says_what_was_said(tmp_path: Pa
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
     (tmp_path / "content.keys").write_text(f"{key}\n")
     write_game(folder, SETTINGS)
-    environ = {"FOOTLIGHTS_LOG": "debug", "PYTHONDEVMODE": "1"}
+    environ = {"FOOTLIGHTS_LOG": "debug", "PYTHONDEVMODE": "1", "TMPDIR": str(folder), "HOME": str(folder)}
     async with open_server(folder, "--config", "game.toml", "--grace", "0", environ=environ) as server:
         with trio.fail_after(60):
             await talk(server.ws_port)
+            await misbehave(server.ws_port, server.http_port)
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == 0
     left = server.shown.encode() + everything_in(folder)
