@@ -31,11 +31,11 @@ from footlights_actors.kgent_templates import with_templates
 from .kgent_kit import ANSWERED, ASKED, open_room, saying, scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from trio.testing import MockClock
 
-    from footlights import InteractionSession, Prompt
+    from footlights import InteractionSession, Prompt, Subscription
     from footlights.authority import World
     from footlights.authority.record import CommitRecord
 
@@ -164,3 +164,36 @@ async def test_a_stream_that_ends_before_its_turn_does_is_an_end() -> None:
         await listens.close()
         await trio.testing.wait_all_tasks_blocked()
         assert told == [BrokeOff(ErrorCode.SESSION_EXPIRED)]
+
+
+class Tapped:
+    """A session whose streams can be ended from outside."""
+
+    def __init__(self, session: InteractionSession) -> None:
+        self.session_id = session.session_id
+        self.begin_turn, self.cancel = session.begin_turn, session.cancel
+        self.streams: list[Subscription] = []
+        self._session = session
+
+    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
+        self.streams.append(self._session.subscribe(after, terminal_seen))
+        return self.streams[-1]
+
+
+async def test_time_passes_again_for_an_answer_that_breaks_off_while_others_come_first() -> None:
+    async with open_stage(standard_cast(saying(Stall()))) as stage, trio.open_nursery() as nursery:
+        session = Tapped(stage.start())
+        session.begin_turn("A long tale, please.")
+        soul, clock = KgentSoul(session), StreamClock(1e6)
+        told: list[tuple[object, bool]] = []
+
+        async def listen() -> None:
+            async with aclosing(soul.perform(soul.plan(ASKED, DialogueMode.REFLECT), clock)) as events:
+                told.extend([(event, clock.is_standing) async for event in events])
+
+        nursery.start_soon(listen)
+        await trio.testing.wait_all_tasks_blocked()
+        assert clock.is_standing
+        session.streams[0].end()
+        await trio.testing.wait_all_tasks_blocked()
+        assert told == [(BrokeOff(ErrorCode.SESSION_EXPIRED), False)]

@@ -20,8 +20,10 @@ from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.dialects.kgent_turns import TurnDialogues
 from footlights_transports.gate import Gate, User
+from footlights_transports.kgent_conversation import MAX_BEGUN, Begun
 from footlights_transports.kgent_gateway import SWEEP, KgentGateway
 from footlights_transports.kgent_overhearing import Overhearing
+from footlights_transports.kgent_room import MAX_BEHIND
 
 from .kgent_peer import ANSWERED, ASKED, TOKENS, lawful, observe, only, open_chat_house, perturb, text
 from .test_kgent_gateway import rejection
@@ -225,6 +227,42 @@ async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet
         told = [orjson.loads(each) for each in ear.heard]
         assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
         home.cancel_scope.cancel()
+
+
+async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behind(quiet_clock: MockClock) -> None:
+    config = ChatFluxConfig(message_burst=1_000, session_tokens=10_000_000)
+    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
+        gateway = KgentGateway(FrontDesk(stage, Gate()), config)
+        await home.start(gateway.keep)
+        conversation = gateway.enter(User(), "default", PerturbWish("shared"))
+        ear, may_go_on, pace = Ear(), trio.Event(), gateway.pace(conversation.user)
+
+        async def send_late(batch: list[bytes]) -> None:
+            await ear.send(batch)
+            await may_go_on.wait()
+
+        overhearing = gateway.overhear(User(), "default", "shared")
+        home.start_soon(overhearing.run, send_late)
+        await trio.testing.wait_all_tasks_blocked()
+        await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
+        for number in range(3 * MAX_BEHIND):
+            message = ChatMessage("user", ASKED, correlation_id=f"mine-{number}")
+            await gateway.perturb(conversation, message, pace).over.wait()
+        may_go_on.set()
+        await trio.testing.wait_all_tasks_blocked()
+        await conversation.session.close()
+        await overhearing.over.wait()
+        told = [orjson.loads(each) for each in ear.heard]
+        assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
+        home.cancel_scope.cancel()
+
+
+def test_a_conversation_remembers_the_newest_turns_that_it_began() -> None:
+    begun = Begun()
+    for number in range(MAX_BEGUN + 1):
+        begun.add(f"t1-{number:06}")
+    assert "t1-000000" not in begun
+    assert all(f"t1-{number:06}" in begun for number in range(1, MAX_BEGUN + 1))
 
 
 class HungLedger(MemoryLedger):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
@@ -20,8 +19,23 @@ if TYPE_CHECKING:
     from footlights_transports.gate import User
     from footlights_transports.kgent_room import Room
 
-MAX_BEGUN = 64
-"""Turns of which a conversation knows that it began them: more than can be open."""
+MAX_BEGUN = 1_024
+"""Turns of which a conversation knows that it began them: far more than an observer may lag behind."""
+
+
+class Begun:
+    """The turns that a conversation began, the newest."""
+
+    def __init__(self) -> None:
+        self._turn_ids: dict[str, None] = {}
+
+    def __contains__(self, turn_id: object) -> bool:
+        return turn_id in self._turn_ids
+
+    def add(self, turn_id: str) -> None:
+        self._turn_ids[turn_id] = None
+        if len(self._turn_ids) > MAX_BEGUN:
+            del self._turn_ids[next(iter(self._turn_ids))]
 
 
 @define(eq=False)
@@ -35,16 +49,16 @@ class Terms:
     """What was said of it when the session was begun here; None if nothing was, or it was begun elsewhere."""
     keeps_content: bool = False
     """Whether it was begun with consent to keep what is said. Then each client that talks still has to agree."""
-    _begun: dict[str, deque[str]] = field(factory=dict[str, deque[str]], init=False)
+    _begun: dict[str, Begun] = field(factory=dict[str, Begun], init=False)
 
     @property
     def has_ended(self) -> bool:
         """Whether the session takes no more turns."""
         return self.session.state is not SessionState.OPEN
 
-    def begun_with(self, agent: str) -> deque[str]:
-        """The turns that the conversation with this agent began, the newest; always the same object."""
-        return self._begun.setdefault(agent, deque(maxlen=MAX_BEGUN))
+    def begun_with(self, agent: str) -> Begun:
+        """The turns that the conversation with this agent began; always the same object."""
+        return self._begun.setdefault(agent, Begun())
 
 
 @frozen
@@ -54,7 +68,7 @@ class DeskSession:
     desk: FrontDesk
     user: User
     session: InteractionSession
-    begun: deque[str]
+    begun: Begun
 
     @property
     def session_id(self) -> str:
@@ -62,7 +76,7 @@ class DeskSession:
 
     def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
         turn_id = self.desk.begin_turn(self.user, self.session_id, said, params or TurnParams())
-        self.begun.append(turn_id)
+        self.begun.add(turn_id)
         return turn_id
 
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from footlights_transports.dialects.kgent import write_event
 from footlights_transports.dialects.kgent_turns import TurnDialogues
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Container
 
     from footlights import InteractionSession, Subscription
     from footlights.events import StreamEvent
@@ -24,7 +24,7 @@ class Overhearing:
     def __init__(
         self,
         session: InteractionSession,
-        told: Collection[str],
+        told: Container[str],
         buffer_chunks: int,
         now: Callable[[], float],
     ) -> None:
