@@ -83,6 +83,24 @@ def test_a_dialogue_that_waits_and_falls_back_is_whole_or_leaves_nothing() -> No
     assert explore(failing, fallback) >= {("chunk", "message", "done"), ("done",)}
 
 
+def test_a_dialogue_that_waits_for_the_turn_of_another_is_whole_or_leaves_nothing() -> None:
+    outcomes: set[tuple[str, ...]] = set()
+
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
+            flux = flux_of(stage)
+            won: list[str] = []
+            other = stage.session(flux.soul.session.session_id).begin_turn("A tale, please.")
+            trial.aim(lambda: won.extend(flux.soul.session.cancel()))
+            events = lawful(await talk(flux))
+            trial.disarm()
+            assert check_trace(flux, SAID) == kinds(events).count("message") == (set(won) <= {other})
+            outcomes.add(tuple(dict.fromkeys(kinds(events))))
+
+    assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
+    assert outcomes == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
+
+
 def test_whoever_listens_may_be_canceled_anywhere() -> None:
     """Its turn is canceled with it, nothing partial stays, and the next dialogue finds its place free."""
     kept: set[int] = set()
