@@ -180,6 +180,9 @@ class _Attempt:
         self._reading = TurnReading(turn_id)
         self._clock = clock
         self._time_is_up = False
+        self._settling = StreamClock(COMMIT_PATIENCE)
+        """How long it is still waited for when its time is up, whatever others say meanwhile."""
+        self._settling.stand()
         self._is_late = False
         self.detached: Subscription | None = None
         """The stream to go on from, if it let go before the end."""
@@ -206,22 +209,24 @@ class _Attempt:
 
     async def _next_batch(self, stream: Subscription) -> list[StreamEvent] | None:
         """What came; None if the turn cannot even be ended."""
-        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event.
-        with trio.move_on_at(self._patience):
-            return await stream.receive_batch()
         if self._time_is_up:
-            return None
+            return await self._last_batch(stream)
+        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event. Others may
+        # take as long as they do: the stage sees to it that they end.
+        with trio.move_on_at(inf if self._clock.is_standing else self._clock.deadline):
+            return await stream.receive_batch()
         self._time_is_up = True
         self._is_late = bool(self._session.cancel(self._reading.turn_id))
         return []
 
-    @property
-    def _patience(self) -> float:
-        """Until when the next event is waited for."""
-        if self._time_is_up:
-            return trio.current_time() + COMMIT_PATIENCE
-        # Others may take as long as they do: the stage sees to it that they end.
-        return inf if self._clock.is_standing else self._clock.deadline
+    async def _last_batch(self, stream: Subscription) -> list[StreamEvent] | None:
+        # Only waiting counts: whoever reads may be late.
+        self._settling.go()
+        with trio.move_on_at(self._settling.deadline):
+            batch = await stream.receive_batch()
+            self._settling.stand()
+            return batch
+        return None
 
     def _take(self, event: StreamEvent) -> list[SoulEvent]:
         happened = [self._as_it_counts(each) for each in self._reading.take(event)]

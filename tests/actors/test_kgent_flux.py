@@ -12,6 +12,7 @@ import trio.testing
 
 from footlights import (
     BudgetConfig,
+    BusyRule,
     EventType,
     Limits,
     ModelError,
@@ -52,7 +53,7 @@ from .kgent_kit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from trio.testing import MockClock
 
@@ -315,6 +316,28 @@ async def test_a_commit_that_hangs_is_a_timeout_too(quiet_clock: MockClock) -> N
         assert kinds(events) == ["chunk", "error", "done"]
         assert payload(events, "error")["code"] == "STREAM_TIMEOUT"
         assert flux.trace.events == (), "nobody knows whether it counts"
+
+
+async def test_a_commit_that_hangs_is_a_timeout_however_much_others_say_meanwhile(quiet_clock: MockClock) -> None:
+    def script(prompt: Prompt) -> Iterable[Line]:
+        return (
+            [Say("Yes.")] if prompt.user == ASKED else [line for _ in range(200) for line in (Pause(1), Say("Psst."))]
+        )
+
+    limits = Limits(shutdown_deadline=1.0)
+    async with open_stage(standard_cast(scripted(script)), ledger=HungLedger(), limits=limits) as stage:
+        session = stage.start()
+        flux = KgentFlux(KgentSoul(session), ChatFluxConfig(stream_timeout=20.0))
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+
+            async def chatter() -> None:
+                await trio.sleep(1)
+                session.begin_turn("Go on and on.", TurnParams(busy=BusyRule.CONCURRENT))
+
+            nursery.start_soon(chatter)
+            assert payload(await talk(flux), "error")["code"] == "STREAM_TIMEOUT"
+        assert trio.current_time() - began == pytest.approx(20.0 + COMMIT_PATIENCE, abs=0.1)
 
 
 async def test_a_silent_model_is_a_timeout(quiet_clock: MockClock) -> None:
