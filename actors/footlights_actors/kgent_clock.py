@@ -1,8 +1,11 @@
-"""How long an answer may still take. Its clock stands still while turns of others come first."""
+"""How long an answer may still take. Its clock stands still while turns of others come first, and not for ever."""
 
 from __future__ import annotations
 
 import trio
+
+MAX_STANDING = 600.0
+"""Seconds that a clock stands still at once. The turn of another that takes longer than that is stuck."""
 
 
 class StreamClock:
@@ -10,26 +13,27 @@ class StreamClock:
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
-        self._since: float | None = trio.current_time()
-        """None while it stands still."""
-
-    @property
-    def is_standing(self) -> bool:
+        self._since = trio.current_time()
+        self.is_standing = False
         """Whether no time passes."""
-        return self._since is None
 
     @property
     def deadline(self) -> float:
         """When the time is up; if it stands still, as if it went on now."""
-        return self._left + (trio.current_time() if self._since is None else self._since)
+        return self._left + (trio.current_time() if self.is_standing else self._since)
+
+    @property
+    def latest(self) -> float:
+        """When the time is up even if it stands still for as long as it may."""
+        return self._left + self._since + (MAX_STANDING if self.is_standing else 0.0)
 
     def stand(self) -> None:
         """Let no time pass. Idempotent."""
-        if self._since is not None:
-            self._left -= trio.current_time() - self._since
-            self._since = None
+        if not self.is_standing:
+            now = trio.current_time()
+            self._left, self._since, self.is_standing = self._left - (now - self._since), now, True
 
     def go(self) -> None:
         """Let time pass. Idempotent."""
-        if self._since is None:
-            self._since = trio.current_time()
+        if self.is_standing:
+            self._since, self.is_standing = trio.current_time(), False

@@ -8,7 +8,6 @@ again.
 from __future__ import annotations
 
 from contextlib import aclosing
-from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -211,9 +210,8 @@ class _Attempt:
         """What came; None if the turn cannot even be ended."""
         if self._time_is_up:
             return await self._last_batch(stream)
-        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event. Others may
-        # take as long as they do: the stage sees to it that they end.
-        with trio.move_on_at(inf if self._clock.is_standing else self._clock.deadline):
+        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next event.
+        with trio.move_on_at(self._clock.latest):
             return await stream.receive_batch()
         self._time_is_up = True
         self._is_late = bool(self._session.cancel(self._reading.turn_id))

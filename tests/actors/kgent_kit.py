@@ -7,9 +7,11 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import trio
 from attrs import frozen
 
 from footlights import Stage, open_stage
+from footlights.authority import MemoryLedger
 from footlights.chat import NO_TEMPLATES, ChatEvent, ChatFluxConfig, DialogueMode, TurnType
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.kgent_flux import KgentFlux
@@ -17,9 +19,11 @@ from footlights_actors.kgent_soul import KgentSoul
 from footlights_actors.kgent_templates import with_templates
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from footlights import BudgetConfig, InteractionSession, Limits, Persona, Prompt
+    from footlights.authority import World
+    from footlights.authority.record import CommitRecord
     from footlights.chat import Templates
     from footlights.models import Model
     from footlights_actors import Line
@@ -44,6 +48,13 @@ class Room:
     def speeches(self) -> list[str]:
         """What stays in the trace, of that kind."""
         return [each.content for each in self.flux.trace.events if each.turn_type is TurnType.SPEECH]
+
+
+class HungLedger(MemoryLedger):
+    """Never says whether it wrote."""
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        await trio.sleep_forever()
 
 
 def saying(*lines: Line, pace: float = 0.0) -> ScriptedModel:

@@ -9,14 +9,14 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import RateLimitError, TurnParams
+from footlights import Limits, RateLimitError, TurnParams, open_stage
 from footlights.chat import ChatFluxConfig
-from footlights_actors import Fail, Pause, Say
-from footlights_actors.kgent_clock import StreamClock
+from footlights_actors import Fail, Pause, Say, standard_cast
+from footlights_actors.kgent_clock import MAX_STANDING, StreamClock
 from footlights_actors.kgent_flux import KgentFlux, session_allowance
 from footlights_actors.kgent_soul import COMMIT_PATIENCE, KgentSoul
 
-from .kgent_kit import ASKED, kinds, open_room, payload, scripted, talk
+from .kgent_kit import ASKED, HungLedger, kinds, open_room, payload, scripted, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,16 +133,28 @@ async def test_to_be_asked_again_takes_time_and_to_wait_for_others_meanwhile_doe
         assert asked == 2
 
 
+async def test_a_turn_of_another_that_is_stuck_is_not_waited_for_for_ever(quiet_clock: MockClock) -> None:
+    limits = Limits(shutdown_deadline=1.0)
+    async with open_stage(standard_cast(scripted(script)), ledger=HungLedger(), limits=limits) as stage:
+        flux = KgentFlux(KgentSoul(stage.start()), ChatFluxConfig(stream_timeout=20.0))
+        stage.session(flux.soul.session.session_id).begin_turn("Yes or no?")
+        began = trio.current_time()
+        for number in (1, 2):
+            assert payload(await talk(flux), "error")["code"] == "STREAM_TIMEOUT"
+            assert trio.current_time() - began <= number * (MAX_STANDING + 20 + COMMIT_PATIENCE)
+
+
 async def test_a_clock_that_stands_still_goes_on_from_where_it_was(quiet_clock: MockClock) -> None:
     clock, began = StreamClock(10.0), trio.current_time()
-    assert (clock.deadline, clock.is_standing) == (began + 10, False)
+    assert (clock.deadline, clock.latest, clock.is_standing) == (began + 10, began + 10, False)
     await trio.sleep(4)
     clock.stand()
     clock.stand()
     assert clock.is_standing
     await trio.sleep(100)
     assert clock.deadline == began + 110, "as if it went on now"
+    assert clock.latest == began + 10 + MAX_STANDING
     clock.go()
     clock.go()
     await trio.sleep(1)
-    assert (clock.deadline, clock.is_standing) == (began + 110, False)
+    assert (clock.deadline, clock.latest, clock.is_standing) == (began + 110, began + 110, False)

@@ -42,6 +42,7 @@ from .kgent_kit import (
     ANSWERED,
     ASKED,
     PRECOMPUTED,
+    HungLedger,
     kinds,
     lawful,
     open_room,
@@ -53,13 +54,11 @@ from .kgent_kit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from trio.testing import MockClock
 
     from footlights import Prompt
-    from footlights.authority import World
-    from footlights.authority.record import CommitRecord
     from footlights.chat import ChatEvent
     from footlights_actors import Line
 
@@ -297,13 +296,6 @@ async def test_a_reader_that_is_late_itself_is_no_timeout(quiet_clock: MockClock
                 await trio.sleep(3.0)
         assert room.speeches == [ANSWERED]
         assert "error" not in kinds(lawful(events))
-
-
-class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
-
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await trio.sleep_forever()
 
 
 async def test_a_commit_that_hangs_is_a_timeout_too(quiet_clock: MockClock) -> None:

@@ -21,14 +21,13 @@ from footlights import (
     StreamError,
     open_stage,
 )
-from footlights.authority import MemoryLedger
 from footlights.chat import STANDARD_TEMPLATES, BrokeOff, DialogueMode, ErrorCode, Templates
 from footlights_actors import Fail, Line, Pause, Say, Stall, standard_cast
 from footlights_actors.kgent_clock import StreamClock
 from footlights_actors.kgent_soul import KgentSoul, Plan
 from footlights_actors.kgent_templates import with_templates
 
-from .kgent_kit import ANSWERED, ASKED, open_room, saying, scripted
+from .kgent_kit import ANSWERED, ASKED, HungLedger, open_room, saying, scripted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import InteractionSession, Prompt, Subscription
-    from footlights.authority import World
-    from footlights.authority.record import CommitRecord
 
 
 async def pieces(soul: KgentSoul, said: str = ASKED, mode: DialogueMode | None = None) -> list[str]:
@@ -116,13 +113,6 @@ async def test_a_template_that_the_cast_does_not_have_is_an_error() -> None:
             await pieces(soul, "hello")
         with pytest.raises(ModelError):
             await pieces(soul)
-
-
-class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
-
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await trio.sleep_forever()
 
 
 async def test_an_answer_whose_commit_nobody_will_know_has_expired(quiet_clock: MockClock) -> None:
