@@ -129,8 +129,15 @@ class Tally:
             self._note(Metric.FIRST_TOKEN, record.due, record.first_token)
         self._note(Metric.FINAL, record.due, None if record.is_failed else record.ended)
         self._note(Metric.COMMIT, record.due, None if record.is_failed else record.committed)
-        if record.is_failed and cancel_due is not None:
+        if cancel_due is not None:
+            self._measure_unheeded(record, cancel_due)
+
+    def _measure_unheeded(self, record: TurnRecord, cancel_due: float) -> None:
+        """Its player wanted an end: one that came late and by itself was waited for all the same."""
+        if record.is_failed:
             self._note(Metric.CANCEL, cancel_due, None)
+        elif record.ended is not None and record.ended > cancel_due:
+            self._note(Metric.CANCEL, cancel_due, record.ended)
 
     def _note(self, metric: Metric, since: float | None, seen: float | None) -> None:
         if since is None or seen is None:

@@ -27,7 +27,7 @@ class Metric(StrEnum):
     FINAL = "final"
     COMMIT = "commit"
     CANCEL = "cancel"
-    """From when the cancel was due until the player sees that the turn was interrupted."""
+    """From when the cancel was due until the player sees that the turn is over, interrupted or by itself."""
 
 
 class LedgerKind(StrEnum):

@@ -58,7 +58,8 @@ class FakePlayer:
 
     async def cancel(self, turn_id: str) -> None:
         await self._server.wait_out_stall()
-        self._cancels[turn_id].cancel()
+        if turn_id not in self._server.deaf_to:
+            self._cancels[turn_id].cancel()
 
     async def receive_batch(self) -> Sequence[StreamEvent]:
         event = await self._receive.receive()
@@ -128,6 +129,7 @@ class FakeServer:
         self.begun_in: list[int] = []
         self.refuses: set[int] = set()
         self.ends_after: set[str] = set()
+        self.deaf_to: set[str] = set()
         self.interrupts: dict[str, InterruptReason] = {}
         self.stall: tuple[float, float] = (0.0, 0.0)
         self._born = trio.current_time()
@@ -242,6 +244,21 @@ async def test_a_cancel_that_comes_too_late_is_none(server: FakeServer, quiet_cl
     observed = await observe(scenario, server)
     assert observed.tally.outcomes == {"final": 100}
     assert observed.tally.histograms[Metric.CANCEL].count == 0
+
+
+async def test_a_cancel_that_nobody_heeds_counts_until_the_turn_ends_by_itself(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.seconds = lambda number: 3.0
+    server.deaf_to = {f"t{number}" for number in range(20, 120, 10)}
+    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=0.5))
+    observed = await observe(scenario, server)
+    latencies = observed.tally.histograms
+    assert observed.tally.outcomes == {"canceled": 90, "final": 10}
+    assert latencies[Metric.CANCEL].count == 100
+    assert latencies[Metric.CANCEL].percentile(90) == 0
+    assert latencies[Metric.CANCEL].percentile(91) == near(2.5)
+    assert latencies[Metric.FINAL].count == 10
 
 
 async def test_turns_that_fail_are_slower_than_any_other(server: FakeServer, quiet_clock: MockClock) -> None:
