@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from footlights_bench.figure_file import UnreadableResult, read_figures, read_json
 from footlights_bench.report import row
-from footlights_bench.scenario_compare import comparison, differing_facts, read_result
+from footlights_bench.scenario_compare import QUICK, comparison, differing_facts, read_result
 from footlights_bench.scenario_table import aligned
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def figures_compared(before: RecordedFigures, after: RecordedFigures) -> str:
         lines.insert(0, f"These are different benchmarks: {before.bench} and {after.bench}.")
     lines += [f"only before: {subject}: {name}" for subject, name in old]
     if before.quick or after.quick:
-        lines.append("At least one of them was a quick run: a smoke test, not a measurement.")
+        lines.append(QUICK)
     return "\n".join([*lines, *differing_facts(before.machine, after.machine), _NO_INTERVALS])
 
 

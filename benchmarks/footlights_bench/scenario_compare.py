@@ -3,8 +3,9 @@
 Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the
 interval. Of a resample only the place of its percentile is drawn, which is distributed as a beta variable: the result
 is the same, and long runs take no longer than short ones. A percentile of so few turns that all of them may lie on one
-side of it has no interval. Turns of one run are not independent of each other, so the
-interval is the least that it can be: what lies within is no change, what lies outside may be one.
+side of it has no interval. One that failed is slower than any other, also in a resample. Turns of one run are not
+independent of each other, so the interval is the least that it can be: what lies within is no change, what lies outside
+may be one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESAMPLES = 2_000
+QUICK = "At least one of them was a quick run: a smoke test, not a measurement."
 _COMPARED = (50.0, 90.0, 99.0)
 _EDGE = 0.025
 
@@ -37,20 +39,25 @@ class Recorded:
     """A run, as much of it as is compared."""
 
     name: str
-    machine: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    """Of the machine, of what was measured, and of how many failed."""
     latencies: Mapping[Metric, Histogram]
+    quick: bool = False
 
 
 @frozen
 class Change:
-    """Of one percentile, from the first run to the second. In milliseconds; None is longer than anything."""
+    """Of one percentile, from the first run to the second. In milliseconds; None is longer than anything.
+
+    The ends of the interval are infinite where turns failed in only one of the runs.
+    """
 
     metric: Metric
     percent: float
     before: float | None
     after: float | None
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     too_few: bool = False
     """Turns, to say anything."""
 
@@ -58,8 +65,6 @@ class Change:
     def verdict(self) -> str:
         if self.too_few:
             return "too few turns"
-        if self.low is None or self.high is None:
-            return "same" if self.before == self.after else "CHANGED"
         return "slower" if self.low > 0 else "faster" if self.high < 0 else "no change"
 
 
@@ -73,9 +78,21 @@ def read_result(file: Path) -> Recorded:
             Metric(name): Histogram({int(bucket): int(n) for bucket, n in each["counts"].items()}, int(each["failed"]))
             for name, each in read["latencies"].items()
         }
-        return Recorded(str(read["scenario"]["name"]), dict(read["machine"]), latencies)
+        return Recorded(
+            name=str(read["scenario"]["name"]), facts=_facts(read), latencies=latencies, quick=bool(read["quick"])
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UnreadableResult(f"{file} is no result of footlights bench scenario.") from None
+
+
+def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
+    described = {
+        f"{part}.{setting}": value
+        for part in ("load", "turn", "trouble")
+        for setting, value in read["scenario"][part].items()
+    }
+    failed = f"{read['failed']} of {read['turns']} turns"
+    return {**read["machine"], "system": read["system"], **described, "failed": failed}
 
 
 def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
@@ -87,23 +104,19 @@ def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
 
 
 def change(metric: Metric, percent: float, before: Histogram, after: Histogram) -> Change:
+    was, now = in_ms(before.percentile(percent)), in_ms(after.percentile(percent))
     if _are_too_few(min(before.count, after.count), percent):
-        return Change(
-            metric, percent, in_ms(before.percentile(percent)), in_ms(after.percentile(percent)), None, None, True
-        )
+        return Change(metric, percent, was, now, -inf, inf, too_few=True)
     chance = Random(0)
     were, are = _resampled(before, percent, chance), _resampled(after, percent, chance)
-    differences = sorted(now - then for then, now in zip(were, are, strict=True))
+    differences = sorted(map(_difference_ms, were, are))
     low, high = differences[int(RESAMPLES * _EDGE)], differences[int(RESAMPLES * (1 - _EDGE))]
-    sure = all(map(isfinite, differences))
-    return Change(
-        metric,
-        percent,
-        in_ms(before.percentile(percent)),
-        in_ms(after.percentile(percent)),
-        in_ms(low) if sure else None,
-        in_ms(high) if sure else None,
-    )
+    return Change(metric, percent, was, now, low, high)
+
+
+def _difference_ms(then: float, now: float) -> float:
+    """Two that failed do not differ, though no subtraction would say so."""
+    return 0.0 if then == now else 1e3 * (now - then)
 
 
 def _are_too_few(turns: int, percent: float) -> bool:
@@ -118,11 +131,13 @@ def comparison(before: Recorded, after: Recorded) -> str:
     lines = aligned(rows)
     if before.name != after.name:
         lines.insert(0, f"These are different scenarios: {before.name} and {after.name}.")
-    return "\n".join([*lines, *differing_facts(before.machine, after.machine)])
+    if before.quick or after.quick:
+        lines.append(QUICK)
+    return "\n".join([*lines, *differing_facts(before.facts, after.facts)])
 
 
 def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Of the machines, a line each."""
+    """Of the machines, and of whatever else is told, a line each."""
     for fact in sorted(before.keys() | after.keys()):
         was, now = before.get(fact), after.get(fact)
         if was != now:
@@ -142,9 +157,9 @@ def _resampled(histogram: Histogram, percent: float, chance: Random) -> list[flo
 
 def _row(change: Change) -> tuple[str, ...]:
     name = f"  {change.metric} {percentile_name(change.percent)}"
-    interval = "" if change.low is None or change.high is None else f"{_signed(change.low)} to {_signed(change.high)}"
+    interval = "" if change.too_few else f"{_signed(change.low)} to {_signed(change.high)}"
     return (name, ms(change.before), ms(change.after), interval, change.verdict)
 
 
 def _signed(value: float) -> str:
-    return f"{'-' if value < 0 else '+'}{ms(abs(value))}"
+    return f"{'-' if value < 0 else '+'}{ms(abs(value)) if isfinite(value) else '∞'}"
