@@ -285,6 +285,28 @@ def test_what_cannot_be_begun_is_said(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--json", "--html"])
+@pytest.mark.parametrize("place", [".", "nowhere/result"])
+def test_what_could_not_be_written_is_said_before_anything_is_measured(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    place: str,
+) -> None:
+    assert command(monkeypatch, "scenario", str(scenario(tmp_path, EASY)), option, str(tmp_path / place)) == 2
+    printed = capsys.readouterr()
+    assert "cannot be written" in " ".join(printed.err.replace("│", " ").split())
+    assert "measuring" not in printed.err
+
+
+def test_a_benchmark_whose_figures_could_not_be_written_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "core", "--json", str(tmp_path / "nowhere/core.json")) == 2
+    assert capsys.readouterr().out == ""
+
+
 # -- for those who wait
 
 

@@ -14,8 +14,17 @@ app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_a
 
 TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
 
+
+def _can_be_written(file: Path | None) -> Path | None:
+    """Said before an hour was spent on a result that has nowhere to go."""
+    if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+        raise typer.BadParameter(f"{file} cannot be written.")
+    return file
+
+
 JsonPath: TypeAlias = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures to this file.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Also write the figures to this file.", callback=_can_be_written),
 ]
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
@@ -119,10 +128,19 @@ def bench_scenario(
         typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT, and not a stage in this process."),
     ] = None,
     json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the result to this file, to compare it.")
+        Path | None,
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Also write the result to this file, to compare it.",
+            callback=_can_be_written,
+        ),
     ] = None,
     html_path: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with plots to this file.")
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write a page with plots to this file.", callback=_can_be_written
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A second or two: a smoke test. No target is judged.")] = False,
 ) -> None:
