@@ -6,6 +6,7 @@ The other peers need environments of their own, so no test runs them: a fake pee
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -260,6 +261,18 @@ def test_a_peer_tells_its_consumer_of_a_cancel_and_stops_its_model(peer: Peer) -
 @pytest.mark.parametrize("peer", [Footlights(), TrioChannel(5)])
 def test_an_open_turn_weighs_something(peer: Peer) -> None:
     assert answer(peer, {"do": "memory", "count": 5})["allocated"] > 0
+
+
+@pytest.mark.parametrize("peer", [Footlights(), TrioChannel(5), TrioChannel(1)])
+def test_every_player_who_is_weighed_has_a_consumer_that_heard_all(peer: Peer) -> None:
+    def listening() -> int:
+        gc.collect()
+        consumers = [each for each in gc.get_objects() if isinstance(each, Consumer)]
+        for consumer in consumers:
+            consumer.check()
+        return len(consumers)
+
+    assert peer.hold(3, listening) == (0, 3)
 
 
 @pytest.mark.parametrize("manner", ["flooding", "yielding"])

@@ -9,7 +9,6 @@ Tokens that pile up for the consumer are given to it joined; it is told which, a
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -121,20 +120,25 @@ async def _cancel_one(session: InteractionSession, stream: Subscription, model: 
 
 
 async def _hold(turns: int, weigh: Callable[[], int]) -> tuple[int, int]:
-    async with open_stage(standard_cast(Model("stalled")), ledger=MemoryLedger()) as stage, AsyncExitStack() as leaving:
+    async with open_stage(standard_cast(Model("stalled")), ledger=MemoryLedger()) as stage:
         before = weigh()
-        streams = [await _sit_down(stage, leaving) for _ in range(turns)]
-        await wait_all_tasks_blocked()
-        for stream in streams:
-            await stream.receive_batch()
-        return before, weigh()
+        async with trio.open_nursery() as players:
+            for _ in range(turns):
+                players.start_soon(_stay, stage)
+            await wait_all_tasks_blocked()
+            after = weigh()
+            players.cancel_scope.cancel()
+    return before, after
 
 
-async def _sit_down(stage: Stage, leaving: AsyncExitStack) -> Subscription:
+async def _stay(stage: Stage) -> None:
+    consumer = Consumer()
     session = stage.start()
-    stream = await leaving.enter_async_context(session.subscribe())
-    session.begin_turn("Go on.")
-    return stream
+    async with session.subscribe() as stream:
+        consumer.ask()
+        turn_id = session.begin_turn("Go on.")
+        async for event in stream.until_commit(turn_id):
+            _take(consumer, event)
 
 
 def _take(consumer: Consumer, event: StreamEvent) -> None:
