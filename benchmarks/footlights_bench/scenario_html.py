@@ -31,8 +31,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1
 th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid var(--rule); }
 th:first-child, td:first-child { text-align: left; }
 .verdict { font-size: 1.25rem; font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
-figure { margin: 2rem 0; } figcaption { font-weight: 600; margin-bottom: .25rem; }
-svg { width: 100%; height: auto; font: 11px system-ui, sans-serif; } svg text { fill: var(--faint); }
+figure { margin: 2rem 0; overflow-x: auto; } figcaption { font-weight: 600; margin-bottom: .25rem; }
+svg { width: 100%; min-width: 40rem; height: auto; font: 11px system-ui, sans-serif; } svg text { fill: var(--faint); }
 .grid { stroke: var(--rule); } .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
 .c4 { stroke: var(--c4); } polyline.c3 { stroke-dasharray: 8 4; } .shade { fill: var(--rule); opacity: .45; }

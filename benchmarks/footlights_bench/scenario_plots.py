@@ -109,12 +109,16 @@ def queues(samples: Sequence[Sample], warm_up: float) -> str:
 
 def losses(samples: Sequence[Sample], warm_up: float) -> str:
     """A sentence if there were none: an empty plot makes one look for what is not there."""
-    dropped = _level(lambda each: each.depths.dropped if each.depths else 0)
-    failed = _level(lambda each: each.failed)
-    title = "What was dropped and what failed, since the start"
-    if not any(count for _, count in (*dropped(samples), *failed(samples))):
-        return f"<figure><figcaption>{title}</figcaption><p>No event was dropped, and no turn failed.</p></figure>"
-    return _over_time(title, "", samples, {"events dropped": dropped, "turns failed": failed}, warm_up)
+    lines = {"turns failed": _level(lambda each: each.failed)}
+    title = "What failed, since the start"
+    nothing = "No turn failed. What the server dropped cannot be seen from outside."
+    if any(each.depths for each in samples):
+        lines["events dropped"] = _level(lambda each: each.depths.dropped if each.depths else 0)
+        title = "What was dropped and what failed, since the start"
+        nothing = "No event was dropped, and no turn failed."
+    if not any(count for line in lines.values() for _, count in line(samples)):
+        return f"<figure><figcaption>{title}</figcaption><p>{nothing}</p></figure>"
+    return _over_time(title, "", samples, lines, warm_up)
 
 
 def timelines(turns: Sequence[TurnRecord]) -> str:

@@ -53,7 +53,7 @@ def ms(value: float | None) -> str:
 def bound(verdict: Verdict) -> str:
     ratio = verdict.target.at_most_ratio
     how = "" if ratio is None else f" ({ratio:g}x alone)"
-    return f"≤ {ms(verdict.bound_ms)}{how}"
+    return f"≤ {'no baseline' if verdict.bound_ms is None else ms(verdict.bound_ms)}{how}"
 
 
 def lateness(result: Result) -> str:

@@ -92,6 +92,7 @@ def test_a_ratio_is_to_the_median_of_turns_played_alone(alone: float | None, met
     (verdict,) = found(TWICE, alone=alone).verdicts
     assert verdict.met is met
     assert (verdict.bound_ms is None) is (alone is None)
+    assert ("≤ no baseline (2x alone)" in table(found(TWICE, alone=alone))) is (alone is None)
 
 
 def test_where_nothing_was_measured_nothing_is_met() -> None:
@@ -201,6 +202,12 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     assert "@import" not in text
 
 
+def test_on_a_narrow_screen_plots_are_moved_sideways_and_not_made_too_small_to_read() -> None:
+    style = page(found()).partition("<style>")[2].partition("</style>")[0]
+    assert "figure { margin: 2rem 0; overflow-x: auto; }" in style
+    assert "svg { width: 100%; min-width: 40rem;" in style
+
+
 def test_the_page_says_what_the_table_says() -> None:
     text = page(found(MET, MISSED))
     assert "&lt;mine&gt;" in text
@@ -242,6 +249,15 @@ def test_where_nothing_was_lost_there_is_nothing_to_look_for() -> None:
     assert "No event was dropped, and no turn failed." in page(lossless)
     assert ">events dropped</text>" not in page(lossless)
     assert ">events dropped</text>" in page(result)
+
+
+def test_what_cannot_be_seen_is_not_said_to_be_nothing() -> None:
+    result = found()
+    blind = evolve(result, samples=[evolve(each, depths=None) for each in result.samples])
+    assert "No turn failed. What the server dropped cannot be seen from outside." in page(blind)
+    failing = evolve(blind, samples=[evolve(each, failed=place) for place, each in enumerate(blind.samples)])
+    assert ">turns failed</text>" in page(failing)
+    assert "dropped</text>" not in page(failing)
 
 
 def test_trouble_is_told_where_there_was_some() -> None:
@@ -289,6 +305,65 @@ def test_axes_end_at_round_numbers_or_where_there_is_no_more() -> None:
     assert whole_axis("", []).high == 1.0
     assert [tick for _, tick in log_axis("", [-1.5, 0.2]).ticks] == ["0.01", "0.1", "1", "10"]
     assert log_axis("", []).high == 1
+
+
+# -- for programs
+
+
+def test_the_result_for_programs_has_these_parts_and_no_others() -> None:
+    written = json.loads(json.dumps(found(MET, TWICE, alone=0.3).to_json(), allow_nan=False))
+    assert written["format"] == 1, "a part that is gone or means something else is another format"
+    assert list(written) == [
+        "format",
+        "bench",
+        "scenario",
+        "system",
+        "quick",
+        "at",
+        "machine",
+        "turns",
+        "outcomes",
+        "failed",
+        "in_warm_up",
+        "gaps",
+        "turned_away",
+        "cuts",
+        "latencies",
+        "baseline",
+        "lag",
+        "verdicts",
+        "samples",
+        "timelines",
+    ]
+    assert list(written["scenario"]) == ["name", "load", "turn", "trouble", "targets", "baseline_turns", "about"]
+    assert list(written["machine"]) == [
+        "system",
+        "architecture",
+        "processor",
+        "cpus",
+        "load_average",
+        "load_average_after",
+        "python",
+        "trio",
+        "footlights",
+    ]
+    assert list(written["latencies"]) == ["accept", "first_token", "final", "commit"]
+    for histogram in (*written["latencies"].values(), *written["baseline"].values(), written["lag"]):
+        assert list(histogram) == ["count", "failed", "ms", "counts"]
+        assert list(histogram["ms"]) == ["p50", "p90", "p99", "p99.9", "max"]
+    assert list(written["verdicts"][0]) == ["target", "turns", "measured_ms", "bound_ms", "met"]
+    assert list(written["samples"][0]) == ["at", "begun", "finished", "failed", "events", "open_turns", "depths"]
+    assert list(written["samples"][0]["depths"]) == ["events_waiting", "commits_waiting", "dropped"]
+    assert list(written["timelines"][0]) == [
+        "number",
+        "player",
+        "due",
+        "accepted",
+        "first_token",
+        "ended",
+        "committed",
+        "outcome",
+    ]
 
 
 # -- comparing
