@@ -103,7 +103,12 @@ TARGET = (
 )
 TOP = (
     Setting("about", TEXT, "A sentence for the report.", ""),
-    Setting("baseline_turns", whole_from(1), "How many turns are played alone, first, if a target is a ratio.", 20),
+    Setting(
+        "baseline_turns",
+        whole_from(2),
+        "How many turns are played alone, first, if a target is a ratio; every other one is canceled, if any are.",
+        20,
+    ),
 )
 PARTS: Mapping[str, Sequence[Setting]] = {"load": LOAD, "turn": TURN, "trouble": TROUBLE}
 

@@ -240,8 +240,8 @@ class _House:
             self._note_sample()
             warming = began < self._scenario.load.warm_up
             self._show("warming up" if warming else "measuring", min(began, total), total)
-            # To look takes time: no more than a little of it.
-            await trio.sleep(max(total / _SAMPLES, _RARELY * (self._now() - began)))
+            # To look takes time: no more than a little of it. Turns that outlast the load by far are looked at rarely.
+            await trio.sleep(max(max(total, began) / _SAMPLES, _RARELY * (self._now() - began)))
 
     def _note_sample(self) -> None:
         counts = self.counts

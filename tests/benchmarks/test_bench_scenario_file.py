@@ -138,6 +138,12 @@ def test_a_target_about_cancels_needs_some(tmp_path: Path) -> None:
     ]
 
 
+def test_a_baseline_has_a_turn_to_cancel_and_one_to_hear_out(tmp_path: Path) -> None:
+    assert wrong_with(tmp_path, WHOLE.replace("baseline_turns = 5", "baseline_turns = 1")) == [
+        "mine.toml:2: baseline_turns must be a whole number from 2 up.",
+    ]
+
+
 def test_what_is_no_toml_is_said(tmp_path: Path) -> None:
     assert "mine.toml:1: This is not TOML" in wrong_with(tmp_path, "load\n")[0]
 

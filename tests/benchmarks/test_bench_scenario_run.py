@@ -308,6 +308,13 @@ async def test_what_waits_is_sampled_over_time(server: FakeServer, quiet_clock: 
     assert samples[0].depths == Depths(1, 2, 3)
 
 
+async def test_a_short_load_with_long_turns_is_not_sampled_for_ever(server: FakeServer, quiet_clock: MockClock) -> None:
+    server.seconds = lambda number: 100.0
+    samples = (await observe(of_load(duration=0.1, warm_up=0.0, patience=200.0), server)).samples
+    assert samples[-1].at == near(100.0)
+    assert len(samples) < 600
+
+
 async def test_cuts_and_stalled_clients_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
     trouble = Trouble(cut_share=1.0, cut_after=0.0, stalled_clients=5, stall_seconds=3.5)
     observed = await observe(evolve(SCENARIO, trouble=trouble), server)

@@ -24,6 +24,7 @@ from footlights_bench.scenario import Server, measure
 from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
 from footlights_bench.scenario_here import Here, StageClient, open_here
 from footlights_bench.scenario_html import page
+from footlights_bench.scenario_plan import plan
 from footlights_bench.scenario_progress import bar, shown
 from footlights_bench.scenario_run import observe, show_nothing
 from footlights_bench.scenario_terms import LedgerKind, Metric, TurnShape
@@ -172,8 +173,10 @@ def test_a_run_may_be_stopped_anywhere() -> None:
 
 
 @asynccontextmanager
-async def serving(tokens: dict[str, str] | None = None) -> AsyncGenerator[tuple[str, trio.CancelScope]]:
-    cast = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+async def serving(
+    tokens: dict[str, str] | None = None, pace: float = 0.0
+) -> AsyncGenerator[tuple[str, trio.CancelScope]]:
+    cast = tavern_cast(pace=pace, load_seconds=0, tool_seconds=0)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         serve = partial(serve_ws, FrontDesk(stage, Gate(tokens)), host="127.0.0.1", port=0, goodbye=0.01)
         scope = trio.CancelScope()
@@ -196,6 +199,21 @@ async def test_a_server_is_measured_from_outside(tmp_path: Path) -> None:
     assert result.failed == 0
     assert result.exit_code == 0
     assert result.samples[0].depths is None
+
+
+async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_path: Path) -> None:
+    read = read_scenario(scenario(tmp_path, EASY))
+    trouble = evolve(read.trouble, cancel_share=0.5, cancel_after=0.1, cut_share=1.0, cut_after=0.02, stalled_clients=3)
+    many = evolve(read, load=evolve(read.load, sessions=10, arrivals="constant", duration=0.1), trouble=trouble)
+    # Its turns take real time, because sockets know no other; long enough that no cancel comes too late.
+    async with serving(pace=0.03) as (url, _):
+        result = await measure(many, Server(url=url), False, show_nothing)
+    canceled = sum(arrival.cancel_due is not None for arrival in plan(many))
+    assert 0 < canceled < 10
+    assert result.outcomes == {"canceled": canceled, "final": 10 - canceled}
+    assert result.latencies[Metric.CANCEL].count == canceled
+    assert result.cuts == 10
+    assert result.turned_away == 0
 
 
 async def test_a_server_that_goes_away_is_measured_all_the_same(
