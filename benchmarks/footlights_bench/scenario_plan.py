@@ -1,4 +1,4 @@
-"""When each turn of a scenario is due, who plays it, and what goes wrong meanwhile: all decided beforehand, by a seed.
+"""When each turn of a scenario is due, who plays it, and what goes wrong meanwhile: all decided by a seed.
 
 Nothing here looks at how the server does. A turn is due whether or not the one before was answered, as players are.
 """
@@ -13,7 +13,7 @@ from attrs import frozen
 from footlights_bench.scenario_terms import Arrivals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from footlights_bench.scenario_terms import Load, Scenario, Trouble
 
@@ -31,18 +31,22 @@ class Arrival:
     """When its player's connection is cut."""
 
 
-def plan(scenario: Scenario) -> Sequence[Arrival]:
-    """Every turn, in order. The same scenario gives the same plan."""
+def plan(scenario: Scenario) -> Iterator[Arrival]:
+    """Every turn, in order. The same scenario gives the same plan, and a long one takes no memory."""
     load, trouble = scenario.load, scenario.trouble
-    chance = Random(load.seed)
     troubles = Random(load.seed + 1)
-    return [
-        _arrival(number, number % load.sessions, due, trouble, troubles)
-        for number, due in enumerate(_moments(load, chance))
-    ]
+    return (
+        _arrival(number, number % load.sessions, due, trouble, troubles) for number, due in enumerate(_moments(load))
+    )
 
 
-def _moments(load: Load, chance: Random) -> Iterator[float]:
+def number_of_turns(load: Load) -> int:
+    """How many are planned."""
+    return sum(1 for _ in _moments(load))
+
+
+def _moments(load: Load) -> Iterator[float]:
+    chance = Random(load.seed)
     end = load.warm_up + load.duration
     number, due = 0, 0.0
     while due < end:

@@ -15,11 +15,11 @@ from attrs import Factory, define, frozen
 
 from footlights.errors import FootlightsError
 from footlights_bench.scenario_histogram import Histogram
-from footlights_bench.scenario_plan import Arrival, plan
+from footlights_bench.scenario_plan import Arrival, number_of_turns, plan
 from footlights_bench.scenario_tally import Marks, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from footlights_bench.scenario_system import Depths, Player, System
     from footlights_bench.scenario_terms import Metric, Scenario
@@ -102,12 +102,11 @@ class _Seat:
 async def observe(scenario: Scenario, system: System, show: Show = show_nothing) -> Observed:
     """Play the whole scenario. Raises `FootlightsError` if it cannot begin."""
     baseline = await _play_alone(scenario, system, show) if scenario.wants_baseline else None
-    arrivals = plan(scenario)
-    tally = Tally(planned=len(arrivals), warm_up=scenario.load.warm_up)
+    tally = Tally(planned=number_of_turns(scenario.load), warm_up=scenario.load.warm_up)
     async with AsyncExitStack() as stack:
         seats = [_Seat(await stack.enter_async_context(system.open_player())) for _ in range(scenario.load.sessions)]
         house = _House(scenario, system, seats, tally, show)
-        await house.play(arrivals)
+        await house.play(plan(scenario))
     counts = house.counts
     return Observed(
         tally=tally,
@@ -141,7 +140,7 @@ class _House:
         self.lag = Histogram()
         self.samples: list[Sample] = []
 
-    async def play(self, arrivals: Sequence[Arrival]) -> None:
+    async def play(self, arrivals: Iterable[Arrival]) -> None:
         load, trouble = self._scenario.load, self._scenario.trouble
         async with trio.open_nursery() as watching:
             for seat in self._seats:
@@ -166,7 +165,7 @@ class _House:
                 await self._play(Arrival(number=each, player=0, due=now, cancel_due=cancel_due))
             watching.cancel_scope.cancel(reason="all turns are over")
 
-    async def _begin_when_due(self, arrivals: Sequence[Arrival], turns: trio.Nursery) -> None:
+    async def _begin_when_due(self, arrivals: Iterable[Arrival], turns: trio.Nursery) -> None:
         for arrival in arrivals:
             if self._now() < arrival.due:  # a burst is begun at once, not one by one as the loop comes round
                 await trio.sleep_until(self._start + arrival.due)

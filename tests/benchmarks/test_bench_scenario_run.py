@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,8 +27,9 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
+from footlights_bench import scenario_run
 from footlights_bench.scenario_histogram import Histogram
-from footlights_bench.scenario_plan import plan
+from footlights_bench.scenario_plan import number_of_turns, plan
 from footlights_bench.scenario_run import observe
 from footlights_bench.scenario_system import Depths
 from footlights_bench.scenario_terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
@@ -45,7 +49,8 @@ class FakePlayer:
         self._cancels: dict[str, trio.CancelScope] = {}
 
     async def begin_turn(self, said: str) -> str:
-        self._server.begun_in.append(self._server.passes.count)
+        if not self._server.forgets:
+            self._server.begun_in.append(self._server.passes.count)
         await self._server.wait_out_stall()
         number = self._server.turns
         self._server.turns += 1
@@ -58,7 +63,7 @@ class FakePlayer:
 
     async def cancel(self, turn_id: str) -> None:
         await self._server.wait_out_stall()
-        if turn_id not in self._server.deaf_to:
+        if turn_id in self._cancels and turn_id not in self._server.deaf_to:
             self._cancels[turn_id].cancel()
 
     async def receive_batch(self) -> Sequence[StreamEvent]:
@@ -91,6 +96,8 @@ class FakePlayer:
             self._say(turn_id, EventType.TURN_FINAL, TurnFinal("x"))
         await trio.sleep(self._server.commit_seconds)
         self._say(turn_id, EventType.COMMIT_FINAL, CommitFinal("d", CommitOutcome.OK))
+        if self._server.forgets:
+            del self._cancels[turn_id]
 
     def _say(self, turn_id: str, kind: EventType, payload: Payload) -> None:
         self._send.send_nowait(StreamEvent(SCHEMA_V, "s", turn_id, 0, 0, kind, payload))
@@ -125,6 +132,8 @@ class FakeServer:
         self.turns = 0
         self.cuts = 0
         self.is_full = False
+        self.forgets = False
+        """What it noted of turns that are over."""
         self.passes = Passes()
         self.begun_in: list[int] = []
         self.refuses: set[int] = set()
@@ -315,6 +324,32 @@ async def test_a_short_load_with_long_turns_is_not_sampled_for_ever(server: Fake
     assert len(samples) < 600
 
 
+async def test_a_long_run_takes_no_more_memory_than_a_short_one(server: FakeServer, quiet_clock: MockClock) -> None:
+    trouble = Trouble(cancel_share=0.2, cancel_after=0.05, cut_share=0.1, stalled_clients=2)
+    # Trio forgets deadlines that are no more when there are a thousand.
+    ours = [tracemalloc.Filter(True, f"{Path(scenario_run.__file__).parent}/*")]
+
+    async def held_halfway(duration: float) -> int:
+        held: list[int] = []
+
+        def weigh(doing: str, done: float, total: float) -> None:
+            if done > total / 2 and not held:
+                gc.collect()
+                held.append(sum(each.size for each in tracemalloc.take_snapshot().filter_traces(ours).traces))
+
+        long = of_load(arrivals=Arrivals.BURSTS, burst=25, turns_per_second=100.0, duration=duration, warm_up=0.0)
+        tracemalloc.start()
+        observed = await observe(evolve(long, trouble=trouble), server, weigh)
+        tracemalloc.stop()
+        assert observed.tally.turns == 100 * duration
+        return held[0]
+
+    server.forgets = True
+    await held_halfway(1.0)  # what is made once
+    # Six hundred turns more. If each was planned beforehand, or kept, it would take a hundred bytes and more.
+    assert await held_halfway(7.0) < await held_halfway(1.0) + 40_000
+
+
 async def test_cuts_and_stalled_clients_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
     trouble = Trouble(cut_share=1.0, cut_after=0.0, stalled_clients=5, stall_seconds=3.5)
     observed = await observe(evolve(SCENARIO, trouble=trouble), server)
@@ -358,8 +393,9 @@ async def test_a_baseline_is_played_alone_and_before(server: FakeServer, quiet_c
 @pytest.mark.parametrize("arrivals", Arrivals)
 def test_the_same_seed_gives_the_same_plan(arrivals: Arrivals) -> None:
     scenario = evolve(of_load(arrivals=arrivals, burst=5), trouble=Trouble(cancel_share=0.5, cut_share=0.5))
-    assert plan(scenario) == plan(scenario)
+    assert list(plan(scenario)) == list(plan(scenario))
     dues = [arrival.due for arrival in plan(scenario)]
+    assert number_of_turns(scenario.load) == len(dues)
     assert dues == sorted(dues)
     assert dues[0] >= 0
     assert dues[-1] < 12.0
@@ -369,7 +405,7 @@ def test_the_same_seed_gives_the_same_plan(arrivals: Arrivals) -> None:
 
 def test_another_seed_gives_another_plan() -> None:
     random = of_load(arrivals=Arrivals.POISSON)
-    assert plan(random) != plan(evolve(random, load=evolve(random.load, seed=2)))
+    assert list(plan(random)) != list(plan(evolve(random, load=evolve(random.load, seed=2))))
 
 
 def test_a_burst_is_due_at_once() -> None:
