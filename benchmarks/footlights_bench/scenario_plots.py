@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from itertools import pairwise
-from math import log10
+from math import ceil, log10
 from typing import TYPE_CHECKING
 
 from footlights.events import InterruptReason
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from footlights_bench.scenario_terms import Metric
 
 _POINTS = 200
+_RATES = 20
 _ROW = 9
 _LEAST_MS = 0.001
 _STAGES = {
@@ -187,13 +187,17 @@ def _level(value: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], lis
 
 
 def _rate(total: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:
-    """How much more a second, between one sample and the next; a last one that came too soon would say nothing."""
+    """How much more a second, within a twentieth of the run: from one sample to the next there is little but chance.
+
+    A last sample that came too soon would say nothing.
+    """
 
     def rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
+        before = ceil(len(samples) / _RATES)
         least = samples[-1].at / len(samples) / 2 if samples else 0.0
         return [
             (now.at, (total(now) - total(then)) / (now.at - then.at))
-            for then, now in pairwise(samples)
+            for then, now in zip(samples, samples[before:], strict=False)
             if now.at - then.at > least
         ]
 

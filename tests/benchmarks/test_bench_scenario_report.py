@@ -21,7 +21,7 @@ from footlights_bench.scenario_histogram import Histogram
 from footlights_bench.scenario_html import page
 from footlights_bench.scenario_plan import Arrival
 from footlights_bench.scenario_plot import linear_axis, log_axis, whole_axis
-from footlights_bench.scenario_plots import percentile_curves, timelines
+from footlights_bench.scenario_plots import percentile_curves, throughput, timelines
 from footlights_bench.scenario_result import result_of
 from footlights_bench.scenario_run import Observed, Sample
 from footlights_bench.scenario_system import Depths
@@ -234,6 +234,15 @@ def test_targets_are_roofs_over_the_curves_of_their_metrics() -> None:
     assert "a roof is a target" not in page(found())
     assert page(found(MET, MISSED, NOWHERE, TWICE)).count("final: its target</title>") == 2, "twice of nothing is none"
     assert "a roof is a target" in page(found(MET))
+
+
+def test_a_rate_is_that_of_a_twentieth_of_the_run() -> None:
+    result = found()
+    # A turn ends in every other sample: 5 a second, and not 0 and 10 by turns.
+    samples = [evolve(result.samples[0], at=each / 10, finished=each // 2, begun=each) for each in range(80)]
+    svg = throughput(samples, 0.0)
+    _, over = re.findall(r'points="([^"]*)"', svg)
+    assert len({point.partition(",")[2] for point in over.split()}) == 1
 
 
 def test_the_warm_up_is_shaded() -> None:
