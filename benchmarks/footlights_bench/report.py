@@ -44,12 +44,12 @@ class Report:
 
 
 def publish(report: Report, json_path: Path | None, *, strict: bool) -> int:
-    """Print the table, write the JSON if asked; return the exit code. The run is over when this is called."""
+    """Write the JSON if asked, print the table; return the exit code. The run is over when this is called."""
     report = evolve(report, machine=report.machine.afterwards())
-    print_table(report)
     if json_path is not None:
         text = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
         json_path.write_text(text + "\n", encoding="utf-8")
+    print_table(report)
     return report.exit_code(strict=strict)
 
 

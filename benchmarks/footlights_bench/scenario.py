@@ -39,14 +39,17 @@ class Server:
 def run_scenario(
     scenario: Scenario, server: Server | None, *, quick: bool, json_path: Path | None, html_path: Path | None
 ) -> int:
-    """Play it, print the table, write what is asked for; return the exit code. Raises `FootlightsError`."""
+    """Play it, write what is asked for, print the table; return the exit code. Raises `FootlightsError`.
+
+    What was measured is on the disk before anything is printed, since whoever reads may go away.
+    """
     with shown() as show:
         result = trio.run(measure, scenario.quick() if quick else scenario, server, quick, show)
-    print(table(result))
     if json_path is not None:
         json_path.write_text(json.dumps(result.to_json(), ensure_ascii=False) + "\n", encoding="utf-8")
     if html_path is not None:
         html_path.write_text(page(result), encoding="utf-8")
+    print(table(result))
     return result.exit_code
 
 

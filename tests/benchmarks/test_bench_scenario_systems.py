@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,7 +21,9 @@ from footlights.errors import SessionClosed
 from footlights.testing import cancel_everywhere
 from footlights_actors.tavern import tavern_cast
 from footlights_bench import scenario_there
-from footlights_bench.scenario import Server, measure
+from footlights_bench.machine import this_machine
+from footlights_bench.report import Report, publish
+from footlights_bench.scenario import Server, measure, run_scenario
 from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
 from footlights_bench.scenario_here import Here, StageClient, open_here
 from footlights_bench.scenario_html import page
@@ -29,11 +32,14 @@ from footlights_bench.scenario_progress import bar, shown
 from footlights_bench.scenario_run import observe, show_nothing
 from footlights_bench.scenario_terms import LedgerKind, Metric, TurnShape
 from footlights_bench.scenario_there import open_there
+from footlights_transports.cli_bench import TOKEN_VARIABLE
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.native import Unauthorized
 from footlights_transports.gate import Gate
 from footlights_transports.main import main
 from footlights_transports.ws_server import serve_ws
+
+from ..transports.served import FOOTLIGHTS, open_server, write_game  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -271,6 +277,42 @@ def test_the_exit_code_tells_whether_the_targets_were_met(
     assert command(monkeypatch, "compare", str(result), str(result)) == 0
     compared = capsys.readouterr().out
     assert compared.count("no change") + compared.count("too few turns") >= 9
+
+
+async def test_the_command_measures_a_server_whose_token_is_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("harness a-token-for-the-harness\n")
+    game = write_game(tmp_path, f'tokens_file = "{tmp_path}/tokens"\n')
+    result = tmp_path / "result.json"
+    async with open_server(tmp_path, "--config", str(game)) as served:
+        url = f"ws://127.0.0.1:{served.ws_port}"
+        played = await trio.run_process(
+            [*FOOTLIGHTS, "bench", "scenario", str(scenario(tmp_path, HARD)), "--url", url, "--json", str(result)],
+            env={**os.environ, TOKEN_VARIABLE: "a-token-for-the-harness"},
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+    found = json.loads(result.read_text())
+    assert (played.returncode, found["system"], found["failed"]) == (1, url, 0)
+    assert b"accepted: accept p99" in played.stdout
+    assert b"a-token-for-the-harness" not in played.stdout + played.stderr + result.read_bytes()
+
+
+class BrokenPipe(StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_result_is_kept_even_if_nobody_reads_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = read_scenario(scenario(tmp_path, EASY))
+    result, html, figures = tmp_path / "result.json", tmp_path / "report.html", tmp_path / "figures.json"
+    monkeypatch.setattr(sys, "stdout", BrokenPipe())
+    with pytest.raises(BrokenPipeError):
+        run_scenario(read, None, quick=True, json_path=result, html_path=html)
+    with pytest.raises(BrokenPipeError):
+        publish(Report("tea", True, this_machine(), []), figures, strict=False)
+    assert json.loads(result.read_text())["quick"] is json.loads(figures.read_text())["quick"] is True
+    ElementTree.fromstring(html.read_text())
 
 
 def test_a_quick_run_misses_no_target(
