@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from attrs import evolve
@@ -28,8 +28,12 @@ from footlights.mission import (
     dedupe_key,
     row_of,
 )
+from footlights.mission.history import DAY_BUDGET, VOICE_RATE, DayCount, Spoken
 from footlights.mission.terms import least_certain
 from footlights.mission.text import NOT_STATED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 URGENT_ONLY = evolve(LISTENING, voice_mode=VoiceMode.CRITICAL_ONLY)
@@ -266,6 +270,45 @@ def test_the_first_check_that_applies_is_the_reason() -> None:
     unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None, deterministic=True)
     assert reason(unproven) is SuppressionReason.MISSING_EVIDENCE
     assert reason(evolve(unproven, evidence_refs=("docs/a.md",))) is None
+
+
+AGAINST_THE_EVENT: dict[SuppressionReason, dict[str, Any]] = {
+    SuppressionReason.CONTRACT_VIOLATION: {"text": evolve(event().text, next_action="")},
+    SuppressionReason.MISSING_EVIDENCE: {"system_state_claim": True},
+}
+MANY = tuple(Spoken(number, f"urgent {number}", is_urgent=True) for number in range(VOICE_RATE))
+
+
+def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -> History:
+    """One in which all of these causes that lie in the past are given for an event."""
+    spoken: list[Spoken] = []
+    if SuppressionReason.VOICE_RATE_LIMITED in causes:
+        spoken += MANY
+    if SuppressionReason.MISSION_RATE_LIMITED in causes:
+        spoken += [Spoken(20, "one", is_urgent=False), Spoken(20, "two", is_urgent=False)]
+    if SuppressionReason.DEDUPE_COOLDOWN in causes:
+        spoken.append(Spoken(20, dedupe_key(made), is_urgent=False))
+    is_spent = SuppressionReason.VOICE_BUDGET_EXCEEDED in causes
+    return History(
+        missions={LISTENING.tenant_id: {made.mission_id: tuple(spoken)}} if spoken else {},
+        tenants={LISTENING.tenant_id: DayCount(DAY_BUDGET if is_spent else 1)},
+        open_until_ms=9_999 if SuppressionReason.VOICE_BACKEND_ERROR in causes else None,
+        latest_ms=20,
+    )
+
+
+def test_of_all_that_speaks_against_a_callout_the_first_in_the_documented_order_is_the_reason() -> None:
+    plain = event(MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED)
+    for chosen in product((False, True), repeat=len(SuppressionReason)):
+        causes = [cause for cause, is_given in zip(SuppressionReason, chosen, strict=True) if is_given]
+        made = plain
+        for cause in causes:
+            made = evolve(made, **AGAINST_THE_EVENT.get(cause, {}))
+        context = Context() if SuppressionReason.CONTEXT_INELIGIBLE in causes else LISTENING
+        history = history_against(made, causes)
+        decision = decide(made, context, history, 20)
+        assert decision.payload.suppression.reason is next(iter(causes), None), causes
+        assert (decision.history is history) is bool(causes), causes
 
 
 # -- the payload
