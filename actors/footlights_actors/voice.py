@@ -60,8 +60,8 @@ class NullVoice:
 class EspeakVoice:
     """Writes each callout as a WAV file into a folder, with espeak-ng.
 
-    A file that is there is complete, and no two callouts have the same. What is said goes through a pipe and never into
-    the list of processes.
+    A file that is there is complete, and holds what one callout said: another has it only if it says the same under the
+    same ids. What is said goes through a pipe and never into the list of processes.
     Raises `VoiceError` if there is no such program.
     """
 
@@ -78,7 +78,7 @@ class EspeakVoice:
 
     async def speak(self, payload: UtilityPayload) -> None:
         assert payload.voice is not None, "there is nothing to speak"
-        file = self._folder / f"{_file_name(payload)}.wav"
+        file = self._folder / f"{_file_name(payload, payload.voice.text)}.wav"
         self._asked += 1
         part = file.with_suffix(f".{self._asked}.part")
         await self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,9 +116,9 @@ class EspeakVoice:
         return [file for _, file in sorted(dated)]
 
 
-def _file_name(payload: UtilityPayload) -> str:
-    """Readable, and its own: what is unfit for a file, and whose it is, is only in the digest."""
-    basis = [payload.tenant_id, payload.mission_id, payload.event_id]
+def _file_name(payload: UtilityPayload, words: str) -> str:
+    """Readable, and its own: what is unfit for a file, whose it is and what it says is only in the digest."""
+    basis = [payload.tenant_id, payload.mission_id, payload.event_id, words]
     digest = blake3(rfc8785.dumps(basis)).hexdigest(length=_DIGEST_BYTES)
     return f"{_name(payload.mission_id)}-{_name(payload.event_id)}-{digest}"
 

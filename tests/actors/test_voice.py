@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 
 
-NAME = "heist-e1-22a03e0b29a7"
+NAME = "heist-e1-f3c923cc3660"
 """Of what `payload()` is written to."""
 
 
-def payload(event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "default") -> UtilityPayload:
+def payload(
+    event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "default", change: str = "The guard woke."
+) -> UtilityPayload:
     kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
     event = MissionEvent(
         mission_id=mission_id,
@@ -45,7 +47,7 @@ def payload(event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "d
         event_type=kind[0],
         classification=kind[1],
         certainty=Certainty.CONFIRMED,
-        text=compose(*kind, change="The guard woke."),
+        text=compose(*kind, change=change),
     )
     return decide(event, evolve(LISTENING, tenant_id=tenant_id), History(), 0).payload
 
@@ -118,6 +120,15 @@ async def test_no_two_callouts_have_the_same_file(tmp_path: Path) -> None:
     for each in [*ids, ("e@1", "m", "t")]:
         await voice.speak(payload(*each))
     assert len(list((tmp_path / "wav").iterdir())) == 6
+
+
+async def test_an_id_that_is_used_again_for_other_words_leaves_the_recording_of_the_first(tmp_path: Path) -> None:
+    """Ids that a server gives begin anew with it, and a client may use its own twice."""
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
+    for change in ("The guard woke.", "The guard slept.", "The guard woke."):
+        await voice.speak(payload(change=change))
+    said = sorted(each.read_text() for each in (tmp_path / "wav").iterdir())
+    assert said == ["The guard slept.", "The guard woke."]
 
 
 def test_a_machine_without_the_program_is_told_so(tmp_path: Path) -> None:
