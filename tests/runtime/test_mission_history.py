@@ -100,6 +100,13 @@ def test_a_repetition_that_is_suppressed_does_not_begin_the_cooldown_again() -> 
     assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
 
 
+def test_a_cooldown_begins_when_the_same_was_spoken_last() -> None:
+    told = Told()
+    for at in (0, 10_000):
+        assert verdict(told.tell(event("Fire.", Classification.CRITICAL), at)) == SPOKEN
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 15_000)) == ("dedupe_cooldown", 5_000)
+
+
 def test_missions_and_tenants_do_not_silence_each_other() -> None:
     told = Told()
     told.tell(event("Lit."), 0)
@@ -377,6 +384,15 @@ def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
     assert verdict(told.tell(event("Lit."), 0)) == ("dedupe_cooldown", 60_000)
     assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
     assert verdict(told.tell(event("Dark."), 70_000)) == SPOKEN
+
+
+def test_a_voice_that_fails_while_the_clock_goes_back_fails_when_it_stands_still() -> None:
+    told = Told()
+    failing = told.tell(event("Lit."), 0)
+    told.tell(event("Dark."), 10_000)
+    failed = voice_failed(failing, told.history, NOON - DAY_MS)
+    assert (failed.history.failures, failed.history.latest_ms) == ((NOON + 10_000,), NOON + 10_000)
+    assert failed.history.tenants["default"].count == 1
 
 
 def test_a_clock_may_begin_long_before_its_epoch() -> None:

@@ -187,6 +187,11 @@ def test_a_recorded_sequence_is_decided_as_it_was() -> None:
     assert outcomes == OUTCOMES
 
 
+def test_a_voice_that_was_not_asked_in_a_dry_run_cannot_have_failed() -> None:
+    dry = {"text": "Fire.", **HEARD, "policy_ts_ms": 1_000, "dry_run": True, "voice_fails": True}
+    assert [each.payload.suppression.reason for each in replay([dry] * 4)] == [None] * 4
+
+
 def test_a_replay_can_go_on_from_a_history() -> None:
     *_, before = replay(SEQUENCE[:4])
     assert list(replay(SEQUENCE, History())) == list(replay(SEQUENCE))
