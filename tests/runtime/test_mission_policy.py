@@ -56,6 +56,10 @@ def event(
     return evolve(made, **changes)
 
 
+ANCHORED = evolve(event().text, evidence_anchor="EVIDENCE: docs/a.md")
+"""The same text, which says where it can be checked."""
+
+
 def judged(made: MissionEvent, context: Context = LISTENING) -> Decision:
     return decide(made, context, History(), 0)
 
@@ -152,10 +156,21 @@ def test_a_claim_without_evidence_is_at_best_a_hypothesis_where_one_may_be_spoke
 def test_a_claim_with_evidence_is_as_sure_as_it_says(claim: str) -> None:
     made = event(MissionEventType.ACTION_REQUIRED, Classification.ACTION, evidence_refs=("docs/a.md#L1",))
     claims: dict[str, Any] = {claim: True}
-    decision = judged(evolve(made, **claims))
+    decision = judged(evolve(made, text=ANCHORED, **claims))
     assert decision.speak
     assert decision.payload.certainty is Certainty.REASONED
     assert decision.payload.evidence_refs == ("docs/a.md#L1",)
+
+
+@pytest.mark.parametrize("claim", ["repo_attributed", "system_state_claim"])
+@pytest.mark.parametrize("anchor", ["EVIDENCE: none.", "none", f"EVIDENCE: {NOT_STATED}", "Not stated"])
+def test_a_claim_whose_text_names_no_evidence_has_none(claim: str, anchor: str) -> None:
+    claims: dict[str, Any] = {claim: True, "evidence_refs": ("docs/a.md",)}
+    made = event(MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED, **claims)
+    silent = judged(evolve(made, text=evolve(ANCHORED, evidence_anchor=anchor)))
+    assert silent.payload.suppression.reason is SuppressionReason.MISSING_EVIDENCE
+    assert silent.payload.certainty is Certainty.HYPOTHESIS
+    assert judged(evolve(made, text=ANCHORED)).payload.certainty is Certainty.CONFIRMED
 
 
 def test_what_claims_nothing_needs_no_evidence() -> None:
@@ -269,7 +284,7 @@ def test_the_first_check_that_applies_is_the_reason() -> None:
     assert reason(linked) is SuppressionReason.CONTRACT_VIOLATION
     unproven = evolve(linked, event_type=MissionEventType.STATE_CHANGE, voice_certainty=None, deterministic=True)
     assert reason(unproven) is SuppressionReason.MISSING_EVIDENCE
-    assert reason(evolve(unproven, evidence_refs=("docs/a.md",))) is None
+    assert reason(evolve(unproven, evidence_refs=("docs/a.md",), text=ANCHORED)) is None
 
 
 AGAINST_THE_EVENT: dict[SuppressionReason, dict[str, Any]] = {

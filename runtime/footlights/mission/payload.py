@@ -58,7 +58,8 @@ class MissionEvent:
 
     @property
     def has_evidence(self) -> bool:
-        return any(ref.strip() for ref in self.evidence_refs)
+        """Whether there are refs, and the text does not say that there are none."""
+        return self.text.names_evidence and any(ref.strip() for ref in self.evidence_refs)
 
     @property
     def supported_certainty(self) -> Certainty:

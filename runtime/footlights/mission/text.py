@@ -30,6 +30,8 @@ NEXT_ACTION_CHARS = 160
 
 NOT_STATED = "not stated."
 """What stands in a field about which nothing was said. A voice leaves it out."""
+NO_EVIDENCE = "none."
+"""What stands for evidence when there is none."""
 
 _LABEL = re.compile(r"(?:CHANGE: [a-z_]+/[a-z]+ -- |IMPACT: |NEXT: |EVIDENCE: )")
 _SENTENCE_END = re.compile(r"[.!?…][\"'\u201d\u2019)\]]*\s+(?=\S)")
@@ -75,6 +77,11 @@ class TextPayload:
         """All that a voice may say of it."""
         bodies = (_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action))
         return " ".join(body for body in bodies if body != NOT_STATED)
+
+    @property
+    def names_evidence(self) -> bool:
+        """Whether it says where it can be checked."""
+        return normalize(_body(self.evidence_anchor)) not in _NO_ANCHORS
 
     def broken_rules(self) -> Iterator[str]:
         """The names of what is empty, too long, or more than one sentence."""
@@ -147,6 +154,9 @@ def normalize(text: str) -> str:
     return " ".join(folded.split()).rstrip(_LAST_MARKS)
 
 
+_NO_ANCHORS = frozenset(map(normalize, ("", NO_EVIDENCE, NOT_STATED)))
+
+
 def _change_label(event_type: MissionEventType, classification: Classification) -> str:
     return f"CHANGE: {event_type.value}/{classification.value} -- "
 
@@ -159,7 +169,7 @@ def _body(line: str) -> str:
 def _anchor(refs: Sequence[str]) -> str:
     """As many refs as fit whole, and how many there are besides."""
     if not refs:
-        return "none."
+        return NO_EVIDENCE
     for count in range(len(refs), 0, -1):
         more = len(refs) - count
         anchor = ", ".join(refs[:count]) + (f", and {more} more" if more else "")
