@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import trio
 
+from footlights.authority import Intent, IntentType
 from footlights.errors import ToolError
 from footlights.tool_decorator import tool
-from footlights.tools import SideEffects
+from footlights.tools import SideEffects, ToolContext
 from footlights_actors import Call, Fail, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.tavern_approvals import HOUSE_RULES
 from footlights_actors.tavern_tools import tavern_tools
@@ -52,12 +53,21 @@ async def drop_tray() -> None:
     raise RuntimeError("It crashed.")
 
 
+@tool(cancel_safe=True, side_effects=SideEffects.NONE)
+async def take_spoon(context: ToolContext) -> str:
+    """Ask for what no rule allows."""
+    await trio.lowlevel.checkpoint()
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"act": "take_spoon"}))
+    return "taken"
+
+
 TOOLS = {
     "rooms": "check_rooms",
     "lantern": "sell_lantern",
     "bell": "ring_bell",
     "drawer": "open_drawer",
     "tray": "drop_tray",
+    "spoon": "take_spoon",
 }
 """What is asked for with which word."""
 
@@ -79,7 +89,7 @@ def make() -> Cast:
     BELL.rung = trio.Event()
     return standard_cast(
         ScriptedModel(script, model_id="odo"),
-        tools=(*tavern_tools(0), ring_bell, open_drawer, drop_tray),
+        tools=(*tavern_tools(0), ring_bell, open_drawer, drop_tray, take_spoon),
         world=cast("JsonValue", opening_hour()),
         rules=HOUSE_RULES,
     )

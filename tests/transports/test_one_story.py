@@ -79,9 +79,9 @@ class Story:
         assert is_ok is (self.run[-1]["outcome"] == "completed")
         assert is_ok is bool(only(self.kgent, "message"))
         assert is_ok is ("The turn is committed." in self.chat)
-        assert is_ok is ("Nothing of the turn was committed." not in self.chat)
+        assert is_ok is not any(said.startswith("Nothing of the turn was committed.") for said in self.chat)
         assert is_ok is any("A turn is committed." in told for told in self.board)
-        assert is_ok is not any("Nothing of it was committed." in told for told in self.board)
+        assert is_ok is not any("Nothing of it was committed" in told for told in self.board)
         said = "".join(each.payload.delta for each in self.events if isinstance(each.payload, TokenDelta))
         assert output(self.run) == text(self.kgent) == said
         for callout in self.callouts:
@@ -272,6 +272,20 @@ async def test_a_tool_that_is_cut_off_is_the_same_story_everywhere(tmp_path: Pat
         "A tool was cut off while it worked. It may have done its work.",
         "The turn was canceled. Nothing of it was committed.",
     ]
+
+
+async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_path: Path) -> None:
+    story = await told_of(tmp_path, "Take the spoon")
+    said = only_payload(story.events, TurnFinal).text
+    assert said == "Let me see. There."
+    (issue,) = story.commit.issues
+    assert story.run[-1]["outcome"] == "failed"
+    assert story.summary == "The run failed, and nothing was committed. Steps: 2 completed."
+    assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
+    assert story.chat[-2:] == [said, f"Nothing of the turn was committed. {issue.message}"]
+    assert story.board == [f"A turn was refused. Nothing of it was committed: {issue.code}."]
+    assert (story.callouts[0]["event_type"], story.callouts[0]["classification"]) == ("threat_update", "warn")
+    assert f"commit:{story.commit.commit_id}" in story.callouts[0]["evidence_refs"]
 
 
 async def test_an_act_that_waits_for_somebodys_word_is_the_same_story_everywhere(tmp_path: Path) -> None:
