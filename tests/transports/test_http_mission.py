@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -12,6 +13,7 @@ import pytest
 import trio
 
 from footlights.mission import history, replay
+from footlights_actors import announcer
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_mission import BoardStream
 from footlights_transports.mission_board import MissionBoard
@@ -182,6 +184,32 @@ async def test_a_tenant_that_speaks_in_too_many_missions_is_429_with_a_scope_of_
         assert limited.json()["error"]["scope"] == "missions"
 
 
+async def test_a_server_full_of_tenants_is_429_with_a_scope_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MAX_TENANTS", 1)
+    async with open_house(mission=REPLAY) as house:
+        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
+        limited = await house.client.post(SPEAK, json=FIRE | {"tenant_id": "other", "policy_ts_ms": 1_000})
+        assert outcome(limited) == (429, "voice_budget_exceeded", 86_399_000)
+        assert limited.json()["error"]["scope"] == "server"
+
+
+async def test_a_voice_that_is_too_busy_is_503_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcer, "VOICES_AT_ONCE", 1)
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    async with open_house(mission=MissionSettings(voice=speaker)) as house, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(house.client.post, SPEAK, json=FIRE))
+        await speaker.asked.wait()
+        monkeypatch.setattr(announcer, "PLACE_SECONDS", 0)
+        busy = await house.client.post(SPEAK, json=FIRE | {"text": "Flood."})
+        speaker.let_go.set()
+    assert outcome(busy) == (503, "voice_backend_error", 0)
+    assert busy.headers["retry-after"] == "1"
+    assert busy.json()["voice_failed_ms"] is None
+    assert busy.json()["voice_dropped_ms"] >= busy.json()["policy_ts_ms"]
+    assert speaker.said == ["Fire."]
+
+
 async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
@@ -213,6 +241,16 @@ async def test_a_time_of_the_clients_own_counts_only_in_a_replay() -> None:
         await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
         again = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 10_000})
         assert again.json()["suppression"]["reason"] is None
+
+
+async def test_a_time_of_the_clients_own_moves_no_board_unless_it_is_a_replay() -> None:
+    async with open_house() as house:
+        added = await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 5})
+        closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 10**15})
+        trigger, debrief = (await house.client.get(BOARD)).json()["events"]
+    assert 10**12 < added.json()["policy_ts_ms"] == trigger["ts_ms"]
+    assert trigger["ts_ms"] <= closed.json()["closed_ms"] == debrief["ts_ms"] < 10**14
+    assert closed.json()["trigger_to_debrief_closed_ms"] == debrief["ts_ms"] - trigger["ts_ms"]
 
 
 @pytest.mark.parametrize(
