@@ -221,8 +221,8 @@ class KgentFlux:
                 return self._complete(telling, whole, event)
             case BrokeOff(code=None):
                 return telling.end(self._now())
-            case BrokeOff(code=ErrorCode() as code):
-                return telling.fail(code, self._now())
+            case BrokeOff(code=ErrorCode() as code, meaning=meaning):
+                return telling.fail(code, self._now(), meaning=meaning)
             case _:
                 return telling.take(event, self._now())
 

@@ -237,7 +237,7 @@ class _Attempt:
 
     def _as_it_counts(self, event: SoulEvent) -> SoulEvent:
         if self._is_late and isinstance(event, BrokeOff):
-            return evolve(event, code=ErrorCode.STREAM_TIMEOUT)
+            return evolve(event, code=ErrorCode.STREAM_TIMEOUT, meaning=None)
         return event
 
 

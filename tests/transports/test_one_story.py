@@ -256,6 +256,7 @@ async def test_a_tool_that_crashes_is_the_same_story_everywhere(tmp_path: Path) 
     assert story.run[-1]["outcome"] == "failed"
     assert story.summary == "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
+    assert only(story.kgent, "error")[0]["message"].startswith("A tool that the answer needs failed.")
     assert story.chat[-2:] == ["The turn ended early: a tool failed.", "Nothing of the turn was committed."]
     assert story.board == ["A tool failed. It gave no result.", "A tool crashed. Nothing of it was committed."]
 
@@ -282,6 +283,7 @@ async def test_a_turn_that_the_rules_refuse_is_the_same_story_everywhere(tmp_pat
     assert story.run[-1]["outcome"] == "failed"
     assert story.summary == "The run failed, and nothing was committed. Steps: 2 completed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
+    assert only(story.kgent, "error")[0]["message"].startswith("The answer was not committed, and does not count.")
     assert story.chat[-2:] == [said, f"Nothing of the turn was committed. {issue.message}"]
     assert story.board == [f"A turn was refused. Nothing of it was committed: {issue.code}."]
     assert (story.callouts[0]["event_type"], story.callouts[0]["classification"]) == ("threat_update", "warn")

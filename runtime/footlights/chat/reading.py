@@ -50,6 +50,12 @@ ERROR_CODES: Mapping[InterruptReason, ErrorCode | None] = {
 }
 """What a dialogue is told of an interruption; None if it only ends: somebody wanted it to."""
 
+_MEANINGS: Mapping[InterruptReason, str] = {
+    InterruptReason.TOOL_ERROR: "A tool that the answer needs failed.",
+    InterruptReason.WORKLOAD_ERROR: "What makes the answer failed.",
+}
+_NOT_COMMITTED = "The answer was not committed, and does not count."
+
 
 @frozen
 class Spoke:
@@ -88,6 +94,8 @@ class BrokeOff:
     """Whether a part of it was told, or that it is whole and empty."""
     asks_later: bool = False
     """Whether the model only wants to be asked again later."""
+    meaning: str | None = None
+    """What is wrong, where the code alone would say something else."""
 
 
 SoulEvent: TypeAlias = Spoke | SpokeAll | Committed | BrokeOff
@@ -162,11 +170,12 @@ class TurnReading:
         said_something = self._said_something
         if self._cut is not None:
             asks_later = self._cut.detail == RateLimitError.code
-            return BrokeOff(ERROR_CODES[self._cut.reason], said_something, asks_later)
+            reason = self._cut.reason
+            return BrokeOff(ERROR_CODES[reason], said_something, asks_later, _MEANINGS.get(reason))
         if not self._is_whole:  # its words are forgotten
             return BrokeOff(ErrorCode.SESSION_EXPIRED, said_something)
         if commit.commit_outcome is not CommitOutcome.OK:
-            return BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something)
+            return BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something, meaning=_NOT_COMMITTED)
         return Committed(self.turn_id, commit.commit_digest)
 
 

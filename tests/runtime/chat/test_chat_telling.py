@@ -112,9 +112,12 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
         "shutdown": "SESSION_EXPIRED",
         "runtime_restart": "SESSION_EXPIRED",
     }.get(reason, "LLM_UNAVAILABLE")
-    assert read(*deltas("a"), TurnInterrupted(reason), committed(CommitOutcome.FAIL_CLOSED))[-1] == BrokeOff(
-        None if expected is None else ErrorCode(expected), said_something=True
-    )
+    told = read(*deltas("a"), TurnInterrupted(reason), committed(CommitOutcome.FAIL_CLOSED))[-1]
+    assert isinstance(told, BrokeOff)
+    assert told.code == (None if expected is None else ErrorCode(expected))
+    assert told.said_something
+    # What the code alone means is that there is no model.
+    assert (told.meaning is not None) is (reason in {"tool_error", "workload_error"})
     assert set(ERROR_CODES) == set(InterruptReason)
 
 
@@ -125,7 +128,8 @@ def test_a_model_that_wants_to_be_asked_later_says_so() -> None:
 
 def test_an_answer_that_was_not_committed_does_not_count() -> None:
     told = read(*deltas("a"), TurnFinal("a"), committed(CommitOutcome.FAIL_CLOSED))
-    assert told[-1] == BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something=True)
+    meaning = "The answer was not committed, and does not count."
+    assert told[-1] == BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something=True, meaning=meaning)
 
 
 @pytest.mark.parametrize("outcome", CommitOutcome)

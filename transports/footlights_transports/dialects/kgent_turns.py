@@ -34,8 +34,8 @@ class _Open:
                 return self.telling.complete(speech, self.whole.tokens, self.whole.template, now)
             case BrokeOff(code=None):
                 return self.telling.end(now)
-            case BrokeOff(code=ErrorCode() as code):
-                return self.telling.fail(code, now)
+            case BrokeOff(code=ErrorCode() as code, meaning=meaning):
+                return self.telling.fail(code, now, meaning=meaning)
             case SpokeAll():
                 self.whole = event
             case _:
