@@ -180,6 +180,27 @@ async def test_closed_doors_let_nothing_new_begin_and_what_is_open_goes_on(quiet
         assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
 
 
+async def test_a_server_that_closes_does_not_say_that_its_sessions_never_were(quiet_clock: MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        session_id = desk.start(ANN, SessionParams()).session_id
+        turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+        desk.close_doors()
+    # The stage has gone before its clients, as it does in `serve`: they may come back when there is another.
+    with pytest.raises(SessionClosed):
+        desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+    with pytest.raises(SessionClosed):
+        desk.cancel(ANN, session_id, turn_id)
+    with pytest.raises(SessionClosed):
+        desk.heard(ANN, session_id, turn_id, 0)
+    with pytest.raises(SessionClosed):
+        await desk.finalize(ANN, session_id, turn_id)
+    with pytest.raises(SessionClosed):
+        desk.subscribe(ANN, session_id, None, ())
+    with pytest.raises(UnknownSession):
+        desk.cancel(BOB, session_id, turn_id)
+
+
 class Watch:
     def __init__(self) -> None:
         self.accepted: list[float] = []

@@ -97,6 +97,8 @@ class FrontDesk:
         try:
             return self.stage.session(session_id)
         except UnknownSession:
+            # A stage that has closed knows none of its sessions any more, and clients come back to those.
+            self._check_doors()
             raise UnknownSession("There is no open session with that id.") from None
 
     def subscribe(
