@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from footlights_transports.listening import Listening
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""How one begins who speaks HTTP/2: the preface, and settings without any."""
+PING_2 = b"\0\0\x08\6\0\0\0\0\0" + b"are-you?"
 STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
 
 
@@ -73,6 +76,31 @@ async def test_headers_that_never_end_end_the_connection(mock_clock: MockClock) 
             mock_clock.jump(3.0)
         mock_clock.jump(1.1)
         assert await read_all(stream) == b""
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_who_speaks_http_2_and_asks_for_nothing_is_not_kept(mock_clock: MockClock, before: bytes) -> None:
+    ended = trio.Event()
+
+    async def read() -> None:
+        assert await read_all(stream), "it was not even answered"
+        ended.set()
+
+    async with open_house(wire_limits=WireLimits(handshake_timeout=10.0)) as house, await connect(house) as stream:
+        if before:
+            assert b" 200 " in await ask(stream, before)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            await stream.send_all(HTTP_2)
+            for _ in range(4):
+                await wait_all_tasks_blocked(0.01)
+                assert not ended.is_set()
+                await stream.send_all(PING_2)  # it is answered, and makes it no longer
+                await wait_all_tasks_blocked(0.01)
+                mock_clock.jump(2.6)
+            await wait_all_tasks_blocked(0.01)
+            nursery.cancel_scope.cancel()
+        assert ended.is_set()
 
 
 async def test_a_body_that_never_ends_is_refused(mock_clock: MockClock) -> None:

@@ -1,7 +1,8 @@
 """One connection of the HTTP server: how many requests it may make, and how long it may take nothing.
 
 Hypercorn shields what it sends from every cancel, so a client that stops reading could hold it for ever. Here each
-piece has its time, and `abort` ends the connection at once.
+piece has its time, and `abort` ends the connection at once. It would also speak HTTP/2 with anybody who begins with it,
+and keep who then asks for nothing: here that has its time too.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
+from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.trio.tcp_server import TCPServer
 
 from footlights_transports.gate import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from hypercorn.events import Event
 
     from footlights_transports.gate import WireLimits
 
@@ -30,6 +35,7 @@ class HttpConnection:
         self._is_silent = True
         self._is_heard_out = False
         self._requests = 0
+        self._handshake_timeout = limits.handshake_timeout
         self.scope = trio.CancelScope()
         """Cancelled when the client sends nothing more and everything was answered."""
 
@@ -55,10 +61,25 @@ class HttpConnection:
         self._is_heard_out = True
         self._end_if_done()
 
+    def speak_http_2(self) -> None:
+        """The client speaks HTTP/2: it has time to ask and to be refused, and no more."""
+        self.scope.deadline = min(self.scope.deadline, trio.current_time() + self._handshake_timeout)
+
     def _end_if_done(self) -> None:
         # Hypercorn would keep it until it has been idle for long enough.
         if self._is_heard_out and not self._requests:
             self.scope.cancel(reason="the client is gone")
+
+
+class HttpServer(TCPServer):
+    """Hypercorn's side of a connection. Whatever it says in HTTP/2 is told to `on_http_2` first."""
+
+    on_http_2: Callable[[], None]
+
+    async def protocol_send(self, event: Event) -> None:
+        if isinstance(self.protocol.protocol, H2Protocol):
+            self.on_http_2()
+        await super().protocol_send(event)
 
 
 class HttpStream:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.errors import Busy
@@ -23,7 +22,7 @@ from footlights.failures import describe
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.dexi_runs import DexiRuns
 from footlights_transports.http_chat import ChatRoutes
-from footlights_transports.http_connection import HttpConnection, HttpStream
+from footlights_transports.http_connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http_events import OpenStreams
 from footlights_transports.http_guard import CONNECTION, HttpGuard
 from footlights_transports.http_mission import MissionRoutes
@@ -195,7 +194,8 @@ class _Server:
             except (trio.BrokenResourceError, trio.TooSlowError):
                 return
         http = cast("Any", self._open[connection])
-        server = TCPServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+        server = HttpServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+        server.on_http_2 = connection.speak_http_2
         try:
             await server
         finally:
