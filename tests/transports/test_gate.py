@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
+from contextlib import suppress
+from hmac import compare_digest
+
 import pytest
 
 from footlights.errors import RegistrationError, UnknownSession
@@ -26,6 +30,24 @@ def test_anything_else_names_nobody_and_is_not_repeated(shown: str | None) -> No
     with pytest.raises(Unauthorized) as refused:
         Gate({"ann": ANN}).admit(shown)
     assert ANN not in str(refused.value)
+
+
+@pytest.mark.parametrize("shown", [ANN, BOB, ANN[:-1], ANN + BOB, "", "x"])
+def test_how_long_it_takes_to_admit_somebody_says_nothing_of_the_tokens(
+    monkeypatch: pytest.MonkeyPatch, shown: str
+) -> None:
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return compare_digest(one, other)
+
+    gate = Gate({"ann": ANN, "bob": BOB})
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    with suppress(Unauthorized):
+        gate.admit(f"Bearer {shown}")
+    # All of them, whoever it is, and the same number of bytes each time: never the tokens themselves.
+    assert compared == [(32, 32), (32, 32)]
 
 
 @pytest.mark.parametrize("shown", [None, "", "Bearer anything"])

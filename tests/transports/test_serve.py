@@ -15,9 +15,11 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx2
 import pytest
 import trio
 import trustme
@@ -35,7 +37,7 @@ from footlights import (
     laws,
 )
 from footlights.authority import LedgerInUse, SqliteLedger
-from footlights.testing import only
+from footlights.testing import only, payloads
 from footlights_actors import standard_cast
 from footlights_transports import cli_serve
 from footlights_transports.config import Config, load_config
@@ -44,14 +46,18 @@ from footlights_transports.logs import Discreet, set_up_logs
 from footlights_transports.main import main
 from footlights_transports.serve import CannotServe, Opened, serve, serve_here
 
+from .http_peer import HttpGuest, taken
 from .served import FOOTLIGHTS, open_peer, open_server, request, write_game
 from .ws_peer import HeldModel
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from footlights import StreamEvent
+
 OPERATE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
+TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
 
 
 def configured(folder: Path, **options: object) -> Config:
@@ -425,6 +431,39 @@ async def test_after_a_kill_the_turn_is_told_to_have_been_cut_short(tmp_path: Pa
     assert laws.check(events) == []
     assert only(events, TurnInterrupted).reason is InterruptReason.RUNTIME_RESTART
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+async def test_who_follows_over_http_is_told_one_end_of_every_turn_however_often_the_server_is_killed(
+    tmp_path: Path,
+) -> None:
+    settings = ("--config", str(write_game(tmp_path)))
+    events: list[StreamEvent] = []
+    last_event_id: str | None = None
+    session_id = ""
+    killed_at = (EventType.TURN_ACCEPTED, EventType.TOKEN_DELTA, EventType.TURN_FINAL, EventType.COMMIT_FINAL)
+    for last in (*killed_at, None):
+        async with open_server(tmp_path, *settings) as server, httpx2.AsyncClient() as client:
+            client.base_url = f"http://127.0.0.1:{server.http_port}"
+            if not session_id:
+                session_id = taken(await client.post("/v1/sessions"), 201)["session_id"]
+            guest = HttpGuest(client, session_id)
+            async with guest.follow(last_event_id) as stream:
+                before = {event.turn_id for event in events}
+                said = "stay" if last is EventType.TOKEN_DELTA else "A room?"
+                turn_id = await guest.begin_turn(said)
+                async for event in stream:
+                    events.append(event)
+                    last_event_id = stream.last_event_id
+                    if event.turn_id == turn_id and event.event_type in (last, EventType.COMMIT_FINAL):
+                        break
+                server.process.kill()
+        assert turn_id not in before
+    assert laws.check(events) == []
+    ends = Counter(event.turn_id for event in events if event.event_type in TERMINAL)
+    commits = Counter(event.turn_id for event in events if event.event_type is EventType.COMMIT_FINAL)
+    assert ends == commits == Counter({event.turn_id for event in events})
+    assert len(ends) == len(killed_at) + 1
+    assert any(each.reason is InterruptReason.RUNTIME_RESTART for each in payloads(events, TurnInterrupted))
 
 
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
