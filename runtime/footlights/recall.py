@@ -37,7 +37,7 @@ def recalled(
 ) -> list[StreamEvent]:
     """What is left to be told after that seq. The first event declares what is missing before it."""
     story: list[tuple[int, Payload]] = [] if terminal_seen else [(RESTART_SEQ, _terminal(commit))]
-    story.append((ALL_SEEN, commit or _never_committed(session_id, turn_id)))
+    story.append((ALL_SEEN, commit or never_committed(session_id, turn_id)))
     events: list[StreamEvent] = []
     for seq, payload in story:
         if seq > after:
@@ -53,7 +53,7 @@ def _terminal(commit: CommitFinal | None) -> Payload:
     return TurnFinal("", text_forgotten=True) if reason is None else TurnInterrupted(reason)
 
 
-def _never_committed(session_id: str, turn_id: str) -> CommitFinal:
+def never_committed(session_id: str, turn_id: str) -> CommitFinal:
     """Told, and not chained: the ledger has nothing of the turn, and the same is told whenever somebody asks."""
     told = {"session_id": session_id, "turn_id": turn_id, "outcome": "fail_closed", "issue": "runtime_restart"}
     return CommitFinal(

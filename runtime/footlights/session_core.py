@@ -23,7 +23,7 @@ from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
 from footlights.latch import Latch
 from footlights.params import BusyRule, TurnParams
-from footlights.recall import ALL_SEEN
+from footlights.recall import ALL_SEEN, never_committed
 from footlights.returning import is_seq, newest_seen, recollect
 from footlights.turn import Turn
 
@@ -161,7 +161,7 @@ class SessionCore:
 
     def finalize(self, turn_id: str) -> CommitHandle:
         self.check_known(turn_id)
-        return CommitHandle(turn_id, self._find(turn_id), self.find_commit)
+        return CommitHandle(turn_id, self._find(turn_id), self._decided)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:
@@ -215,6 +215,13 @@ class SessionCore:
             return self.unwritten[turn_id]
         record = await self._stage.find_record(self.session_id, turn_id)
         return None if record is None else commit_final(record)
+
+    async def _decided(self, turn_id: str) -> CommitFinal | None:
+        """The same; of a turn that a restart cut short, what a returning subscriber is told of it."""
+        commit = await self.find_commit(turn_id)
+        if commit is None and in_order(turn_id)[0] != self.epoch:
+            return never_committed(self.session_id, turn_id)
+        return commit
 
     async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._stage.commits_after(self.session_id, turn_id, limit)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from attrs import evolve
 
 from footlights import (
     Busy,
@@ -194,6 +195,18 @@ async def test_a_restart_ends_every_turn_that_was_not_committed(quiet_clock: Moc
 
         again = await told(session, {lost: 3})
         assert only(again, CommitFinal) == commit, "the same is told whenever somebody asks"
+
+
+async def test_who_waits_for_a_commit_is_told_what_a_subscriber_is_told(quiet_clock: MockClock) -> None:
+    ledger = MemoryLedger()
+    await ledger.begin_epoch(cast().world)
+    async with open_stage(cast(), ledger=ledger) as stage:
+        session = stage.resume("inn")
+        handle = session.finalize("t1-000009")
+        assert handle.commit is None
+        commit = await handle.wait()
+        assert commit == evolve(only(await told(session, {"t1-000009": 3}), CommitFinal), dropped_seq_ranges=())
+        assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
 async def test_what_was_seen_is_not_told_again(quiet_clock: MockClock) -> None:

@@ -15,7 +15,7 @@ import trio
 
 from footlights import CommitFinal, CommitOutcome, EventType, InterruptReason, TurnInterrupted, laws
 from footlights.testing import payloads
-from footlights_transports.client import ConnectionLost, Retry, connect
+from footlights_transports.client import Commit, ConnectionLost, Retry, connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -123,6 +123,26 @@ async def test_commands_find_their_session_again_without_a_subscriber(tmp_path: 
         await server.start()
         turn_id = await begin(session)
         assert (await session.finalize(turn_id)).commit_digest != digest
+
+
+async def test_who_waits_for_a_commit_is_told_of_it_by_the_next_process(tmp_path: Path) -> None:
+    async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
+        session = await client.start()
+        async with session.subscribe() as stream, trio.open_nursery() as nursery:
+            turn_id = await begin(session)
+            await anext(stream)
+            commits: list[Commit] = []
+
+            @nursery.start_soon
+            async def _wait() -> None:
+                commits.append(await session.finalize(turn_id))
+
+            await server.kill()
+            await server.start()
+            told = [event async for event in stream.until_commit(turn_id)]
+        assert isinstance(told[-1].payload, CommitFinal)
+        assert [each.commit_digest for each in commits] == [told[-1].payload.commit_digest]
+        assert commits[0].commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
 async def test_a_client_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
