@@ -17,6 +17,7 @@ from footlights_bench.scale import WIRE_FULL, WIRE_QUICK
 from footlights_bench.wire_latency import measure_latency
 from footlights_bench.wire_sse import measure_sse
 from footlights_bench.wire_throughput import measure_throughput
+from footlights_transports.collecting import GentleCollector
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,8 @@ def measure_wire(*, quick: bool) -> Report:
     scale = WIRE_QUICK if quick else WIRE_FULL
     machine = this_machine()
     figures: list[Figure] = []
-    for name, measure in _PARTS.items():
-        say(f"measuring {name}")
-        figures += trio.run(measure, scale)
+    with GentleCollector():  # as `footlights serve` does it; for those that we are compared with, too
+        for name, measure in _PARTS.items():
+            say(f"measuring {name}")
+            figures += trio.run(measure, scale)
     return Report("wire", quick, machine, figures)

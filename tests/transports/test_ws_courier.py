@@ -20,11 +20,11 @@ from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_c
 from footlights_transports.desk import FrontDesk
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Gate
-from footlights_transports.ws_courier import LONGEST_GATHERING, Courier
+from footlights_transports.ws_courier import LONGEST_GATHERING, Courier, Errand
 from footlights_transports.ws_server import WsServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from trio.testing import MockClock
     from trio_websocket import WebSocketConnection
@@ -235,26 +235,71 @@ async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(qu
             await take_turn(clients[0])
 
 
-async def test_one_who_is_gone_is_noticed_when_it_is_sent_something() -> None:
-    """The writer is told that the connection is gone before the reader is."""
+class Writer:
+    """Notes what it is given, and sends it or not."""
 
-    class Gone:
-        is_clear = takes_at_once = True
-        in_batches = False
-        due_at = 0.0
+    takes_at_once = is_clear = True
+    due_at = 0.0
 
-        def put_events(self, encoded: object) -> None: ...
-        def send_nowait(self) -> bool:
-            return False
+    def __init__(self, *, is_gone: bool = False, in_batches: bool = False) -> None:
+        self.in_batches = in_batches
+        self.put: list[bytes] = []
+        self.sends = 0
+        self._is_gone = is_gone
 
+    def put_events(self, encoded: Iterable[bytes]) -> None:
+        self.put += encoded
+
+    def send_nowait(self) -> bool:
+        self.sends += 1
+        return not self._is_gone
+
+
+@asynccontextmanager
+async def open_errand(writer: Writer) -> AsyncGenerator[tuple[InteractionSession, Courier, Errand, trio.Event]]:
+    """A running errand, and when its subscriber's own task goes on."""
     async with open_stage(standard_cast(ScriptedModel(lambda _: (Say("Good evening."),)))) as stage:
-        session = stage.start()
-        courier = Courier(wire.encode)
+        session, courier, is_over = stage.start(), Courier(wire.encode), trio.Event()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
+            errand = courier.errand(stream, cast("FrameWriter", writer))
+
+            async def run() -> None:
+                await errand.run()
+                is_over.set()
+
             nursery.start_soon(courier.run)
-            session.begin_turn("A room?")
-            await courier.errand(stream, cast("FrameWriter", Gone())).run()
+            nursery.start_soon(run)
+            await trio.testing.wait_all_tasks_blocked()
+            yield session, courier, errand, is_over
             nursery.cancel_scope.cancel()
+
+
+async def test_one_who_cannot_be_sent_anything_is_left_to_its_own_task() -> None:
+    async with open_errand(Writer(is_gone=True)) as (session, _, _, is_over):
+        session.begin_turn("A room?")
+        await is_over.wait()
+
+
+async def test_what_is_taken_along_is_not_sent_again() -> None:
+    writer = Writer()
+    async with open_errand(writer) as (session, courier, errand, _):
+        courier.take_along(errand)
+        assert not writer.put
+        session.begin_turn("A room?")
+        courier.take_along(errand)
+        assert [wire.decode(event).event_type for event in writer.put] == [EventType.TURN_ACCEPTED]
+        assert not writer.sends
+        await trio.testing.wait_all_tasks_blocked()
+        seqs = [wire.decode(event).seq for event in writer.put]
+        assert seqs == sorted(set(seqs))
+
+
+async def test_a_batch_is_not_torn_by_an_answer() -> None:
+    writer = Writer(in_batches=True)
+    async with open_errand(writer) as (session, courier, errand, _):
+        session.begin_turn("A room?")
+        courier.take_along(errand)
+        assert not writer.put
 
 
 async def test_a_stream_has_one_reader_a_task_or_the_courier() -> None:

@@ -60,6 +60,7 @@ class Fault:
 @frozen
 class _Followed:
     stream: Subscription
+    errand: Errand
     done: trio.Event
 
 
@@ -144,7 +145,13 @@ class WsConnection:
             await self._writer.send(_refusal(command_id, error))
         else:
             if result is not None:
+                self._take_along(command)
                 await self._writer.send(native.write_reply(command_id, result))
+
+    def _take_along(self, command: native.Command | native.BadFrame) -> None:
+        """What a command brings about at once goes out with its answer, in one piece."""
+        if isinstance(command, native.BeginTurn | native.Cancel) and command.session_id in self._followed:
+            self._courier.take_along(self._followed[command.session_id].errand)
 
     async def _perform(
         self, command_id: CommandId, command: native.Command | native.BadFrame
@@ -168,7 +175,8 @@ class WsConnection:
                 wanted = desk.subscribe(
                     user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
                 )
-                followed = self._followed[command.session_id] = _Followed(wanted, trio.Event())
+                errand = self._courier.errand(wanted, self._writer)
+                followed = self._followed[command.session_id] = _Followed(wanted, errand, trio.Event())
                 if command.after is None:
                     # Not soon, but now: a turn that the next command begins belongs to what was asked for.
                     await self._tasks.start(self._follow, command_id, command.session_id, followed)
@@ -250,7 +258,7 @@ class WsConnection:
             # What it counts as taken already: a client that comes back says so.
             await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
             task_status.started()
-            await self._pump(session_id, stream)
+            await self._pump(session_id, stream, followed.errand)
 
     async def _next_events(self, errand: Errand, stream: Subscription) -> list[StreamEvent]:
         """Those that the courier has left to us; none at the end of the stream."""
@@ -258,8 +266,7 @@ class WsConnection:
         await self._writer.send_rest()
         return await stream.receive_batch()
 
-    async def _pump(self, session_id: str, stream: Subscription) -> None:
-        errand = self._courier.errand(stream, self._writer)
+    async def _pump(self, session_id: str, stream: Subscription, errand: Errand) -> None:
         try:
             while events := await self._next_events(errand, stream):
                 await self._writer.send_events(map(self._desk.encodings.encode, events))

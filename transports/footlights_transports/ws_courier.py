@@ -111,6 +111,12 @@ class Courier:
             self._bell.unpark()
         self._called[errand] = None
 
+    def take_along(self, errand: Errand) -> None:
+        """If there is something for this one, its writer gets it now: the caller is about to send on it."""
+        if errand in self._called and not errand.is_over and not errand.writer.in_batches:
+            del self._called[errand]
+            errand.load(self._encode)
+
     async def run(self) -> None:
         """Go round whenever there is something, until cancelled."""
         while True:
