@@ -282,7 +282,7 @@ def test_how_long_it_will_take_is_how_long_it_took(tmp_path: Path, capfd: pytest
     measured(tmp_path, writes("good"))
     file = tmp_path / performance.FOLDER / "runs.json"
     runs = json.loads(file.read_text(encoding="utf-8"))
-    assert runs["good"]["seconds"] > 0
+    assert runs["good"]["seconds"] < 42, "it was measured, and is next to nothing"
     runs["good"]["seconds"] = 42.0
     file.write_text(json.dumps(runs), encoding="utf-8")
     measured(tmp_path, writes("good"))

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 CONCURRENT = TurnParams(busy=BusyRule.CONCURRENT)
 STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
-A_LOT = ScriptedModel(lambda _: (Flood("x", 30_000),))
+A_LOT = ScriptedModel(lambda _: (Flood("x" * 15, 30_000),))
+"""More than fits between a server and a client that does not read, however much of it is joined."""
 
 
 def said(events: Iterable[StreamEvent], turn_id: str) -> str:

@@ -7,11 +7,12 @@ takes it and sends it. Where a connection would have to wait, its own task goes 
 
 from __future__ import annotations
 
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
 import trio
-from trio.lowlevel import Abort, ParkingLot, enable_ki_protection, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from footlights import StreamEvent, Subscription
     from footlights_transports.ws_writer import FrameWriter
 
+MOST_AT_ONCE = 32
+"""Errands of one round. Others can be heard between two rounds, and for those who wait more is joined meanwhile."""
 LONGEST_GATHERING = 0.1
 """Seconds that a batch that is due may wait, because there are many of them."""
 _REST_FOR_WORK = 9
@@ -99,7 +102,7 @@ class Courier:
         self._gathering: dict[Errand, None] = {}
         self._next_batches_at = inf
         self._no_batches_before = 0.0
-        self._bell = ParkingLot()
+        self._waiting: trio.lowlevel.Task | None = None
 
     def errand(self, stream: Subscription, writer: FrameWriter) -> Errand:
         """What is to be sent where. It has to be run."""
@@ -107,9 +110,10 @@ class Courier:
 
     def call(self, errand: Errand) -> None:
         """There is something for this one."""
-        if not self._called:
-            self._bell.unpark()
         self._called[errand] = None
+        task, self._waiting = self._waiting, None
+        if task is not None:
+            reschedule(task)
 
     def take_along(self, errand: Errand) -> None:
         """If there is something for this one, its writer gets it now: the caller is about to send on it."""
@@ -127,16 +131,25 @@ class Courier:
         if self._called:
             await trio.lowlevel.checkpoint()
         elif not self._gathering:
-            await self._bell.park()
+            await self._wait_for_a_call()
         else:
             with trio.move_on_at(self._next_batches_at):
-                await self._bell.park()
+                await self._wait_for_a_call()
+
+    async def _wait_for_a_call(self) -> None:
+        # A parking lot would do, at several times the cost: this is waited for with every event.
+        self._waiting = trio.lowlevel.current_task()
+        await wait_task_rescheduled(self._abort)
+
+    def _abort(self, _raise_cancel: object) -> Abort:
+        self._waiting = None
+        return Abort.SUCCEEDED
 
     @enable_ki_protection
     def _go_round(self) -> None:
-        called, self._called = self._called, {}
         at_once: list[Errand] = []
-        for errand in called:
+        for errand in list(islice(self._called, MOST_AT_ONCE)):
+            del self._called[errand]
             if errand.writer.in_batches:
                 self._gather(errand)
             else:

@@ -102,8 +102,8 @@ class WireStream(trio.abc.Stream):
 
     @property
     def is_clear(self) -> bool:
-        """Whether nobody is sending, and nothing is left of what was sent."""
-        return not self._unsent and not self._lock.locked()
+        """Whether nobody is in the middle of a frame, and nothing is left of what was sent."""
+        return not self._is_torn and not self._unsent
 
     def send_nowait(self, data: bytes) -> bool:
         """Whether all of it is sent; the rest goes out with the next send. Only while it is clear."""

@@ -79,7 +79,8 @@ class FrameWriter:
 
     def send_nowait(self) -> bool:
         """Send what was put, only while it is clear. Whether all of it is sent; the rest is left to `send_rest`."""
-        self.due_at = trio.current_time() + GATHERING
+        if self.in_batches:
+            self.due_at = trio.current_time() + GATHERING
         payloads = self._take_payloads()
         if self._socket.closed is None:
             try:
