@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 import orjson
@@ -20,8 +21,9 @@ from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_c
 from footlights_transports.desk import FrontDesk
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Gate
-from footlights_transports.ws_courier import LONGEST_GATHERING, Courier, Errand
+from footlights_transports.ws_courier import Courier, Errand
 from footlights_transports.ws_server import WsServer
+from footlights_transports.ws_writer import LONGEST_GATHERING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -105,8 +107,8 @@ async def open_house(
     house.close()
 
 
-async def follow(client: WebSocketConnection, session: InteractionSession) -> None:
-    await client.send_message(f'{{"op":"subscribe","id":1,"session_id":"{session.session_id}"}}')
+async def follow(client: WebSocketConnection, session: InteractionSession, after: str = "") -> None:
+    await client.send_message(f'{{"op":"subscribe","id":1,"session_id":"{session.session_id}"{after}}}')
     assert orjson.loads(await client.get_message())["ok"]
 
 
@@ -217,7 +219,40 @@ async def test_rounds_of_batches_take_a_tenth_of_the_time_and_never_keep_anybody
         assert 0.5 / LONGEST_GATHERING <= len(frames) <= 15
 
 
-async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(quiet_clock: MockClock) -> None:
+async def test_one_who_asks_all_the_time_gets_its_batches_too(quiet_clock: MockClock) -> None:
+    """Each event takes 8 ms to encode: batches are rare, and answers are not."""
+
+    def slowly(event: StreamEvent) -> bytes:
+        quiet_clock.jump(0.008)
+        return wire.encode(event)
+
+    async with open_house(encode=slowly) as house, trio.open_nursery() as nursery:
+        session = house.stage.start()
+        client = await house.connect("/v1?batch=1")
+        await follow(client, session)
+
+        async def ask() -> None:
+            while True:
+                await client.send_message('{"op":"ping","id":7}')
+                await trio.sleep(0.007)
+
+        nursery.start_soon(ask)
+        session.begin_turn("Go on.")
+        came_at: list[float] = []
+        last: StreamEvent | None = None
+        while last is None or last.event_type is not EventType.COMMIT_FINAL:
+            frame = orjson.loads(await client.get_message())
+            if isinstance(frame, list):
+                came_at.append(trio.current_time())
+                last = wire.decode(orjson.dumps(frame[-1]))
+        nursery.cancel_scope.cancel()
+        assert max(later - sooner for sooner, later in pairwise(came_at)) < 0.15
+
+
+@pytest.mark.parametrize("after", ["", ',"after":{}'])
+async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(
+    after: str, quiet_clock: MockClock
+) -> None:
     def choosy(event: StreamEvent) -> bytes:
         if event.session_id == unlucky.session_id and event.event_type is EventType.TOKEN_DELTA:
             raise ValueError("no")
@@ -227,7 +262,7 @@ async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(qu
         unlucky, lucky = house.stage.start(), house.stage.start()
         clients = [await house.connect(), await house.connect()]
         for client, session in zip(clients, (unlucky, lucky), strict=True):
-            await follow(client, session)
+            await follow(client, session, after)
         unlucky.begin_turn("Go on.")
         lucky.begin_turn("Go on.")
         await take_turn(clients[1])
@@ -241,8 +276,9 @@ class Writer:
     takes_at_once = is_clear = True
     due_at = 0.0
 
-    def __init__(self, *, is_gone: bool = False, in_batches: bool = False) -> None:
+    def __init__(self, *, is_gone: bool = False, fails: bool = False, in_batches: bool = False) -> None:
         self.in_batches = in_batches
+        self._fails = fails
         self.put: list[bytes] = []
         self.sends = 0
         self._is_gone = is_gone
@@ -252,6 +288,8 @@ class Writer:
 
     def send_nowait(self) -> bool:
         self.sends += 1
+        if self._fails:
+            raise MemoryError
         return not self._is_gone
 
 
@@ -264,7 +302,8 @@ async def open_errand(writer: Writer) -> AsyncGenerator[tuple[InteractionSession
             errand = courier.errand(stream, cast("FrameWriter", writer))
 
             async def run() -> None:
-                await errand.run()
+                with suppress(MemoryError):
+                    await errand.run()
                 is_over.set()
 
             nursery.start_soon(courier.run)
@@ -274,8 +313,9 @@ async def open_errand(writer: Writer) -> AsyncGenerator[tuple[InteractionSession
             nursery.cancel_scope.cancel()
 
 
-async def test_one_who_cannot_be_sent_anything_is_left_to_its_own_task() -> None:
-    async with open_errand(Writer(is_gone=True)) as (session, _, _, is_over):
+@pytest.mark.parametrize("writer", [Writer(is_gone=True), Writer(fails=True)], ids=["gone", "fails"])
+async def test_one_who_cannot_be_sent_anything_is_left_to_its_own_task(writer: Writer) -> None:
+    async with open_errand(writer) as (session, _, _, is_over):
         session.begin_turn("A room?")
         await is_over.wait()
 

@@ -19,7 +19,7 @@ from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate
 from footlights_transports.ws_server import WsServer
 from footlights_transports.ws_stream import WireStream, text_frames
-from footlights_transports.ws_writer import FrameWriter
+from footlights_transports.ws_writer import FrameWriter, gathering
 
 from .ws_peer import HANDSHAKE, read_until_end
 
@@ -184,6 +184,11 @@ async def test_batches_come_at_once_after_a_silence_and_then_at_most_fifty_times
         await writer.send_events([b"4"])
         assert trio.current_time() == pytest.approx(began + 1.02)
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("late", "seconds"), [(0.0, 0.02), (0.001, 0.02), (0.005, 0.04), (0.5, 0.1)])
+def test_the_busier_the_loop_the_longer_a_batch_is_gathered(late: float, seconds: float) -> None:
+    assert gathering(late) == seconds
 
 
 async def test_who_cannot_be_sent_anything_is_lost() -> None:

@@ -231,34 +231,42 @@ class WsConnection:
             raise Busy(f"This connection follows {limit} sessions (max_subscriptions_per_connection).")
 
     async def _come_back(self, command_id: CommandId, session_id: str, followed: _Followed) -> None:
-        try:
-            await self._follow(command_id, session_id, followed)
-        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            if not self._is_leaving:  # the next server may think otherwise
-                await self._writer.send(_refusal(command_id, error))
+        """The same for one whose reply may take long: it holds up no other command."""
+        refused_for: Exception | None = None
+        async with AsyncExitStack() as stack:
+            try:
+                stream = await self._enter(stack, command_id, session_id, followed)
+            except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+                refused_for = error
+            else:
+                await self._pump(session_id, stream, followed.errand)
+        if refused_for is not None and not self._is_leaving:  # the next server may think otherwise
+            await self._writer.send(_refusal(command_id, refused_for))
 
     async def _follow(
-        self,
-        command_id: CommandId,
-        session_id: str,
-        followed: _Followed,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+        self, command_id: CommandId, session_id: str, followed: _Followed, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Send a session's events until it ends or lets us go. The reply is sent before the first of them.
+        """Send a session's events until it ends or lets us go.
 
         Raises what it is refused for, before it has started.
         """
         async with AsyncExitStack() as stack:
-            stack.callback(followed.done.set)
-            stack.callback(self._followed.pop, session_id)
-            stream = await stack.enter_async_context(followed.stream)
-            if self._is_leaving:
-                stream.end()
-            # What it counts as taken already: a client that comes back says so.
-            await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
+            stream = await self._enter(stack, command_id, session_id, followed)
             task_status.started()
             await self._pump(session_id, stream, followed.errand)
+
+    async def _enter(
+        self, stack: AsyncExitStack, command_id: CommandId, session_id: str, followed: _Followed
+    ) -> Subscription:
+        """Begin to follow, and reply: before the first event, and never again."""
+        stack.callback(followed.done.set)
+        stack.callback(self._followed.pop, session_id)
+        stream = await stack.enter_async_context(followed.stream)
+        if self._is_leaving:
+            stream.end()
+        # What it counts as taken already: a client that comes back says so.
+        await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
+        return stream
 
     async def _next_events(self, errand: Errand, stream: Subscription) -> list[StreamEvent]:
         """Those that the courier has left to us; none at the end of the stream."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
 
+from footlights_transports.ws_writer import LONGEST_GATHERING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,10 +24,9 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 32
 """Errands of one round. Others can be heard between two rounds, and for those who wait more is joined meanwhile."""
-LONGEST_GATHERING = 0.1
-"""Seconds that a batch that is due may wait, because there are many of them."""
 _REST_FOR_WORK = 9
-"""After a round of batches there is none for so many times as long as it took: they get a tenth of all time."""
+"""After a round of batches there is none for so many times as long as it took, but never for longer than
+`LONGEST_GATHERING`: they get a tenth of the time, and more only where a round takes very long."""
 
 
 class Errand:
@@ -40,6 +41,7 @@ class Errand:
         self._error: Exception | None = None
         self.writer = writer
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Have the courier send. Returns when the subscriber's own task is to look what there is, and go on.
 
@@ -75,16 +77,29 @@ class Errand:
         if not (self._stream.is_live and self.writer.is_clear):
             self.hand_over()
             return False
-        events = self._stream.receive_nowait()
         try:
-            self.writer.put_events(map(encode, events))
+            events = self._stream.receive_nowait()
+            self.writer.put_events(list(map(encode, events)))
         except Exception as error:  # noqa: BLE001 - a boundary: what fails here is one connection
-            self._error = error
-            self.hand_over()
+            self._fail(error)
             return False
         if not self._stream.is_empty:
             self._call()
         return bool(events)
+
+    def send(self) -> None:
+        """Send what the writer was given, and leave to the subscriber's own task what could not be sent."""
+        try:
+            is_sent = self.writer.send_nowait()
+        except Exception as error:  # noqa: BLE001 - a boundary, as above
+            self._fail(error)
+        else:
+            if not is_sent:
+                self.hand_over()
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        self.hand_over()
 
     def hand_over(self) -> None:
         """Let the subscriber's own task go on."""
@@ -121,6 +136,7 @@ class Courier:
             del self._called[errand]
             errand.load(self._encode)
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Go round whenever there is something, until cancelled."""
         while True:
@@ -145,7 +161,6 @@ class Courier:
         self._waiting = None
         return Abort.SUCCEEDED
 
-    @enable_ki_protection
     def _go_round(self) -> None:
         at_once: list[Errand] = []
         for errand in list(islice(self._called, MOST_AT_ONCE)):
@@ -175,6 +190,5 @@ class Courier:
 
     def _send(self, errands: list[Errand]) -> None:
         writers = {errand.writer: errand for errand in errands if not errand.is_over and errand.load(self._encode)}
-        for writer, errand in writers.items():
-            if not writer.send_nowait():
-                errand.hand_over()
+        for errand in writers.values():
+            errand.send()

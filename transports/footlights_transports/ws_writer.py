@@ -22,6 +22,16 @@ _MAX_ARRAY_BYTES = 262_144
 
 GATHERING = 0.02
 """Who asked for batches gets one at most every so many seconds; what comes after a silence comes at once."""
+LONGEST_GATHERING = 0.1
+_GATHERING_FOR_LATENESS = 8
+
+
+def gathering(late: float) -> float:
+    """How long to gather, where the loop came so many seconds late to the last batch: the busier, the longer.
+
+    For those for whom nobody else sends.
+    """
+    return min(max(GATHERING, late * _GATHERING_FOR_LATENESS), LONGEST_GATHERING)
 
 
 class _Write:
@@ -107,7 +117,7 @@ class FrameWriter:
     async def _perform(self, write: _Write) -> None:
         """One of those who wait sends for all of them, and then wakes one of those who came meanwhile."""
         self._is_sending = True
-        if self.in_batches:
+        if self.in_batches and self._stream.is_clear:  # half a frame waits for nothing
             await self._gather()
         self._next = _Write()
         await self._send_frames(self._take_payloads())
@@ -119,8 +129,13 @@ class FrameWriter:
             self._next.waiting.unpark()
 
     async def _gather(self) -> None:
-        await trio.sleep_until(self.due_at)
-        self.due_at = trio.current_time() + GATHERING
+        """Wait until a batch is due. Answers alone are none: whoever asks all the time would never get one."""
+        due = self.due_at
+        is_early = trio.current_time() < due
+        await trio.sleep_until(due)
+        if self._events:
+            now = trio.current_time()
+            self.due_at = now + gathering(now - due if is_early else 0.0)
 
     def _take_payloads(self) -> list[bytes]:
         messages, events = self._messages, self._events
