@@ -68,12 +68,13 @@ async def run_long(turns: int) -> list[Tenth]:
     async with _open_sessions() as sessions:
         in_a_tenth = turns // _TENTHS
         lap_count = min(_LAPS, in_a_tenth // _SESSIONS)
+        blocks = sys.getallocatedblocks()
         for number in range(1, _TENTHS + 1):
             laps = [await _lap(sessions, in_a_tenth // lap_count) for _ in range(lap_count)]
-            gc.collect()
-            cost = fmean(old for old, _ in laps)
-            times_fresh = median(old / fresh for old, fresh in laps)
-            tenths.append(Tenth(cost, times_fresh, sys.getallocatedblocks(), resident_bytes()))
+            blocks += sum(lap.blocks for lap in laps)
+            cost = fmean(lap.old for lap in laps)
+            times_fresh = median(lap.old / lap.fresh for lap in laps)
+            tenths.append(Tenth(cost, times_fresh, blocks, resident_bytes()))
             played, each = number * in_a_tenth, f"{cost * 1e6:,.0f} µs each, {times_fresh:.2f} times a fresh stage's"
             say(f"{played:,} of {turns:,} turns, {each}")
     return tenths
@@ -94,13 +95,29 @@ async def _open_sessions() -> AsyncGenerator[Sequence[InteractionSession]]:
             await session.close()
 
 
-async def _lap(sessions: Sequence[InteractionSession], turns: int) -> tuple[float, float]:
-    """What a turn cost in the old stage and in a fresh one, in seconds."""
+@frozen
+class _Lap:
+    old: float
+    """What a turn cost in the old stage, in seconds."""
+    fresh: float
+    """And in a fresh one."""
+    blocks: int
+    """How many more were allocated after the turns of the old stage. What fresh stages leave is not its doing."""
+
+
+async def _lap(sessions: Sequence[InteractionSession], turns: int) -> _Lap:
+    blocks_before = _blocks()
     old = await _cost(sessions, turns)
+    blocks = _blocks() - blocks_before
     async with _open_sessions() as fresh_sessions:
         few = max(turns // _FRESH_SHARE, _SESSIONS)
         await _play(fresh_sessions, few)
-        return old, await _cost(fresh_sessions, few)
+        return _Lap(old, await _cost(fresh_sessions, few), blocks)
+
+
+def _blocks() -> int:
+    gc.collect()
+    return sys.getallocatedblocks()
 
 
 async def _cost(sessions: Sequence[InteractionSession], turns: int) -> float:

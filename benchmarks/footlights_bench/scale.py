@@ -81,5 +81,5 @@ class WireScale:
     """Clients that each begin a turn of their own, evenly over the time that one takes."""
 
 
-WIRE_FULL = WireScale(crowd=200, turns_alone=50, laps=5, samples=500, audience=1_000)
+WIRE_FULL = WireScale(crowd=200, turns_alone=50, laps=9, samples=500, audience=1_000)
 WIRE_QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5, audience=3)
