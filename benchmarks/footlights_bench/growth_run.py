@@ -106,11 +106,12 @@ class _Lap:
 
 
 async def _lap(sessions: Sequence[InteractionSession], turns: int) -> _Lap:
+    few = max(turns // _FRESH_SHARE, _SESSIONS)
+    await _play(sessions, few)  # what a fresh stage pushed out of caches and free lists comes back
     blocks_before = _blocks()
     old = await _cost(sessions, turns)
     blocks = _blocks() - blocks_before
     async with _open_sessions() as fresh_sessions:
-        few = max(turns // _FRESH_SHARE, _SESSIONS)
         await _play(fresh_sessions, few)
         return _Lap(old, await _cost(fresh_sessions, few), blocks)
 
