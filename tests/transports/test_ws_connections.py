@@ -437,6 +437,22 @@ async def test_a_client_that_asks_and_never_reads_is_stopped_and_costs_little(op
         assert trio.lowlevel.current_statistics().tasks_living < before
 
 
+async def test_a_client_that_is_refused_to_come_back_and_never_reads_costs_little() -> None:
+    async with open_house(FLOOD) as house, connect(house) as quick, await open_deaf_stream(house) as deaf:
+        full, other = await quick.start(), await quick.start()
+        await quick.take_turn(other)
+        await shake_hands(deaf)
+        await deaf.send_all(text_frame(f'{{"op":"subscribe","id":1,"session_id":"{full}"}}'))
+        await fill_up(house, quick, full)
+        before = trio.lowlevel.current_statistics().tasks_living
+        turn_id = quick.events[0].turn_id
+        for _ in range(20):
+            never_had = f'{{"op":"subscribe","id":2,"session_id":"{other}","after":{{"{turn_id}":999999}}}}'
+            await deaf.send_all(text_frame(never_had))
+            await trio.testing.wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living <= before + 1
+
+
 # -- closed by the server
 
 

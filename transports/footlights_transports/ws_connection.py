@@ -7,7 +7,7 @@ known, and hold up no other. Losing the connection changes nothing about the tur
 from __future__ import annotations
 
 import logging
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from footlights_transports.ws_stream import PING
 from footlights_transports.ws_writer import FrameWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from trio_websocket import WebSocketConnection
 
@@ -182,7 +182,7 @@ class WsConnection:
                     await self._tasks.start(self._follow, command_id, command.session_id, followed)
                 else:
                     # Who comes back gets such a turn anyway, and the ledger may have to be asked before.
-                    self._tasks.start_soon(self._come_back, command_id, command.session_id, followed, name="ws return")
+                    self._tasks.start_soon(self._follow, command_id, command.session_id, followed, name="ws return")
             case native.Finalize(session_id, turn_id):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.Close(session_id):
@@ -230,37 +230,38 @@ class WsConnection:
         if len(self._followed) >= limit:
             raise Busy(f"This connection follows {limit} sessions (max_subscriptions_per_connection).")
 
-    async def _come_back(self, command_id: CommandId, session_id: str, followed: _Followed) -> None:
-        """The same for one whose reply may take long: it holds up no other command."""
-        refused_for: Exception | None = None
-        async with AsyncExitStack() as stack:
-            try:
-                stream = await self._enter(stack, command_id, session_id, followed)
-            except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-                refused_for = error
-            else:
-                await self._pump(session_id, stream, followed.errand)
-        if refused_for is not None and not self._is_leaving:  # the next server may think otherwise
-            await self._writer.send(_refusal(command_id, refused_for))
-
     async def _follow(
-        self, command_id: CommandId, session_id: str, followed: _Followed, task_status: trio.TaskStatus[None]
+        self,
+        command_id: CommandId,
+        session_id: str,
+        followed: _Followed,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Send a session's events until it ends or lets us go.
+        """Answer, and send a session's events until it ends or lets us go. Started when it is known whether it may."""
+        with self._place_of(session_id, followed):
+            async with AsyncExitStack() as stack:
+                try:
+                    stream = await self._enter(stack, command_id, followed)
+                except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+                    task_status.started()
+                    last_word = None if self._is_leaving else _refusal(command_id, error)  # the next server may not
+                else:
+                    task_status.started()
+                    last_word = await self._pump(session_id, stream, followed.errand)
+            if last_word is not None:
+                await self._writer.send(last_word)
 
-        Raises what it is refused for, before it has started.
-        """
-        async with AsyncExitStack() as stack:
-            stream = await self._enter(stack, command_id, session_id, followed)
-            task_status.started()
-            await self._pump(session_id, stream, followed.errand)
+    @contextmanager
+    def _place_of(self, session_id: str, followed: _Followed) -> Generator[None]:
+        """Until the last word is sent: a client that asks and never reads would have any number of them waiting."""
+        try:
+            yield
+        finally:
+            del self._followed[session_id]
+            followed.done.set()
 
-    async def _enter(
-        self, stack: AsyncExitStack, command_id: CommandId, session_id: str, followed: _Followed
-    ) -> Subscription:
+    async def _enter(self, stack: AsyncExitStack, command_id: CommandId, followed: _Followed) -> Subscription:
         """Begin to follow, and reply: before the first event, and never again."""
-        stack.callback(followed.done.set)
-        stack.callback(self._followed.pop, session_id)
         stream = await stack.enter_async_context(followed.stream)
         if self._is_leaving:
             stream.end()
@@ -274,15 +275,15 @@ class WsConnection:
         await self._writer.send_rest()
         return await stream.receive_batch()
 
-    async def _pump(self, session_id: str, stream: Subscription, errand: Errand) -> None:
+    async def _pump(self, session_id: str, stream: Subscription, errand: Errand) -> bytes | None:
+        """Send events to the end of the stream; what there is to say of that."""
         try:
             while events := await self._next_events(errand, stream):
                 await self._writer.send_events(map(self._desk.encodings.encode, events))
         except Detached as error:
-            await self._writer.send(native.write_notice("detached", session_id, error.reason))
-        else:
-            if not (self._is_leaving or self._desk.is_closing):
-                await self._writer.send(native.write_notice("ended", session_id))
+            return native.write_notice("detached", session_id, error.reason)
+        is_going = self._is_leaving or self._desk.is_closing
+        return None if is_going else native.write_notice("ended", session_id)
 
 
 def _lose(tasks: trio.Nursery) -> None:
