@@ -199,6 +199,21 @@ async def test_one_who_comes_back_after_a_restart_says_again_whether_models_else
     assert said(events, turn_id) == ("Aye." if is_told else "")
 
 
+async def test_a_turn_that_is_said_to_have_begun_is_told_once_and_one_that_never_was_is_refused() -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        turn_id = await guest.begin_turn("A room?")
+        async with guest.follow(query=f"?begun={turn_id}") as stream:
+            events = [await anext(stream)]
+        async with guest.follow(stream.last_event_id, f"?begun={turn_id}") as stream:
+            events += [event async for event in stream.until_commit(turn_id)]
+        assert laws.check(events) == []
+        assert said(events, turn_id)
+        with pytest.raises(UnknownTurn):
+            async with guest.follow(query="?begun=t1-000009&begun=nonsense"):
+                raise AssertionError("nobody gets in")
+
+
 @pytest.mark.parametrize("query", ["?remote_models=", "?remote_models=1", "?remote_models=True"])
 async def test_consent_is_true_or_false_and_nothing_else(query: str) -> None:
     async with open_house() as house:

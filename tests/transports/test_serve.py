@@ -466,6 +466,28 @@ async def test_who_follows_over_http_is_told_one_end_of_every_turn_however_often
     assert any(each.reason is InterruptReason.RUNTIME_RESTART for each in payloads(events, TurnInterrupted))
 
 
+async def test_who_saw_nothing_of_a_turn_that_it_began_over_http_before_a_kill_names_it_and_is_told_its_end(
+    tmp_path: Path,
+) -> None:
+    settings = ("--config", str(write_game(tmp_path)))
+    async with open_server(tmp_path, *settings) as server, httpx2.AsyncClient() as client:
+        client.base_url = f"http://127.0.0.1:{server.http_port}"
+        session_id = taken(await client.post("/v1/sessions"), 201)["session_id"]
+        guest = HttpGuest(client, session_id)
+        async with guest.follow() as stream:
+            last_event_id = stream.last_event_id
+        turn_id = await guest.begin_turn("stay")
+        server.process.kill()
+    async with open_server(tmp_path, *settings) as server, httpx2.AsyncClient() as client:
+        client.base_url = f"http://127.0.0.1:{server.http_port}"
+        guest = HttpGuest(client, session_id)
+        async with guest.follow(last_event_id, f"?begun={turn_id}") as stream:
+            events = [event async for event in stream.until_commit(turn_id)]
+    assert laws.check(events) == []
+    assert only(events, TurnInterrupted).reason is InterruptReason.RUNTIME_RESTART
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     settings = ("--config", str(write_game(tmp_path)), "--grace", "3600")
     async with open_server(tmp_path, *settings) as server, open_peer(server.ws_port) as peer:

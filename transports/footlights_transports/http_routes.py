@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import orjson
 import trio
+from attrs import evolve
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -155,8 +156,7 @@ class HttpRoutes:
             raise HTTPException(405, headers={"allow": "GET"})
         user = self._user(request)
         session_id = _path(request)["session_id"]
-        last_id = request.headers.get("last-event-id")
-        cursor = read_cursor(last_id) if last_id else None
+        cursor = _cursor(request)
         after = None if cursor is None else cursor.after
         terminal_seen = (cursor or Cursor()).terminal_seen
         remote_models = _remote_models(request)
@@ -239,6 +239,16 @@ def _check_content_type(request: Request) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
+
+
+def _cursor(request: Request) -> Cursor | None:
+    """What the client has; None for one that has nothing yet. Of the turns that it began, the id may know more."""
+    last_id = request.headers.get("last-event-id")
+    begun = request.query_params.getlist("begun")
+    if not last_id and not begun:
+        return None
+    cursor = read_cursor(last_id) if last_id else Cursor()
+    return evolve(cursor, after={**dict.fromkeys(begun, -1), **cursor.after})
 
 
 def _remote_models(request: Request) -> bool:

@@ -97,6 +97,13 @@ class _Routes:
                             "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]*$", "maxLength": 8192},
                         },
                         {
+                            "name": "begun",
+                            "in": "query",
+                            "description": "Turns that you began and of which nothing has come yet. What became of "
+                            "them is told, also if the server was started again before they were committed.",
+                            "schema": {"type": "array", "items": {"type": "string"}},
+                        },
+                        {
                             "name": "remote_models",
                             "in": "query",
                             "description": "Whether a session that a restart of the server ended may, once you are "
