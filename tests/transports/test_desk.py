@@ -12,6 +12,8 @@ from footlights import (
     CommitOutcome,
     EventType,
     InvalidCommand,
+    LedgerUnavailable,
+    Limits,
     MemoryLedger,
     SessionClosed,
     SessionParams,
@@ -20,6 +22,7 @@ from footlights import (
     UnknownSession,
     open_stage,
 )
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.native import RateLimited
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast
+    from footlights.authority.record import CommitRecord
 
 ANN, BOB, NOBODY = User("ann"), User("bob"), User()
 TOKENS = {"ann": "a" * 16, "bob": "b" * 16}
@@ -290,3 +294,39 @@ async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_oth
     (line,) = [record.getMessage() for record in caplog.records if record.name == "footlights.desk"]
     assert line.startswith("a listener to turns failed: OverflowError")
     assert "secret" not in line
+
+
+async def test_who_waits_for_a_commit_that_the_server_ends_before_it_knows_is_told_to_come_back(
+    quiet_clock: MockClock,
+) -> None:
+    slow = FlakyLedger(MemoryLedger(), delay=60)
+    async with (
+        trio.open_nursery() as nursery,
+        open_stage(cast(), ledger=slow, limits=Limits(shutdown_deadline=4)) as stage,
+    ):
+        desk = FrontDesk(stage, Gate())
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+
+        async def wait() -> None:
+            with pytest.raises(SessionClosed):
+                await desk.finalize(NOBODY, session_id, turn_id)
+
+        nursery.start_soon(wait)
+        await trio.sleep(1)
+
+
+class Unreadable(MemoryLedger):
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.lowlevel.checkpoint()
+        raise LedgerUnavailable("It is somewhere else today.")
+
+
+async def test_who_asks_for_a_commit_while_the_ledger_cannot_be_read_may_ask_again(quiet_clock: MockClock) -> None:
+    async with open_stage(cast(), ledger=Unreadable(), limits=Limits(replay_turns=1)) as stage:
+        desk = FrontDesk(stage, Gate())
+        session_id = desk.start(NOBODY, SessionParams()).session_id
+        forgotten, last = (desk.begin_turn(NOBODY, session_id, "A room?", TurnParams()) for _ in range(2))
+        await desk.finalize(NOBODY, session_id, last)
+        with pytest.raises(Busy):
+            await desk.finalize(NOBODY, session_id, forgotten)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import evolve
 
-from footlights.errors import Busy, SessionClosed, UnknownSession
+from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.failures import describe
 from footlights.ids import epoch_of_session
 from footlights_transports.encodings import Encodings
@@ -153,7 +153,13 @@ class FrontDesk:
         return canceled
 
     async def finalize(self, user: User, session_id: str, turn_id: str) -> CommitFinal:
-        return await self.session(user, session_id).finalize(turn_id).wait()
+        """What was decided about a turn, when it is known."""
+        try:
+            return await self.session(user, session_id).finalize(turn_id).wait()
+        except CommitUnknown:
+            raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
+        except LedgerUnavailable as error:
+            raise Busy("The ledger cannot be read now. Ask again.") from error
 
     def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
         self.session(user, session_id).heard(turn_id, seq)
