@@ -151,6 +151,33 @@ def test_an_open_dialogue_is_never_forgotten() -> None:
     assert room.observe({"open": 0}).unknown == {}
 
 
+def test_open_dialogues_take_no_place_of_finished_ones() -> None:
+    room = Room()
+    for number in range(MAX_KEPT + 5):
+        begin(room, f"open {number}")
+    perform(room, "finished")
+    assert room.observe({"finished": 0}).unknown == {}
+
+
+def test_what_ended_last_is_forgotten_last_however_early_it_began() -> None:
+    room = Room()
+    early = begin(room, "early")
+    for number in range(MAX_KEPT):
+        perform(room, str(number))
+    room.end(early, ErrorCode.LLM_UNAVAILABLE, 1.0)
+    perform(room, "late")
+    assert room.observe({"early": 0, "1": 0, "2": 0}).unknown == {"1": 0}
+
+
+async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_before_it_reads() -> None:
+    room = Room()
+    for number in range(MAX_KEPT):
+        perform(room, str(number))
+    back = room.observe({"0": 0})
+    perform(room, "new")
+    assert await back.next_batch() == data(1, 2, 3) * (MAX_KEPT + 1)
+
+
 def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
     room = Room()
     states = [room.is_empty]

@@ -6,7 +6,6 @@ one who lags behind by too many dialogues is let go. Nobody who talks waits for 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import trio
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
     from footlights.chat import ChatEvent, ChatMessage, ErrorCode
 
-MAX_BEHIND = 64
-"""Finished dialogues that an observer may have waiting."""
 MAX_KEPT = 64
-"""Dialogues that a room remembers for observers who come back."""
+"""Finished dialogues that a room remembers for observers who come back."""
 MAX_KEPT_BYTES = 8_000_000
-"""What the finished ones among them may take."""
+"""What they may take."""
+MAX_BEHIND = 2 * MAX_KEPT
+"""Finished dialogues that an observer may have waiting. Who comes back may have all that are remembered at once."""
 
 
 @frozen
@@ -73,7 +72,10 @@ class Room:
     """One user's dialogues with one agent."""
 
     def __init__(self) -> None:
-        self._dialogues: OrderedDict[str, Dialogue] = OrderedDict()
+        self._dialogues: dict[str, Dialogue] = {}
+        """As they began."""
+        self._finished: dict[Dialogue, None] = {}
+        """Those of them that are over, as they ended."""
         self._observers: dict[Observer, None] = {}
         self._news = trio.Event()
 
@@ -106,22 +108,25 @@ class Room:
         self.tell(dialogue, rest)
         self.tell(dialogue, kgent.cut_off(dialogue.events, code, dialogue.correlation_id, now))
         dialogue.over.set()
+        self._finished[dialogue] = None
         self.wake()
         self.forget()
 
     def forget(self) -> None:
-        """Let go of dialogues whose session has ended, and of the oldest if there are too many."""
-        finished = [each for each in self._dialogues.values() if each.is_over]
-        for each in finished:
+        """Let go of dialogues whose session has ended, and if too many are over, of those that ended first."""
+        for each in list(self._finished):
             if each.is_forgotten():
-                del self._dialogues[each.correlation_id]
-        finished = [each for each in finished if each.correlation_id in self._dialogues]
-        left = sum(each.size for each in finished)
-        for each in finished:
-            if len(self._dialogues) <= MAX_KEPT and left <= MAX_KEPT_BYTES:
+                self._let_go(each)
+        left = sum(each.size for each in self._finished)
+        for each in list(self._finished):
+            if len(self._finished) <= MAX_KEPT and left <= MAX_KEPT_BYTES:
                 break
             left -= each.size
-            del self._dialogues[each.correlation_id]
+            self._let_go(each)
+
+    def _let_go(self, dialogue: Dialogue) -> None:
+        del self._finished[dialogue]
+        del self._dialogues[dialogue.correlation_id]
 
     # -- for observers
 
