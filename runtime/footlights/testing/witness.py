@@ -4,20 +4,21 @@
         trio.run(my_test)
 
 The pytest plugin does this around every test, so that no author has to remember it. A subscriber that leaves is
-judged at once, and `LawsBroken` is raised where it leaves; whoever never left is judged at the end.
+judged at once, and `LawsBroken` is raised where it leaves; whoever never left is judged at the end. There it is raised
+again, whoever caught it before: servers and stages outlive what fails in them.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from attrs import Factory, define
 
 from footlights import laws
-from footlights.session_core import SessionCore
+from footlights.session_core import SessionCore, SessionState
 from footlights.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Witness:
     def close(self) -> None:
         for subscription in list(self._recordings):
             self.judge(subscription, complete=False)
+        if self.violations and not self.tolerated:
+            raise LawsBroken(self.violations)
 
 
 @contextmanager
@@ -97,7 +100,8 @@ def witness() -> Generator[Witness]:
         return event
 
     async def watched_leave(self: Subscription, *error: Any) -> None:
-        complete = self.is_exhausted
+        # Who ends its own stream has not heard everything; one that its session ended has.
+        complete = self.is_exhausted and cast("SessionCore", self.host).state is not SessionState.OPEN
         await leave(self, *error)
         if error[0] is None:
             watching.judge(self, complete=complete)

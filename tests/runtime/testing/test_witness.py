@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from attrs import evolve
 from footlights import EventType, Subscription, open_stage
 from footlights.lane import Lane
 from footlights.testing import LawsBroken, witness
-from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
     from footlights import Stage
@@ -51,6 +52,34 @@ async def test_a_subscriber_that_saw_a_broken_law_says_so_where_it_leaves(
         async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))) as stage:
             await one_turn(stage)
     assert [violation.law for violation in footlights_witness.violations] == ["one_terminal"]
+    footlights_witness.tolerated = True
+
+
+async def test_a_broken_law_that_somebody_caught_is_told_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, footlights_witness: Witness
+) -> None:
+    footlights_witness.tolerated = True
+    lose_the_terminal(monkeypatch)
+    watching = witness()
+    mine = watching.__enter__()
+    async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))) as stage:
+        with suppress(LawsBroken):
+            await one_turn(stage)
+    assert len(mine.violations) == 1
+    with pytest.raises(LawsBroken, match="one_terminal"):
+        watching.__exit__(None, None, None)
+
+
+async def test_who_ends_its_own_stream_need_not_have_heard_everything() -> None:
+    with witness() as mine:
+        async with open_stage(standard_cast(ScriptedModel(lambda prompt: [Say("Hm."), Stall()]))) as stage:
+            session = stage.start()
+            async with session.subscribe() as stream:
+                session.begin_turn("A room?")
+                await stream.receive_batch()
+                stream.end()
+                assert await stream.receive_batch() == []
+    assert (mine.judged, mine.violations) == (1, [])
 
 
 async def test_an_error_on_its_way_is_not_hidden_by_a_broken_law(
