@@ -120,6 +120,22 @@ async def test_a_server_that_goes_away_tells_what_waits_first() -> None:
             assert closed.value.reason.code == 1001
 
 
+async def test_a_server_that_goes_away_ends_every_dialogue_that_is_overheard_first() -> None:
+    model, config = (
+        ScriptedModel(lambda _: [Say("Well, "), Pause(0.01), Say("..."), Stall()]),
+        ChatFluxConfig(buffer_chunks=1),
+    )
+    async with open_chat_house(model, config) as house:
+        session = started(house)
+        async with observe(house, "?session=shared") as ear:
+            turn_id = session.begin_turn(ASKED)
+            await ear.receive()
+            house.stop()
+            frames = await ear.hear(turn_id)
+            assert [each["event_type"] for each in frames] == ["chunk", "chunk", "error", "done"]
+            assert only(frames, "error")[0]["code"] == "SESSION_EXPIRED"
+
+
 async def test_when_the_session_ends_the_observer_stays() -> None:
     async with open_chat_house() as house, perturb(house) as mouth:
         session = started(house)

@@ -71,7 +71,8 @@ class Overhearing:
         except Detached as error:
             if error.reason != DetachReason.COMMIT_UNKNOWN:
                 return stream
-            await send([write_event(told) for told in self._dialogues.lose_sight(self._now())])
+        # What is open has no end that could be heard, and a dialogue has one.
+        await send([write_event(told) for told in self._dialogues.lose_sight(self._now())])
         return None
 
     async def _send(self, events: list[StreamEvent], send: Callable[[list[bytes]], Awaitable[None]]) -> None:
