@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -133,13 +133,20 @@ class KgentSoul:
             if broke_off is None:
                 return
             if _may_ask_again(broke_off) and trio.current_time() + delay < clock.deadline:
-                await trio.sleep(delay)
+                await self._wait(delay)
                 delay *= 2
             elif self._may_fall_back(plan, broke_off):
                 plan = evolve(plan, tier=BudgetTier.DORMANT, workload=fallback_name(plan.mode))
             else:
                 yield broke_off
                 return
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait so long, or until the session takes no more turns."""
+        async with self.session.subscribe() as stream:
+            with suppress(Detached), trio.move_on_after(seconds):
+                while await stream.receive_batch():
+                    pass
 
     def _may_fall_back(self, plan: Plan, broke_off: BrokeOff) -> bool:
         is_first = plan.workload is None

@@ -459,6 +459,21 @@ async def test_a_providers_rate_limit_waits_and_asks_again(quiet_clock: MockCloc
         assert len(room.speeches) == 1
 
 
+async def test_a_dialogue_that_waits_to_ask_again_ends_with_its_session(quiet_clock: MockClock) -> None:
+    async with open_room(saying(Fail(RateLimitError("later")))) as room, trio.open_nursery() as nursery:
+        told: list[ChatEvent] = []
+
+        async def run() -> None:
+            told.extend(await talk(room.flux))
+
+        nursery.start_soon(run)
+        await trio.sleep(8)  # it was asked after 0, 1, 3 and 7 seconds, and is to be again after 15
+        await room.session.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert trio.current_time() == 8
+        assert payload(told, "error")["code"] == "SESSION_EXPIRED"
+
+
 async def test_a_rate_limit_that_does_not_end_gets_a_template(quiet_clock: MockClock) -> None:
     model = saying(Fail(RateLimitError("later")))
     async with open_room(model, templates=STANDARD_TEMPLATES) as room:
