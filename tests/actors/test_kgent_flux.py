@@ -113,17 +113,21 @@ async def test_a_message_has_what_the_turn_has() -> None:
 async def test_buffer_chunks_pieces_are_one_chunk(buffer_chunks: int, quiet_clock: MockClock) -> None:
     async with open_room(saying(pace=0.1), ChatFluxConfig(buffer_chunks=buffer_chunks)) as room:
         events = await talk(room.flux)
-        assert payload(events, "done")["total_chunks"] == -(-len(ANSWERED.split()) // buffer_chunks)
+        assert payload(events, "done")["total_chunks"] == len(ANSWERED.split()) // buffer_chunks + 1
 
 
-async def test_emit_thoughts_adds_thoughts_and_still_one_speech(quiet_clock: MockClock) -> None:
-    async with open_room(saying(pace=0.1), ChatFluxConfig(emit_thoughts=True, buffer_chunks=4)) as room:
+@pytest.mark.parametrize(("buffer_chunks", "thoughts"), [(4, 3), (5, 2)])
+async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
+    buffer_chunks: int, thoughts: int, quiet_clock: MockClock
+) -> None:
+    async with open_room(saying(pace=0.1), ChatFluxConfig(emit_thoughts=True, buffer_chunks=buffer_chunks)) as room:
         for _ in range(2):
             await talk(room.flux)
         turns = room.flux.trace.events
-        assert [each.turn_type for each in turns] == ["THOUGHT", "THOUGHT", "THOUGHT", "SPEECH"] * 2
-        assert "".join(each.content for each in turns[:3]) == turns[3].content == ANSWERED
-        assert len({each.id for each in turns}) == 8
+        assert [each.turn_type for each in turns] == [*["THOUGHT"] * thoughts, "SPEECH"] * 2
+        assert "".join(each.content for each in turns[:thoughts]) == turns[thoughts].content == ANSWERED
+        assert all(each.content for each in turns)
+        assert len({each.id for each in turns}) == 2 * (thoughts + 1)
 
 
 async def test_thoughts_of_a_dialogue_that_broke_off_are_not_kept(quiet_clock: MockClock) -> None:

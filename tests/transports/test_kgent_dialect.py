@@ -130,9 +130,9 @@ def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
     telling = Telling("mine", DialogueMode.REFLECT, 1)
     told: list[ChatEvent] = [event for piece in "abc" for event in telling.take(Spoke(piece), 9.0)]
     error, done = cut_off(told, ErrorCode.LLM_UNAVAILABLE, "mine", 5.0)
-    assert [each.sequence for each in (*told, error, done)] == [1, 2, 3, 4]
+    assert [each.sequence for each in (*told, error, done)] == [1, 2, 3, 4, 5]
     assert error.payload["code"] == "LLM_UNAVAILABLE"
-    assert done.payload == {"total_chunks": 2, "correlation_id": "mine"}
+    assert done.payload == {"total_chunks": 3, "correlation_id": "mine"}
     assert error.timestamp == done.timestamp == 9.0
     assert cut_off([*told, error, done], ErrorCode.LLM_UNAVAILABLE, "mine", 5.0) == []
     first, _ = cut_off([], ErrorCode.SESSION_EXPIRED, "mine", 5.0)

@@ -211,7 +211,7 @@ async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
 
 
 async def test_a_fast_observer_hears_everything_when_it_is_said_whoever_else_listens(quiet_clock: MockClock) -> None:
-    when_it_is_said = [(1, "chunk"), (2, "chunk"), (2, "chunk"), (2, "message"), (2, "done")]
+    when_it_is_said = [(0, "chunk"), (1, "chunk"), *((2, each) for each in ("chunk", "chunk", "message", "done"))]
     for alone in (True, False):
         assert await times_of_a_fast_one(alone=alone) == when_it_is_said * 2
 

@@ -34,7 +34,7 @@ def speech_of(whole: SpokeAll, committed: Committed, before: Turn | None, now: f
 
 
 def thoughts_of(speech: Turn, chunks: Sequence[ChatChunk]) -> list[Turn]:
-    """A THOUGHT for each chunk that the speech came in. They changed nothing, and took nothing of their own."""
+    """A THOUGHT for each chunk with words that the speech came in. They changed nothing, and took nothing."""
     return [
         Turn(
             id=f"{speech.id}/{number}",
@@ -48,4 +48,5 @@ def thoughts_of(speech: Turn, chunks: Sequence[ChatChunk]) -> list[Turn]:
             entropy_cost=0.0,
         )
         for number, chunk in enumerate(chunks, 1)
+        if chunk.content
     ]

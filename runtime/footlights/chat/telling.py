@@ -1,6 +1,6 @@
 """A dialogue as it is told to whoever observes it. Pure: no trio.
 
-    telling.take(event, now)                 pieces are joined into chunks; the last chunk says that it is the last
+    telling.take(event, now)                 pieces are joined into chunks; the last one says so, and may be empty
     telling.complete(turn, ..., now)         `message`, then `done`
     telling.fail(code, now, retry_after)     `error`, then `done`
     telling.end(now)                         `done` alone: it was canceled
@@ -50,14 +50,10 @@ class Telling:
         """What a piece of the answer, or its end, adds. How the dialogue ends is for the other methods to say."""
         if isinstance(event, SpokeAll):
             return [self._chunk(now, final=True)]
-        if not isinstance(event, Spoke):
-            return []
-        told: list[ChatEvent] = []
-        if len(self._pieces) == self._buffer_chunks:
-            # Not as soon as there are enough: the last chunk is never empty, unless nothing was said at all.
-            told.append(self._chunk(now, final=False))
-        self._pieces.append(event.text)
-        return told
+        if isinstance(event, Spoke):
+            self._pieces.append(event.text)
+        # As soon as there are enough, and not only when more come: the last chunk may be empty, and none is late.
+        return self.rest(now) if len(self._pieces) == self._buffer_chunks else []
 
     def complete(self, turn: Turn, tokens: int, template: str | None, now: float) -> list[ChatEvent]:
         """The answer counts, and this is the turn that stays of it. An answer of a template says so."""

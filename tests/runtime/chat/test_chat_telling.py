@@ -188,9 +188,18 @@ def test_stream_content_identity(pieces: list[str], buffer_chunks: int) -> None:
     (message,) = [each.payload for each in events if each.event_type == "message"]
     assert "".join(str(each["content"]) for each in chunks) == message["content"] == "".join(pieces)
     assert [each["final"] for each in chunks] == [False] * (len(chunks) - 1) + [True]
-    assert len(chunks) == max(1, -(-len(pieces) // buffer_chunks))
-    assert all(each["content"] for each in chunks) or not pieces
+    assert len(chunks) == len(pieces) // buffer_chunks + 1
     assert events[-1].payload["total_chunks"] == len(chunks)
+
+
+@given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
+def test_a_chunk_is_told_with_the_last_of_its_pieces_and_waits_for_no_more(
+    pieces: list[str], buffer_chunks: int
+) -> None:
+    chunks = [each for each in told(pieces, buffer_chunks) if each.event_type == "chunk"]
+    for number, chunk in enumerate(chunks[:-1], 1):
+        assert chunk.payload["content"] == "".join(pieces[(number - 1) * buffer_chunks : number * buffer_chunks])
+        assert chunk.timestamp == 100.0 + number * buffer_chunks - 1
 
 
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
@@ -256,6 +265,5 @@ def test_a_clock_that_goes_back_does_not_show() -> None:
     error, done = telling.fail(ErrorCode.STREAM_TIMEOUT, 50.0)
     assert error.timestamp == done.timestamp == 50.0
     telling = Telling("c-1", DialogueMode.REFLECT, 1)
-    telling.take(Spoke("a"), 50.0)
-    (chunk,) = telling.take(Spoke("b"), 50.0)
-    assert [each.timestamp for each in (chunk, *telling.end(40.0))] == [50.0, 50.0, 50.0]
+    (chunk,) = telling.take(Spoke("a"), 50.0)
+    assert [each.timestamp for each in (chunk, *telling.end(40.0))] == [50.0, 50.0]
