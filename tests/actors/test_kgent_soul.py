@@ -109,10 +109,10 @@ async def test_a_template_that_the_cast_does_not_have_is_an_error() -> None:
     cast = with_templates(standard_cast(saying(Fail(ModelError("down")))), Templates())
     async with open_stage(cast) as stage:
         soul = KgentSoul(stage.start(), templates=STANDARD_TEMPLATES)
-        with pytest.raises(ModelError):
-            await pieces(soul, "hello")
-        with pytest.raises(ModelError):
-            await pieces(soul)
+        for message in ("hello", ASKED):
+            with pytest.raises(ModelError) as error:
+                await pieces(soul, message)
+            assert type(error.value) is ModelError, "no template is asked again until the time is up"
 
 
 async def test_an_answer_whose_commit_nobody_will_know_has_expired(quiet_clock: MockClock) -> None:

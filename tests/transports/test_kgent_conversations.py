@@ -6,6 +6,7 @@ import fcntl
 import gc
 import logging
 import os
+import weakref
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +138,18 @@ async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockC
         assert [conversation.flux] == [None], "the trace is gone too, though somebody may still be connected"
         with pytest.raises(SessionClosed):
             perturb(gateway, conversation, said("c"))
+
+
+async def test_what_was_said_is_forgotten_with_its_session_although_somebody_listens_on(quiet_clock: MockClock) -> None:
+    async with open_gateway() as gateway:
+        conversation = gateway.enter(ANN, "default", PerturbWish())
+        observer = gateway.room(ANN, "default").observe({})
+        dialogue = weakref.ref(await perform(gateway, conversation, "a"))
+        await observer.next_batch()
+        await conversation.session.close()
+        await trio.sleep(2 * SWEEP)
+        gc.collect()
+        assert dialogue() is None
 
 
 async def test_what_belongs_to_a_session_is_forgotten_also_if_it_is_begun_again_at_once(
