@@ -186,7 +186,8 @@ class Announcer:
             with utterance.scope:
                 await self._voice.speak(callout.announcement.payload)
                 callout.is_spoken = True
-        except Exception as error:  # noqa: BLE001 - see above; what it raises may quote what it was to say
+        except BaseException as error:  # noqa: BLE001 - see above; a system task that raises ends the program
+            # Not its message: that may quote what it was to say.
             log.warning("a voice failed: %s", describe(error))
         finally:
             self._fail(callout)  # before the place is free, so that the next one knows

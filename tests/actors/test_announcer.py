@@ -114,6 +114,26 @@ async def test_a_voice_that_fails_is_told_and_opens_the_breaker(
     assert reason(await announcer.announce(event("Fire."), LISTENING)) is None
 
 
+class Catastrophe(BaseException):
+    """Stands for SystemExit and the like, which pytest would take for itself."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(), Catastrophe(), BaseExceptionGroup("both", [Catastrophe()])])
+async def test_a_voice_that_would_end_the_program_costs_its_callout_the_voice_and_nothing_else(
+    quiet_clock: trio.testing.MockClock, error: BaseException
+) -> None:
+    async def give_up() -> None:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    speaker = Speaker(give_up)
+    announcer = Announcer(clock_ms, speaker)
+    failed = await announcer.announce(event("Fire."), LISTENING)
+    assert (reason(failed), failed.voice_failed) == ("voice_backend_error", True)
+    speaker.first = trio.lowlevel.checkpoint
+    assert reason(await announcer.announce(event("Fire."), LISTENING)) is None
+
+
 async def test_a_voice_that_hangs_has_failed(quiet_clock: trio.testing.MockClock) -> None:
     began = trio.current_time()
     failed = await Announcer(clock_ms, Speaker(trio.sleep_forever)).announce(event("Fire."), LISTENING)
