@@ -248,10 +248,12 @@ def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> 
         ({"policy_seq": 1, "voice_dropped_ms": 1}, "ended_seq: is there if and only if"),
         ({"policy_seq": 1, "ended_seq": 1, "voice_dropped_ms": 1}, "ended_seq: must be greater than policy_seq"),
         ({"user": ""}, "user: must be 1 to 128"),
-        ({"closes": "e1"}, "mission_id: must be a string"),
-        ({"closes": 1, "mission_id": "m"}, "closes: must be a string"),
-        ({"closes": "e1", "mission_id": "m"}, "closes: no such event of that mission stands before it"),
-        ({"closes": "e1", "mission_id": "m", "mode": "callout"}, "The request has a field that is not known"),
+        ({"board": 1}, "board: must be a string"),
+        ({"board": "m", "mission_id": "m"}, "mission_id: is there beside board"),
+        ({"closes": "e1"}, "board: must be a string"),
+        ({"closes": 1, "board": "m"}, "closes: must be a string"),
+        ({"closes": "e1", "board": "m"}, "closes: no such event of that board stands before it"),
+        ({"closes": "e1", "board": "m", "mode": "callout"}, "The request has a field that is not known"),
     ],
 )
 def test_a_recording_that_makes_no_sense_is_refused(field: dict[str, object], sentence: str) -> None:
@@ -295,14 +297,15 @@ def test_places_that_make_no_sense_are_refused(seqs: tuple[int | None, ...], sen
 
 
 def test_a_closing_is_decided_as_the_debrief_of_an_event_before_it() -> None:
-    mission = {"mission_id": "m", "user": "ann"}
+    mission = {"board": "m", "user": "ann"}
     door: dict[str, Any] = {"text": "The door is open.", "event_id": "e1", **mission}
     heard = {"context_tier": 1, "session_state": "active"}
     _, debrief = replay([door, {"closes": "e1", "text": "It is shut.", "event_id": "d1", **mission, **heard}])
     assert (debrief.payload.event_id, debrief.payload.event_type) == ("d1", "debrief")
     assert debrief.payload.voice is not None
     assert debrief.payload.voice.text == "An operator has closed this. It is shut."
-    others: tuple[dict[str, Any], ...] = ({"user": "bob"}, {"mission_id": "n"}, {"dry_run": True})
+    spoken = {"board": None, "mission_id": "m"}
+    others: tuple[dict[str, Any], ...] = ({"user": "bob"}, {"board": "n"}, {"dry_run": True}, spoken)
     for other in others:
         with pytest.raises(InvalidCommand, match="closes: no such event"):
             list(replay([door | other, {"closes": "e1", **mission}]))

@@ -534,16 +534,29 @@ async def test_a_recording_has_what_was_closed_between_what_was_called_out() -> 
     async with open_house() as house:
         door = {"text": "Door.", "text_certainty": "confirmed", "system_state_claim": True, **HEARD}
         door |= {"event_id": "e1", "evidence_refs": ["door#1"]}
-        recording.keep(await house.client.post(BOARD, json=door), door, mission_id="heist")
+        recording.keep(await house.client.post(BOARD, json=door), door, board="heist")
         body = {"text": "It is shut.", "operator_ref": "op-7", **HEARD}
         closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
         debrief_id = closed.json()["debrief_event_id"]
-        recording.keep(closed, body, mission_id="heist", closes="e1", event_id=debrief_id)
+        recording.keep(closed, body, board="heist", closes="e1", event_id=debrief_id)
         again = await house.client.post(f"{BOARD}/{debrief_id}/ack", json=HEARD)
-        recording.keep(again, HEARD, mission_id="heist", closes=debrief_id)
+        recording.keep(again, HEARD, board="heist", closes=debrief_id)
         window = {"text": "Window.", "text_certainty": "confirmed", "mission_id": "heist", **HEARD}
         recording.keep(await house.client.post(SPEAK, json=window), window)
     assert recording.check() == [None, None, "mission_rate_limited", "mission_rate_limited"]
+
+
+async def test_a_recording_closes_what_was_on_the_board_and_not_what_was_only_spoken_under_that_id() -> None:
+    recording = Recording()
+    async with open_house() as house:
+        door = {"text": "The door is open.", "event_id": "e1", **HEARD}
+        recording.keep(await house.client.post(BOARD, json=door), door, board="heist")
+        mind = FIRE | {"text": "Mind the door.", "event_id": "e1"}
+        recording.keep(await house.client.post(SPEAK, json=mind), mind)
+        closed = await house.client.post(f"{BOARD}/e1/ack", json=HEARD)
+        recording.keep(closed, HEARD, board="heist", closes="e1")
+    assert "The door is open." in closed.json()["payload"]["text_payload"]["why_it_matters"]
+    recording.check()
 
 
 async def test_a_recording_of_several_users_says_whose_each_was() -> None:

@@ -32,9 +32,9 @@ def replay_callouts(
     """Decide about recorded callouts again, and print each decision as a line of JSON.
 
     Each line is a body of POST /api/voice/speak, with policy_ts_ms, policy_seq, voice_failed_ms, voice_dropped_ms and
-    ended_seq as they were answered; voice_fails: true says that a voice failed at once. With closes, the id of an event
-    before it, it is a body that closed that event. With user it was that user's. Blank lines say nothing. The same file
-    gives the same output, in any process.
+    ended_seq as they were answered; voice_fails: true says that a voice failed at once. With board it was sent to the
+    board of that mission, and with closes, the id of an event before it, it closed that event there. With user it was
+    that user's. Blank lines say nothing. The same file gives the same output, in any process.
     """
     from footlights.mission import replay
 

@@ -1,9 +1,10 @@
 """An entry of a recording: what was asked for, when it was decided, and how its voice ended.
 
-It is a request as others make it (`read_callout`), or with `closes` the closing of an event of the same mission and
-user that stands before it (`read_closing`). Besides it may have:
+It is a request as others make it (`read_callout`), or with `closes` the closing of an event that stands before it, on
+the same board (`read_closing`). Besides it may have:
 
 - `user`: whose it was, if users were told apart.
+- `board`: the mission on whose board it is. Only that can be closed: another request may have the same id.
 - `policy_seq`: its place among all that was decided and all that ended.
 - `voice_failed_ms` or `voice_dropped_ms`: when its voice failed, or was dropped untried.
 - `ended_seq`: the place of that, in the same order.
@@ -55,7 +56,7 @@ class Reader:
     def __init__(self) -> None:
         self._number = 0
         self._events: dict[tuple[str | None, str, str], MissionEvent] = {}
-        """What may be closed, by user, mission and id: the last of each."""
+        """What is on a board, by user, mission and id: the last of each."""
 
     def read(self, fields: Mapping[str, object]) -> Entry:
         """Raises `InvalidCommand`."""
@@ -82,22 +83,28 @@ class Reader:
 
     def _request(self, asked: dict[str, object], user_id: str | None) -> CalloutRequest:
         event_id = f"event-{self._number + 1:06d}"
-        closes = asked.pop("closes", None)
-        request = read_callout(asked, event_id) if closes is None else self._closing(asked, closes, user_id, event_id)
+        board, closes = asked.pop("board", None), asked.pop("closes", None)
+        if closes is not None:
+            request = self._closing(asked, closes, user_id, read_id("board", board), event_id)
+        elif board is None:
+            request = read_callout(asked, event_id)
+        elif "mission_id" in asked:
+            raise InvalidCommand("mission_id: is there beside board")
+        else:
+            request = read_callout({**asked, "mission_id": read_id("board", board)}, event_id)
         self._number += 1
-        if not request.dry_run:
+        if board is not None and not request.dry_run:
             self._events[user_id, request.event.mission_id, request.event.event_id] = request.event
         return request
 
     def _closing(
-        self, asked: dict[str, object], closes: object, user_id: str | None, default_id: str
+        self, asked: dict[str, object], closes: object, user_id: str | None, mission_id: str, default_id: str
     ) -> CalloutRequest:
-        mission_id = read_id("mission_id", asked.pop("mission_id", None))
         event_id = read_id("event_id", asked.pop("event_id", None) or default_id)
         closing = read_closing(asked)
         trigger = self._events.get((user_id, mission_id, read_id("closes", closes)))
         if trigger is None:
-            raise InvalidCommand("closes: no such event of that mission stands before it")
+            raise InvalidCommand("closes: no such event of that board stands before it")
         debrief = debrief_of(trigger, closing, event_id)
         return CalloutRequest(event=debrief, context=closing.context, policy_ts_ms=closing.policy_ts_ms)
 
