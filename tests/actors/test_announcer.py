@@ -233,6 +233,28 @@ async def test_a_voice_that_cannot_be_cancelled_is_left_behind_and_counts_as_fai
     assert reason(await announcer.announce(event("Fire.", "e"), LISTENING)) is None
 
 
+async def test_voices_that_were_left_behind_and_have_ended_are_held_against_nobody(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async def resist() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(VOICE_SECONDS + 2)
+
+    speaker = Speaker(resist)
+    announcer = Announcer(clock_ms, speaker)
+    async with trio.open_nursery() as nursery:
+        for mission_id in ("a", "b"):
+            nursery.start_soon(announcer.announce, event("Fire.", mission_id), LISTENING)
+    await trio.sleep(3)
+    speaker.first = trio.sleep_forever
+    async with trio.open_nursery() as nursery:
+        for mission_id in ("c", "d"):
+            nursery.start_soon(announcer.announce, event("Fire.", mission_id), LISTENING)
+        await trio.testing.wait_all_tasks_blocked()
+        crowded_out = await announcer.announce(event("Fire.", "e"), LISTENING)
+    assert (crowded_out.voice_failed, crowded_out.voice_dropped_ms is not None) == (False, True)
+
+
 async def test_a_callout_that_is_cancelled_gives_everything_back_and_is_no_failure(
     quiet_clock: trio.testing.MockClock,
 ) -> None:

@@ -321,6 +321,13 @@ def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() 
     assert len(told.history.missions["t"]) <= MAX_MISSIONS_PER_TENANT
 
 
+def test_a_mission_keeps_its_room_for_a_minute_after_it_spoke_last() -> None:
+    told = Told(evolve(LISTENING, tenant_id="t"))
+    spoken = (Spoken(NOON, "k", True), Spoken(NOON + 30_000, "l", True))
+    told.history = evolve(told.history, missions={"t": {f"m{n}": spoken for n in range(MAX_MISSIONS_PER_TENANT)}})
+    assert verdict(told.tell(event("Lit."), 60_000)) == ("voice_rate_limited", 30_000)
+
+
 def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
     told = Told()
     places = range(MAX_MISSIONS_PER_TENANT)

@@ -188,6 +188,7 @@ def test_a_claim_about_sources_that_is_not_deterministic_is_a_violation() -> Non
     assert reason(sourced) is None
     assert reason(evolve(sourced, deterministic=False)) is SuppressionReason.CONTRACT_VIOLATION
     assert reason(event(deterministic=False)) is None
+    assert reason(evolve(sourced, repo_attributed=False, system_state_claim=True, deterministic=False)) is None
 
 
 # -- debriefs

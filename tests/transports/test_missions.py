@@ -92,6 +92,7 @@ async def test_a_board_keeps_its_newest_events() -> None:
             board.add(await missions.speak(ANYBODY, request(event_id=f"e{number}")))
     assert [(each.seq, each.payload.event_id) for each in board.after(0)] == [(2, "e1"), (3, "e2")]
     assert board.last_seq == 3
+    assert board.size == sum(each.size for each in board.after(0))
 
 
 async def test_a_board_that_has_an_event_takes_no_other_of_that_id() -> None:
@@ -201,6 +202,8 @@ async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.t
         with pytest.raises(EventExists):
             await missions.add(ANYBODY, request("Flood there.", **LOUD))
         assert voice.said == ["e"]
+        flood = await missions.speak(ANYBODY, request("Flood there.", dry_run=True, **LOUD))
+        assert flood.payload.suppression.reason is None  # what was refused took nothing
 
 
 async def test_an_event_is_closed_once_whatever_becomes_of_the_voice(monkeypatch: pytest.MonkeyPatch) -> None:
