@@ -66,15 +66,17 @@ class EspeakVoice:
     """
 
     def __init__(self, folder: Path, program: str = PROGRAM, max_files: int = MAX_FILES) -> None:
-        found = shutil.which(program)
-        if found is None:
+        path = shutil.which(program)
+        if path is None:
             raise VoiceError(f"There is no {PROGRAM} on this machine.")
         self._folder = trio.Path(folder)
-        self._program = found
+        self._program = path
         self._max_files = max_files
         self._asked = 0
-        self._written: deque[trio.Path] | None = None
-        """The recordings in the folder, the oldest first; None before the first look."""
+        # Now and not at the first callout: two that speak at once would look at what the other one removes.
+        found = sorted(folder.glob("*.wav"), key=lambda file: file.lstat().st_mtime_ns)
+        self._written = deque(trio.Path(file) for file in found)
+        """The recordings in the folder, the oldest first."""
 
     async def speak(self, payload: UtilityPayload) -> None:
         assert payload.voice is not None, "there is nothing to speak"
@@ -103,17 +105,10 @@ class EspeakVoice:
 
     async def _keep(self, file: trio.Path) -> None:
         """This one, and no more than so many of those before."""
-        if self._written is None:
-            self._written = deque(await self._found())
         if file not in self._written:
             self._written.append(file)
         while len(self._written) > self._max_files:
             await self._written.popleft().unlink(missing_ok=True)
-
-    async def _found(self) -> list[trio.Path]:
-        """What there is of earlier times, the oldest first."""
-        dated = [((await file.stat()).st_mtime_ns, file) for file in await self._folder.glob("*.wav")]
-        return [file for _, file in sorted(dated)]
 
 
 def _file_name(payload: UtilityPayload, words: str) -> str:

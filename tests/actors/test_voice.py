@@ -107,6 +107,18 @@ async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) ->
     assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == [f"{NAME}.wav", "newer.wav"]
 
 
+async def test_two_that_speak_first_and_at_once_both_speak_and_remove_what_is_too_much(tmp_path: Path) -> None:
+    (tmp_path / "wav").mkdir()
+    for number in range(20):
+        (tmp_path / "wav" / f"old{number}.wav").write_text("")
+    for attempt in range(10):  # which of them looks while the other removes is up to threads
+        voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=20)
+        async with trio.open_nursery() as nursery:
+            for each in ("a", "b"):
+                nursery.start_soon(voice.speak, payload(f"{each}{attempt}"))
+        assert len(list((tmp_path / "wav").iterdir())) == 20
+
+
 async def test_no_id_leads_out_of_the_folder(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
     await voice.speak(payload("../../x", "..:" + "y" * 500))
