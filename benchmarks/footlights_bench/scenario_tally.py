@@ -120,27 +120,28 @@ class Tally:
         return [some[number] for number in sorted(some)]
 
     def _measure(self, record: TurnRecord, cancel_due: float | None) -> None:
-        """A turn that its player stopped counts for `accept` and `cancel` only: nobody waited for the rest."""
         self._note(Metric.ACCEPT, record.due, record.accepted)
-        if record.outcome == InterruptReason.CANCELED:
-            self._note(Metric.CANCEL, cancel_due, record.ended)
-            return
+        if cancel_due is None:
+            self._measure_whole(record)
+        else:
+            self._measure_cancel(record, cancel_due)
+
+    def _measure_whole(self, record: TurnRecord) -> None:
+        """Only of turns that nobody meant to cancel: of those, slow ones end by it, and the quick would be left."""
         if record.first_token is not None or record.is_failed:
             self._note(Metric.FIRST_TOKEN, record.due, record.first_token)
         self._note(Metric.FINAL, record.due, None if record.is_failed else record.ended)
         self._note(Metric.COMMIT, record.due, None if record.is_failed else record.committed)
-        if cancel_due is not None:
-            self._measure_unheeded(record, cancel_due)
 
-    def _measure_unheeded(self, record: TurnRecord, cancel_due: float) -> None:
+    def _measure_cancel(self, record: TurnRecord, cancel_due: float) -> None:
         """Its player wanted an end: one that came late and by itself was waited for all the same."""
         if record.is_failed:
             self._note(Metric.CANCEL, cancel_due, None)
-        elif record.ended is not None and record.ended > cancel_due:
+        elif record.ended is not None and (record.outcome != FINAL or record.ended > cancel_due):
             self._note(Metric.CANCEL, cancel_due, record.ended)
 
-    def _note(self, metric: Metric, since: float | None, seen: float | None) -> None:
-        if since is None or seen is None:
+    def _note(self, metric: Metric, since: float, seen: float | None) -> None:
+        if seen is None:
             self.histograms[metric].fail()
         else:
             self.histograms[metric].record(seen - since)

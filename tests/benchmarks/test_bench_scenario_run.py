@@ -267,21 +267,45 @@ async def test_a_cancel_that_nobody_heeds_counts_until_the_turn_ends_by_itself(
     assert latencies[Metric.CANCEL].count == 100
     assert latencies[Metric.CANCEL].percentile(90) == 0
     assert latencies[Metric.CANCEL].percentile(91) == near(2.5)
-    assert latencies[Metric.FINAL].count == 10
+    assert latencies[Metric.FINAL].count == 0
+
+
+async def test_turns_that_are_canceled_because_they_are_slow_do_not_make_the_others_look_fast(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    # Half of them are over before their player would cancel.
+    server.seconds = lambda number: 3.0 if number % 2 else 0.2
+    impatient = evolve(SCENARIO, trouble=Trouble(cancel_share=0.9, cancel_after=0.5))
+    patient = {arrival.number for arrival in plan(impatient) if arrival.cancel_due is None and arrival.due >= 2.0}
+    slow = sum(number % 2 for number in patient)
+    latencies = (await observe(impatient, server)).tally.histograms
+    assert latencies[Metric.ACCEPT].count == 100
+    assert 0 < slow < len(patient)
+    for metric, seconds in ((Metric.FIRST_TOKEN, 1.5), (Metric.FINAL, 3.0), (Metric.COMMIT, 3.0)):
+        assert latencies[metric].count == len(patient)
+        assert sum(number for latency, number in latencies[metric] if latency == near(seconds)) == slow
 
 
 async def test_turns_that_fail_are_slower_than_any_other(server: FakeServer, quiet_clock: MockClock) -> None:
     server.refuses = set(range(20, 25))
     server.interrupts = {f"t{number}": InterruptReason.MODEL_ERROR for number in range(25, 30)}
-    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=5.0))
-    tally = (await observe(scenario, server)).tally
+    tally = (await observe(SCENARIO, server)).tally
     assert tally.outcomes == {"busy": 5, "model_error": 5, "final": 90}
     assert tally.failed == 10
-    assert tally.histograms[Metric.FINAL].percentile(90) == near(0.1)
-    assert tally.histograms[Metric.FINAL].percentile(91) == float("inf")
+    for metric in (Metric.FINAL, Metric.COMMIT):
+        assert tally.histograms[metric].percentile(90) == near(0.1)
+        assert tally.histograms[metric].percentile(91) == float("inf")
     assert tally.histograms[Metric.ACCEPT].failed == 5
-    assert tally.histograms[Metric.CANCEL].failed == 10
     assert [record.outcome for record in tally.shown if record.is_failed] == ["busy"] * 5 + ["model_error"] * 5
+
+
+async def test_a_turn_that_failed_before_its_player_could_cancel_it_was_never_stopped(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.refuses = set(range(20, 25))
+    server.interrupts = {f"t{number}": InterruptReason.MODEL_ERROR for number in range(25, 30)}
+    scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=5.0))
+    assert (await observe(scenario, server)).tally.histograms[Metric.CANCEL].failed == 10
 
 
 async def test_a_turn_that_somebody_else_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
