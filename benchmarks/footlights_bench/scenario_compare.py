@@ -92,7 +92,8 @@ def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
         for setting, value in read["scenario"][part].items()
     }
     failed = f"{read['failed']} of {read['turns']} turns"
-    return {**read["machine"], "system": read["system"], **described, "failed": failed}
+    # The machine has a system, too: the one that it runs.
+    return {**read["machine"], "against": read["system"], **described, "failed": failed}
 
 
 def changes(before: Recorded, after: Recorded) -> Iterator[Change]:

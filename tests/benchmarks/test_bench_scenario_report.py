@@ -479,10 +479,18 @@ def test_a_comparison_says_if_the_load_the_server_or_what_failed_differs(tmp_pat
     scenario = evolve(result.scenario, load=evolve(LOAD, sessions=9))
     other = evolve(result, scenario=scenario, system="ws://inn", quick=True, outcomes={"final": 8, "busy": 2}, failed=2)
     told = comparison(before, read_result(write(other, tmp_path / "b.json")))
-    assert "system: a stage before, ws://inn after" in told
+    assert "against: a stage before, ws://inn after" in told
     assert "load.sessions: 2 before, 9 after" in told
     assert "failed: 0 of 10 turns before, 2 of 10 turns after" in told
     assert "At least one of them was a quick run: a smoke test, not a measurement." in told
+
+
+def test_a_comparison_says_if_the_machines_run_different_systems(tmp_path: Path) -> None:
+    result = found(MET)
+    machine = evolve(result.machine, system="Linux 5.0")
+    before = read_result(write(evolve(result, machine=machine), tmp_path / "a.json"))
+    after = read_result(write(evolve(result, machine=evolve(machine, system="Linux 6.0")), tmp_path / "b.json"))
+    assert comparison(before, after).splitlines()[-1] == "system: Linux 5.0 before, Linux 6.0 after"
 
 
 def test_a_comparison_says_what_else_differs() -> None:
