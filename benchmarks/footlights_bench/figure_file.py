@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from footlights_bench.figures import Unit
+
 RACE = "peers"
+_RATES: Sequence[tuple[str, str, Unit]] = (
+    ("turns_per_second", "turns", "turns/s"),
+    ("events_per_second", "events", "events/s"),
+)
 
 
 class UnreadableResult(FootlightsError):
@@ -67,14 +73,23 @@ def _race_figures(read: Mapping[str, Any]) -> Iterator[Figure]:
         aim = Aim("at least", float(verdict["bound"]))
         yield Figure("better than the best peer", str(verdict["aim"]), float(verdict["value"]), "x", aim)
     for manner in ("yielding", "flooding"):
+        for rate, what, unit in _RATES:
+            for peer in read["results"]:
+                laps = peer["turns"][manner][rate]
+                spread = {"min": laps["low"], "max": laps["high"]}
+                yield Figure(f"{what}, {manner} model", peer["name"], laps["median"], unit, None, spread)
         for peer in read["results"]:
-            rate = peer["turns"][manner]["turns_per_second"]
-            spread = {"min": rate["low"], "max": rate["high"]}
-            yield Figure(f"turns, {manner} model", peer["name"], rate["median"], "turns/s", None, spread)
+            yield _percentiles(f"first event, {manner} model", peer["name"], peer["turns"][manner]["first_event"])
     for moment, subject in (("told", "cancel until the consumer knows"), ("stopped", "cancel until all has stopped")):
         for peer in read["results"]:
-            taken = peer["cancel"][moment]
-            yield Figure(subject, peer["name"], taken["p50"], "µs", None, {"p99": taken["p99"]})
+            yield _percentiles(subject, peer["name"], peer["cancel"][moment])
     for peer in read["results"]:
-        if peer["weight"] is not None:
-            yield Figure("memory of a player with an open turn", peer["name"], peer["weight"]["allocated"], "bytes")
+        if (weight := peer["weight"]) is not None:
+            resident = {} if weight["resident"] is None else {"resident": weight["resident"]}
+            yield Figure(
+                "memory of a player with an open turn", peer["name"], weight["allocated"], "bytes", None, resident
+            )
+
+
+def _percentiles(subject: str, name: str, latency: Mapping[str, float]) -> Figure:
+    return Figure(subject, name, latency["p50"], "µs", None, {"p99": latency["p99"]})

@@ -31,13 +31,17 @@ RACE = {
         {
             "name": name,
             "turns": {
-                manner: {"turns_per_second": {"median": 9.0, "low": 8.0, "high": 10.0}}
+                manner: {
+                    "turns_per_second": {"median": 9.0, "low": 8.0, "high": 10.0},
+                    "events_per_second": {"median": 900.0, "low": 800.0, "high": 1000.0},
+                    "first_event": {"p50": 5.0, "p99": 6.0},
+                }
                 for manner in ("yielding", "flooding")
             },
             "cancel": {"told": {"p50": 1.0, "p99": 2.0}, "stopped": {"p50": 3.0, "p99": 4.0}},
             "weight": weight,
         }
-        for name, weight in (("Us", {"allocated": 1024, "resident": None}), ("Them", None))
+        for name, weight in (("Us", {"allocated": 1024, "resident": 4096}), ("Them", None))
     ],
 }
 
@@ -65,8 +69,21 @@ def test_a_race_is_read_as_figures(tmp_path: Path) -> None:
     figures = read_figures(file).figures
     assert figures[0] == Figure("better than the best peer", "turns/s", 4.0, "x", Aim("at least", 5.0))
     assert [each.name for each in figures if each.subject == "turns, yielding model"] == ["Us", "Them"]
-    assert [each.value for each in figures if each.subject == "memory of a player with an open turn"] == [1024]
-    assert len(figures) == 1 + 2 * 2 + 2 * 2 + 1
+    assert len(figures) == 1 + 2 * 3 * 2 + 2 * 2 + 1
+
+
+def test_all_that_a_race_measures_is_among_its_figures(tmp_path: Path) -> None:
+    file = tmp_path / "race.json"
+    file.write_text(json.dumps(RACE), encoding="utf-8")
+    ours = {each.subject: each for each in read_figures(file).figures if each.name == "Us"}
+    for manner in ("yielding", "flooding"):
+        assert (ours[f"turns, {manner} model"].value, ours[f"turns, {manner} model"].unit) == (9.0, "turns/s")
+        assert (ours[f"events, {manner} model"].value, ours[f"events, {manner} model"].unit) == (900.0, "events/s")
+        first_event = ours[f"first event, {manner} model"]
+        assert (first_event.value, first_event.unit, first_event.spread) == (5.0, "µs", {"p99": 6.0})
+    assert ours["cancel until all has stopped"].value == 3.0
+    memory = ours["memory of a player with an open turn"]
+    assert (memory.value, memory.spread) == (1024, {"resident": 4096})
 
 
 def test_what_changed_is_told_with_ratios_and_without_intervals(tmp_path: Path) -> None:
