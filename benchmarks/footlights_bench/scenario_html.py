@@ -12,7 +12,7 @@ from attrs import asdict
 
 from footlights_bench.scenario_plots import event_rate, losses, percentile_curves, queues, throughput, timelines
 from footlights_bench.scenario_result import PERCENTILES, in_ms, percentile_name
-from footlights_bench.scenario_table import bound, lateness, measured, ms, said, target_name
+from footlights_bench.scenario_table import bound, lateness, measured, ms, said, target_name, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,8 @@ body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; background: var(--p
 h1 { margin-bottom: 0; } .about, .facts, figcaption { color: var(--faint); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
 th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid var(--rule); }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; } th:last-child, td:last-child { padding-right: 0; }
+.wide { overflow-x: auto; } @media (max-width: 36rem) { th, td { padding-right: .5rem; font-size: 13px; } }
 .verdict { font-size: 1.25rem; font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
 figure { margin: 2rem 0; overflow-x: auto; } figcaption { font-weight: 600; margin-bottom: .25rem; }
 svg { width: 100%; min-width: 40rem; height: auto; font: 11px system-ui, sans-serif; } svg text { fill: var(--faint); }
@@ -57,7 +58,8 @@ def _head(result: Result) -> str:
     sentences = [
         f"{load.sessions:,} players, {load.turns_per_second:g} turns a second ({load.arrivals}), {load.duration:g} s.",
         f"Measured against {result.system}.",
-        f"{result.turns:,} turns were measured, after {result.in_warm_up:,} to warm up; {result.failed:,} failed.",
+        f"{result.turns:,} turns were measured, after {result.in_warm_up:,} to warm up;",
+        f"{result.failed:,} failed{why(result)}.",
         f"T{lateness(result)[1:]}.",
     ]
     if trouble.cut_share:
@@ -80,9 +82,10 @@ def _targets(result: Result) -> str:
     if not result.verdicts:
         return ""
     missed = len(result.missed)
-    verdict, kind = (
-        (f"{missed} of {len(result.verdicts)} targets missed", "bad") if missed else ("All targets met", "good")
-    )
+    verdict = f"{missed} of {len(result.verdicts)} targets missed" if missed else "All targets met"
+    if result.failed and not missed:
+        verdict += f", though {result.failed:,} turns failed"
+    kind = "bad" if missed or result.failed else "good"
     headline = "" if result.quick else f'<p class="verdict {kind}">{verdict}</p>'
     rows = [[target_name(each), bound(each), measured(each), said(each.met)] for each in result.verdicts]
     return headline + _table(["target", "ms", "measured", "met"], rows)
@@ -118,7 +121,7 @@ def _facts(result: Result) -> str:
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in headings)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _cell(text: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def table(result: Result) -> str:
     scenario, load = result.scenario, result.scenario.load
     played = f"{load.sessions:,} players, {load.turns_per_second:g} turns/s ({load.arrivals}), {load.duration:g} s"
-    turns = f"{result.turns:,} turns, {result.failed:,} failed{_why(result)}"
+    turns = f"{result.turns:,} turns, {result.failed:,} failed{why(result)}"
     lines = [
         f"{scenario.name}: {played}",
         f"against {result.system}: {turns}, {result.in_warm_up:,} before to warm up",
@@ -75,6 +75,12 @@ def said(met: bool | None) -> str:
     return {None: "not judged", True: "yes", False: "NO"}[met]
 
 
+def why(result: Result) -> str:
+    """Of turns that failed: the reasons, and how many had each."""
+    failures = {reason: n for reason, n in result.outcomes.items() if reason not in ("final", "canceled")}
+    return f" ({', '.join(f'{reason} {n:,}' for reason, n in sorted(failures.items()))})" if failures else ""
+
+
 def _latencies(result: Result) -> Iterator[tuple[str, ...]]:
     for metric, histogram in result.latencies.items():
         if histogram.count:
@@ -87,8 +93,3 @@ def _latencies(result: Result) -> Iterator[tuple[str, ...]]:
 
 def _verdict(verdict: Verdict) -> tuple[str, ...]:
     return (f"  {target_name(verdict)}", bound(verdict), measured(verdict), said(verdict.met))
-
-
-def _why(result: Result) -> str:
-    failures = {why: n for why, n in result.outcomes.items() if why not in ("final", "canceled")}
-    return f" ({', '.join(f'{why} {n:,}' for why, n in sorted(failures.items()))})" if failures else ""

@@ -208,6 +208,19 @@ def test_on_a_narrow_screen_plots_are_moved_sideways_and_not_made_too_small_to_r
     assert "svg { width: 100%; min-width: 40rem;" in style
 
 
+def test_on_a_narrow_screen_a_table_is_moved_sideways_and_not_the_page() -> None:
+    text = page(found(MET))
+    assert ".wide { overflow-x: auto; }" in text
+    assert text.count("<table>") == text.count('<div class="wide"><table>') == 2
+
+
+def test_the_page_says_why_turns_failed_also_if_no_target_minds() -> None:
+    failing = evolve(found(MET), outcomes={"final": 8, "busy": 1, "unfinished": 1}, failed=2)
+    assert "2 failed (busy 1, unfinished 1)." in page(failing)
+    assert '<p class="verdict bad">All targets met, though 2 turns failed</p>' in page(failing)
+    assert '<p class="verdict good">All targets met</p>' in page(found(MET))
+
+
 def test_the_page_says_what_the_table_says() -> None:
     text = page(found(MET, MISSED))
     assert "&lt;mine&gt;" in text
