@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import Factory, define, frozen
 
-from footlights.events import EventType, InterruptReason, TurnInterrupted
+from footlights.errors import LedgerUnavailable
+from footlights.events import CommitFinal, EventType, InterruptReason, TurnInterrupted
 from footlights_bench.scenario_histogram import Histogram
 from footlights_bench.scenario_terms import Metric
 
@@ -37,6 +38,8 @@ class Marks:
     committed: float | None = None
     reason: str | None = None
     """Why it was interrupted."""
+    is_kept: bool = True
+    """Whether the ledger could write what was decided. What rules refuse is decided, and kept."""
     is_over: trio.Event = Factory(trio.Event)
     is_settled: trio.Event = Factory(trio.Event)
 
@@ -53,6 +56,8 @@ class Marks:
                 self.is_over.set()
             case EventType.COMMIT_FINAL:
                 self.committed = now
+                if isinstance(event.payload, CommitFinal):
+                    self.is_kept = all(issue.code != LedgerUnavailable.code for issue in event.payload.issues)
                 self.is_settled.set()
             case _:
                 pass
@@ -152,6 +157,8 @@ def _record(arrival: Arrival, marks: Marks, failure: str | None) -> TurnRecord:
         failure = UNFINISHED
     elif marks.reason == InterruptReason.CANCELED and arrival.cancel_due is None:
         failure = CANCELED_ELSEWHERE
+    elif not marks.is_kept:
+        failure = LedgerUnavailable.code
     return TurnRecord(
         number=arrival.number,
         player=arrival.player,

@@ -19,6 +19,7 @@ from footlights.events import (
     CommitOutcome,
     EventType,
     InterruptReason,
+    Issue,
     Payload,
     SeqRange,
     StreamEvent,
@@ -95,7 +96,9 @@ class FakePlayer:
         else:
             self._say(turn_id, EventType.TURN_FINAL, TurnFinal("x"))
         await trio.sleep(self._server.commit_seconds)
-        self._say(turn_id, EventType.COMMIT_FINAL, CommitFinal("d", CommitOutcome.OK))
+        issues = self._server.issues.get(turn_id, ())
+        outcome = CommitOutcome.FAIL_CLOSED if issues else CommitOutcome.OK
+        self._say(turn_id, EventType.COMMIT_FINAL, CommitFinal("d", outcome, issues))
         if self._server.forgets:
             del self._cancels[turn_id]
 
@@ -140,6 +143,7 @@ class FakeServer:
         self.ends_after: set[str] = set()
         self.deaf_to: set[str] = set()
         self.interrupts: dict[str, InterruptReason] = {}
+        self.issues: dict[str, tuple[Issue, ...]] = {}
         self.stall: tuple[float, float] = (0.0, 0.0)
         self._born = trio.current_time()
 
@@ -311,6 +315,18 @@ async def test_a_turn_that_failed_before_its_player_could_cancel_it_was_never_st
 async def test_a_turn_that_somebody_else_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
     server.interrupts = {"t30": InterruptReason.CANCELED}
     assert (await observe(SCENARIO, server)).tally.outcomes == {"final": 99, "canceled_elsewhere": 1}
+
+
+async def test_a_turn_that_the_ledger_could_not_write_has_failed_and_one_that_rules_refused_has_not(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.issues = {
+        "t30": (Issue("no_such_room", "There is none."), Issue("ledger_unavailable", "It could not write.")),
+        "t31": (Issue("no_such_room", "There is none."),),
+    }
+    tally = (await observe(SCENARIO, server)).tally
+    assert tally.outcomes == {"final": 99, "ledger_unavailable": 1}
+    assert tally.histograms[Metric.COMMIT].failed == 1
 
 
 async def test_a_turn_that_outlasts_all_patience_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
