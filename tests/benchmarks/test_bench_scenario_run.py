@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,11 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights_bench import scenario_run
+from footlights_bench.machine import this_machine
+from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
 from footlights_bench.scenario_histogram import Histogram
 from footlights_bench.scenario_plan import number_of_turns, plan
+from footlights_bench.scenario_result import result_of
 from footlights_bench.scenario_run import observe
 from footlights_bench.scenario_system import Depths
 from footlights_bench.scenario_terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
@@ -315,6 +319,20 @@ async def test_a_turn_that_failed_before_its_player_could_cancel_it_was_never_st
 async def test_a_turn_that_somebody_else_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
     server.interrupts = {"t30": InterruptReason.CANCELED}
     assert (await observe(SCENARIO, server)).tally.outcomes == {"final": 99, "canceled_elsewhere": 1}
+
+
+@pytest.mark.parametrize("name", shipped())
+async def test_turns_that_fail_in_the_end_miss_a_target_of_every_scenario_that_comes_along(
+    name: str, server: FakeServer, quiet_clock: MockClock
+) -> None:
+    # They are accepted, say something, and stop at once when they are told to; the others never get to their end.
+    server.seconds = lambda number: 2.0
+    server.interrupts = {f"t{number}": InterruptReason.MODEL_ERROR for number in range(10_000)}
+    scenario = read_scenario(find_scenario(name))
+    short = evolve(scenario, load=evolve(scenario.load, duration=5.0, warm_up=0.0))
+    observed = await observe(short, server)
+    result = result_of(short, server.name, observed, this_machine(), datetime.now(UTC), quick=False)
+    assert result.exit_code == 1
 
 
 async def test_a_turn_that_the_ledger_could_not_write_has_failed_and_one_that_rules_refused_has_not(
