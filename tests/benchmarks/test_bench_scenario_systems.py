@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import asynccontextmanager
 from functools import partial
 from io import StringIO
+from subprocess import PIPE, Popen
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -296,6 +298,21 @@ async def test_the_command_measures_a_server_whose_token_is_in_the_environment(t
     assert (played.returncode, found["system"], found["failed"]) == (1, url, 0)
     assert b"accepted: accept p99" in played.stdout
     assert b"a-token-for-the-harness" not in played.stdout + played.stderr + result.read_bytes()
+
+
+def test_whoever_stops_a_run_gets_no_traceback(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    command = [*FOOTLIGHTS, "bench", "scenario", "soak", "--json", str(result)]
+    with Popen(command, stdout=PIPE, stderr=PIPE) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == b"warming up ...\n"
+            process.send_signal(signal.SIGINT)
+            printed, complaints = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, printed, complaints) == (130, b"", b"")
+    assert not result.exists()
 
 
 class BrokenPipe(StringIO):

@@ -18,6 +18,7 @@ from footlights_actors.tavern import tavern_cast
 from footlights_transports.main import main
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -196,4 +197,28 @@ def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "argv", ["footlights", "play"])
     monkeypatch.setitem(sys.modules, "footlights_transports.play", None)
     with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.play"):
+        main()
+
+
+# -- Ctrl-C
+
+
+def raising(error: BaseException) -> Callable[..., None]:
+    def run(**_: object) -> None:
+        raise error
+
+    return run
+
+
+def test_an_interrupt_that_comes_in_groups_ends_a_command_like_a_bare_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = BaseExceptionGroup("", [KeyboardInterrupt()])
+    monkeypatch.setattr("footlights_transports.cli.app", raising(BaseExceptionGroup("", [inner, KeyboardInterrupt()])))
+    assert footlights(monkeypatch, "play") == 130
+
+
+def test_an_error_that_comes_with_an_interrupt_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "footlights_transports.cli.app", raising(BaseExceptionGroup("", [ValueError("x"), KeyboardInterrupt()]))
+    )
+    with pytest.RaisesGroup(ValueError, KeyboardInterrupt):
         main()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 _EXTRA = ("typer", "rich")
+_INTERRUPTED = 130
+"""What a shell says of a program that Ctrl-C ended; typer does, too, if the interrupt reaches it bare."""
 
 
 def main() -> None:
@@ -18,3 +20,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"The command line needs {missing}. Install it with: pip install 'footlights[server]'\n")
         sys.exit(2)
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is not None:
+            raise
+        sys.exit(_INTERRUPTED)  # a nursery wrapped it; whoever pressed Ctrl-C knows
