@@ -3,11 +3,13 @@
 Written as its guides have it: the first processor stands where a language model stands, takes the context frame, and
 pushes `LLMFullResponseStartFrame`, an `LLMTextFrame` for each token and `LLMFullResponseEndFrame`; the others push
 every frame on, as the guide to custom processors demands; the last one is the consumer, where a transport would be. A
-real pipeline has more between the two (aggregators, speech), so passing on without any work is kind to it. What costs
-and is of no use here is off: client messages (RTVI), turn tracking, the idle timer, logging.
+real pipeline has more between the two (aggregators, speech), so passing on without any work is kind to it. Those in the
+middle are in direct mode, without a queue and a task of their own, as Pipecat's own quick filters are: that makes half
+as many turns more, and a cancel takes less than half of the time. What costs and is of no use here is off: client
+messages (RTVI), turn tracking, the idle timer, logging.
 
 A turn is cancelled with an `InterruptionFrame`, as its guide to interruptions says: a system frame, which overtakes
-whatever waits; each processor that it passes drops its queue and cancels its task. The consumer knows when it has it.
+whatever waits; each processor with a queue drops it and cancels its task. The consumer knows when it has it.
 """
 
 # pyright: basic, reportMissingImports=false
@@ -62,6 +64,9 @@ class Generator(FrameProcessor):
 
 
 class PassOn(FrameProcessor):
+    def __init__(self) -> None:
+        super().__init__(enable_direct_mode=True)
+
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         await self.push_frame(frame, direction)
