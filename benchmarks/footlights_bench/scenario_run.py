@@ -58,7 +58,7 @@ class Observed:
     tally: Tally
     samples: Sequence[Sample]
     lag: Histogram
-    """How late the harness itself was to begin turns. It is part of their latencies."""
+    """How late the harness itself was to begin turns, after the warm-up. It is part of their latencies."""
     baseline: Mapping[Metric, Histogram] | None
     """Of turns that were played alone, before."""
     gaps: int
@@ -170,7 +170,8 @@ class _House:
             if self._now() < arrival.due:  # a burst is begun at once, not one by one as the loop comes round
                 await trio.sleep_until(self._start + arrival.due)
             self.counts.begun += 1
-            self.lag.record(self._now() - arrival.due)
+            if arrival.due >= self._scenario.load.warm_up:
+                self.lag.record(self._now() - arrival.due)
             turns.start_soon(self._play, arrival, name="turn")
             if arrival.cut_due is not None:
                 turns.start_soon(self._cut, arrival, name="cut")

@@ -227,6 +227,20 @@ async def test_how_late_the_harness_was_is_told_and_counts(server: FakeServer, q
     assert observed.lag.percentile(50) == latencies.percentile(50) == 0
 
 
+async def test_how_late_the_harness_was_in_the_warm_up_is_kept_apart_too(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.seconds = lambda number: 0.0
+
+    def hold_up_the_loop(doing: str, done: float, total: float) -> None:
+        if 0.5 <= done < 0.7:
+            quiet_clock.jump(1.0)
+
+    observed = await observe(SCENARIO, server, hold_up_the_loop)
+    assert observed.lag.count == observed.tally.turns == 100
+    assert observed.lag.percentile(100) == observed.tally.histograms[Metric.ACCEPT].percentile(100) == 0
+
+
 async def test_who_waits_for_each_answer_before_asking_again_would_not_see_the_stall(
     server: FakeServer, quiet_clock: MockClock
 ) -> None:
