@@ -148,6 +148,7 @@ class _House:
             for number in range(trouble.stalled_clients):
                 watching.start_soon(self._stall, self._seats[number % len(self._seats)], name="stalled client")
             self._start = trio.current_time()
+            self._note_sample()  # before a first burst, which no rate would show otherwise
             watching.start_soon(self._sample, load.warm_up + load.duration)
             async with trio.open_nursery() as turns:
                 await self._begin_when_due(arrivals, turns)

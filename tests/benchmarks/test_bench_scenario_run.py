@@ -389,6 +389,11 @@ async def test_what_waits_is_sampled_over_time(server: FakeServer, quiet_clock: 
     assert samples[0].depths == Depths(1, 2, 3)
 
 
+async def test_a_burst_at_the_very_beginning_is_between_two_samples(server: FakeServer, quiet_clock: MockClock) -> None:
+    samples = (await observe(of_load(arrivals=Arrivals.BURSTS, burst=10), server)).samples
+    assert (samples[0].begun, samples[1].begun) == (0, 10)
+
+
 async def test_a_short_load_with_long_turns_is_not_sampled_for_ever(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 100.0
     samples = (await observe(of_load(duration=0.1, warm_up=0.0, patience=200.0), server)).samples
