@@ -27,10 +27,11 @@ _STYLE = """
 body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { margin-bottom: 0; } .about, .facts, figcaption { color: var(--faint); }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem .25rem 0; text-align: right; border-bottom: 1px solid var(--rule); }
 th:first-child, td:first-child { text-align: left; } th:last-child, td:last-child { padding-right: 0; }
-.wide { overflow-x: auto; } @media (max-width: 36rem) { th, td { padding-right: .5rem; font-size: 13px; } }
+.wide { margin: 1rem 0; overflow-x: auto; }
+@media (max-width: 36rem) { th, td { padding-right: .5rem; font-size: 13px; } }
 .verdict { font-size: 1.25rem; font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
 figure { margin: 2rem 0; overflow-x: auto; } figcaption { font-weight: 600; margin-bottom: .25rem; }
 svg { width: 100%; min-width: 40rem; height: auto; font: 11px system-ui, sans-serif; } svg text { fill: var(--faint); }

@@ -71,13 +71,17 @@ def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -
 
 
 def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
-    count, passed, last = histogram.count, 0, -1.0
+    """Turns that took as long as each other make a level stretch, which has two ends."""
+    count, passed, drawn, least = histogram.count, 0, -1.0, 6 / _POINTS
     for seconds, number in histogram:
+        level = log10(max(seconds * 1e3, _LEAST_MS))
+        first, last = (-log10(1 - place / count) for place in (passed + 0.5, passed + number - 0.5))
         passed += number
-        x = -log10(1 - (passed - 0.5) / count)
-        if x - last >= 6 / _POINTS or passed == count:
-            last = x
-            yield x, log10(max(seconds * 1e3, _LEAST_MS))
+        if last - first >= least:
+            yield first, level
+        if last - drawn >= least or passed == count:
+            drawn = last
+            yield last, level
 
 
 def throughput(samples: Sequence[Sample], warm_up: float) -> str:

@@ -210,7 +210,7 @@ def test_on_a_narrow_screen_plots_are_moved_sideways_and_not_made_too_small_to_r
 
 def test_on_a_narrow_screen_a_table_is_moved_sideways_and_not_the_page() -> None:
     text = page(found(MET))
-    assert ".wide { overflow-x: auto; }" in text
+    assert ".wide { margin: 1rem 0; overflow-x: auto; }" in text
     assert text.count("<table>") == text.count('<div class="wide"><table>') == 2
 
 
@@ -308,6 +308,18 @@ def test_a_curve_has_no_more_points_than_can_be_seen() -> None:
     curves = percentile_curves({Metric.FINAL: spread(1.0, count=20_000)})
     (points,) = re.findall(r'points="([^"]*)"', curves)
     assert 50 < len(points.split()) < 200
+
+
+def test_a_curve_is_level_where_many_turns_took_as_long_as_each_other() -> None:
+    histogram = Histogram()
+    for seconds in (0.45, 0.9, 2.5):
+        for _ in range(20):
+            histogram.record(seconds)
+    (points,) = re.findall(r'points="([^"]*)"', percentile_curves({Metric.FINAL: histogram}))
+    across, down = zip(*(point.split(",") for point in points.split()), strict=True)
+    # Each from the middle of its first turn's place to that of its last: a slope in between would be no percentile.
+    assert len(set(across)) == 6
+    assert [down[place] == down[place + 1] for place in range(5)] == [True, False, True, False, True]
 
 
 def test_a_failed_turn_is_marked_in_the_timelines() -> None:
