@@ -136,6 +136,8 @@ class _House:
         self._tally = tally
         self._show = show
         self._start = trio.current_time()
+        self._last_due = 0.0
+        """When the last turn of the load is due. A turn that is played alone waits for no other."""
         self.counts = _Counts()
         self.lag = Histogram()
         self.samples: list[Sample] = []
@@ -148,8 +150,9 @@ class _House:
             for number in range(trouble.stalled_clients):
                 watching.start_soon(self._stall, self._seats[number % len(self._seats)], name="stalled client")
             self._start = trio.current_time()
+            self._last_due = load.warm_up + load.duration
             self._note_sample()  # before a first burst, which no rate would show otherwise
-            watching.start_soon(self._sample, load.warm_up + load.duration)
+            watching.start_soon(self._sample, self._last_due)
             async with trio.open_nursery() as turns:
                 await self._begin_when_due(arrivals, turns)
             self._note_sample()
@@ -178,11 +181,11 @@ class _House:
                 turns.start_soon(self._cut, arrival, name="cut")
 
     async def _play(self, arrival: Arrival) -> None:
-        load, seat = self._scenario.load, self._seats[arrival.player]
+        seat = self._seats[arrival.player]
         marks, turn_id, failure = Marks(), None, seat.lost
-        last_due = max(arrival.due, load.warm_up + load.duration)
+        until = max(arrival.due, self._last_due) + self._scenario.load.patience
         try:
-            with trio.move_on_at(self._start + last_due + load.patience):
+            with trio.move_on_at(self._start + until):
                 if failure is None:
                     turn_id = await seat.player.begin_turn(self._scenario.turn.says)
                     marks = seat.of(turn_id)

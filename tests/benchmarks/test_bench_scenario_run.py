@@ -464,6 +464,20 @@ async def test_a_baseline_is_played_alone_and_before(server: FakeServer, quiet_c
     await observe(evolve(scenario, trouble=Trouble()), server)
 
 
+async def test_a_turn_alone_that_never_ends_is_not_waited_for_as_long_as_the_load_would_take(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
+    server.seconds = lambda number: 1_000.0
+    target = Target(name="slow", metric=Metric.FINAL, percentile=50, at_most_ratio=2.0)
+    began_at: dict[str, float] = {}
+
+    def note(doing: str, done: float, total: float) -> None:
+        began_at.setdefault(doing, trio.current_time())
+
+    await observe(evolve(of_load(patience=5.0), targets=[target], baseline_turns=3), server, note)
+    assert began_at["warming up"] - began_at["alone"] == near(3 * 5.0)
+
+
 # -- the plan
 
 
