@@ -57,10 +57,11 @@ async def generate(
         system=persona.text,
         tools=_offers(services, persona) if may_use_tools else (),
         temperature=turn.params.temperature,
+        max_tokens=tokens_left,
     )
     facts = tuple(persona.facts(services.committed_world.view()))
     for tool_round in count(1):
-        told = fitted(evolve(prompt, max_tokens=tokens_left), facts, lease.model.traits.context_tokens)
+        told = fitted(prompt, facts, lease.model.traits.context_tokens)
         spoken = await _take_slot_and_speak(turn, services, lease, told)
         tokens_left -= spoken.tokens
         if not spoken.requests:
@@ -73,7 +74,8 @@ async def generate(
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in spoken.requests)
         if tokens_left <= 0:
             return
-        prompt = evolve(prompt, rounds=(*prompt.rounds, ToolRound(spoken.text, exchanges)))
+        rounds = (*prompt.rounds, ToolRound(spoken.text, exchanges))
+        prompt = evolve(prompt, rounds=rounds, max_tokens=tokens_left)
 
 
 def _offers(services: Services, persona: Persona) -> tuple[ToolOffer, ...]:

@@ -8,7 +8,6 @@ used longest ago first.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
@@ -21,7 +20,7 @@ from footlights.pool import ModelStatus
 from footlights_actors.slots import Slots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Mapping
 
     from footlights.models import Model
 
@@ -66,19 +65,17 @@ class StandardPool:
 
     # -- for turns
 
-    @contextmanager
-    def lease(self, model_id: str, session_id: str) -> Generator[Lease]:
-        place = self._places[model_id]
-        lease = Lease(self, place, session_id)
+    def lease(self, model_id: str, session_id: str) -> Lease:
+        return Lease(self, self._places[model_id], session_id)
+
+    def take(self, place: _Place) -> None:
         place.turns += 1
         place.stuck = False
-        try:
-            yield lease
-        finally:
-            lease.release()
-            place.turns -= 1
-            self._note_use(place)
-            self._wake()
+
+    def give_back(self, place: _Place) -> None:
+        place.turns -= 1
+        self._note_use(place)
+        self._wake()
 
     async def make_hot(self, place: _Place, report: Callable[[float], None]) -> None:
         if not place.is_hot:
@@ -188,6 +185,14 @@ class Lease:
         self._place = place
         self._session_id = session_id
         self._holds_slot = False
+
+    def __enter__(self) -> Lease:
+        self._pool.take(self._place)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+        self._pool.give_back(self._place)
 
     @property
     def model(self) -> Model:

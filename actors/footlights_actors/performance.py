@@ -47,7 +47,8 @@ async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
             workload = services.cast.workloads.get(turn.params.workload)
             assert workload is not None, "the stage refuses turns that name an unknown workload"
             await workload.run(InteractionContext(turn, services.limits, services.committed_world))
-        nursery.cancel_scope.cancel(reason="the turn said all it had to say")
+        if nursery.child_tasks:
+            nursery.cancel_scope.cancel(reason="the turn said all it had to say")
 
 
 def _stage_answers(turn: Turn) -> None:

@@ -89,7 +89,8 @@ def fitted(prompt: Prompt, facts: Iterable[Fact], context_tokens: int | None) ->
     known = list(facts)
     if context_tokens is not None:
         prompt = _make_fit(prompt, known, context_tokens - min(prompt.max_tokens, context_tokens // 2))
-    return evolve(prompt, system="\n".join([prompt.system, *map(_line, known)]).strip())
+    system = "\n".join([prompt.system, *map(_line, known)]).strip()
+    return prompt if system == prompt.system else evolve(prompt, system=system)
 
 
 def _make_fit(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
