@@ -189,6 +189,7 @@ class _Host:
     def __init__(self) -> None:
         self.outboxes: tuple[Outbox, ...] = ()
         self.limits = Limits()
+        self.clock = trio.current_time
         self.wall_clock = time.time
         self.remote_models = False
 

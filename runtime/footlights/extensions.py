@@ -101,7 +101,9 @@ class InteractionContext:
             InvalidEvent: it is not yours to emit, or its payload is not lawful.
             TooLarge: it is bigger than `max_event_bytes`, or the turn has said too much.
             IllegalTransition: the turn is not at a point where this may happen, or has ended.
+            RuntimeError: a thread called this. It goes back to trio first, by `trio.from_thread.run_sync`.
         """
+        trio.lowlevel.current_trio_token()  # raises in a thread
         event_type = _known(event.event_type)
         if event_type in _RESERVED:
             raise InvalidEvent(f"event_type: {event_type} is emitted by the runtime alone.")

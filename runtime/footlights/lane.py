@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from attrs import evolve
 
 from footlights.events import DeliveryClass, SeqRange, StreamEvent
+from footlights.leeway import WITHOUT_END
 
 if TYPE_CHECKING:
     from footlights.limits import Limits
-    from footlights.replay import Replay
+    from footlights.replay import Replay, Stamps
 
 _BEST_EFFORT = DeliveryClass.BEST_EFFORT
 _BOUNDED = DeliveryClass.BOUNDED
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
-
-_WITHOUT_END = 1 << 62
 
 
 class Entry(NamedTuple):
@@ -41,12 +40,12 @@ class DeltaRun:
 
     __slots__ = ("bytes", "first_seq", "last_seq", "stamps")
 
-    def __init__(self, first_seq: int, last_seq: int, size: int, stamps: tuple[int, float]) -> None:
+    def __init__(self, first_seq: int, last_seq: int, size: int, stamps: Stamps) -> None:
         self.first_seq = first_seq
         self.last_seq = last_seq
         self.bytes = size
         self.stamps = stamps
-        """Of the last."""
+        """Of the last; if some at the end had to be given up, of the last of those."""
 
 
 class Tally:
@@ -81,10 +80,12 @@ class Lane:
         "free_until_bytes",
         "free_until_seq",
         "is_ready",
+        "leeway",
     )
 
     def __init__(self, replay: Replay, last_seq: int, limits: Limits, tally: Tally, *, catching_up: bool) -> None:
         self._replay = replay
+        self.leeway = replay.leeway
         self._last_seq = last_seq
         self._limits = limits
         self._tally = tally
@@ -98,7 +99,7 @@ class Lane:
         self.bounded = 0
         self.catching_up = catching_up
         self.is_ready = False
-        self.free_until_seq = self.free_until_bytes = _WITHOUT_END if catching_up else 0
+        self.free_until_seq = self.free_until_bytes = WITHOUT_END if catching_up else 0
 
     @property
     def turn_id(self) -> str:
@@ -193,7 +194,6 @@ class Lane:
                     item.bytes -= dropped
                     self._drop_best_effort(dropped)
                 if item.last_seq >= item.first_seq:
-                    item.stamps = self._replay.stamps(item.last_seq)
                     kept.appendleft(item)
             elif item.delivery is _BEST_EFFORT:
                 self._drop_best_effort(item.size)
@@ -215,7 +215,12 @@ class Lane:
 
     def take(self) -> StreamEvent:
         """The next event, with what was missed before it declared. There must be one."""
-        event = self._take_replayed() if self.catching_up else self._take_queued()
+        if self.catching_up:
+            event = self._take_replayed()
+        elif self._queue:
+            event = self._take_queued()
+        else:
+            event = self._take_run()
         self._last_seq = event.seq
         return event
 
@@ -228,8 +233,6 @@ class Lane:
         return event
 
     def _take_queued(self) -> StreamEvent:
-        if not self._queue:
-            return self._take_run()
         item = self._queue.popleft()
         if isinstance(item, DeltaRun):
             events = item.last_seq - item.first_seq + 1

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from footlights.events import EventType
 from footlights.lane import Lane, Tally
+from footlights.leeway import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +90,7 @@ class Outbox:
 
     def catch_up(self, replay: Replay, after: int) -> None:
         """Begin with everything of this turn after that seq."""
+        replay.leeway.until_seq = NONE
         if after + 1 < replay.next_seq:
             self._mark_ready(self._open_lane(replay, after, catching_up=True))
 
@@ -100,7 +102,7 @@ class Outbox:
         self._after_put(lane, now, waits=lane.catching_up or lane.put(entry))
 
     def put_delta(self, replay: Replay, size: int, now: float) -> None:
-        """The same for a plain token delta, the next of its turn: the hot path, which leaves it where it will be."""
+        """The same for a plain token delta, the next of its turn, if its leeway is not enough."""
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
             lane = self._open_lane(replay, replay.next_seq - 1, catching_up=False)
@@ -109,7 +111,10 @@ class Outbox:
             or replay.said_bytes + size > lane.free_until_bytes
             or now > self._untouched_until
         ):
+            replay.leeway.until_seq = NONE
             self._after_put(lane, now, waits=lane.catching_up or lane.put_delta(size))
+        else:
+            replay.leeway.narrow(lane.free_until_seq, lane.free_until_bytes, self._untouched_until)
 
     def close(self) -> None:
         """Nothing more will be put. What waits may still be taken."""
@@ -131,7 +136,10 @@ class Outbox:
         """The next event, with what was missed before it declared; None when there is nothing."""
         if not self._ready:
             return None
-        self._untouched_until = _TOUCHED
+        if self._untouched_until != _TOUCHED:
+            self._untouched_until = _TOUCHED
+            for lane in self._lanes.values():
+                lane.leeway.until_seq = NONE
         lane = self._ready.popleft()
         event = lane.take()
         if lane.has_more:

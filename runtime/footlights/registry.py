@@ -6,6 +6,8 @@ import logging
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
+import trio
+
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
 from footlights.ids import epoch_of_session
 from footlights.params import SessionParams
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from footlights.summary import TurnSummary
     from footlights.supervision import Supervisor
     from footlights.tracer import Tracer
-    from footlights.turn import Turn, WallClock
+    from footlights.turn import Clock, Turn, WallClock
 
 log = logging.getLogger("footlights")
 
@@ -39,6 +41,7 @@ class SessionRegistry:
         observe: Callable[[TurnSummary], None] | None = None,
     ) -> None:
         self.limits = supervisor.limits
+        self.clock: Clock = trio.lowlevel.current_clock().current_time
         self.wall_clock = wall_clock
         self.epoch = epoch
         self.tracer = tracer

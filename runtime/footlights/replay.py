@@ -9,28 +9,35 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from io import SEEK_END, StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta
+from footlights.leeway import NONE, Leeway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ENVELOPE_BYTES = 200
+"""What an event costs in a queue besides its payload."""
+
 _TOKEN_DELTA = EventType.TOKEN_DELTA
+
+Stamps: TypeAlias = tuple[int, float]
+"""When something was said: in milliseconds of the clock that counts, and for people."""
 
 
 class Replay:
     __slots__ = (
         "_ends",
         "_last_joined",
-        "_mono_ts_ms",
         "_other_seqs",
         "_others",
         "_run_stamps",
-        "_sizes",
+        "_said_at",
         "_text",
         "_wall_ts",
         "first_delta_ms",
+        "leeway",
         "next_seq",
         "said_bytes",
         "session_id",
@@ -47,32 +54,34 @@ class Replay:
         """What all plain deltas so far take in a queue."""
         self.first_delta_ms: int | None = None
         """When the turn said its first word; None if it has said nothing."""
+        self.leeway = Leeway()
         self._text: StringIO | str = StringIO()
         self._ends = array("I")  # by seq: the length of the text once that event was out
         self._others: list[StreamEvent] = []
         self._other_seqs = array("I")
-        # By seq, until the turn has said all. From then on the stamps of a run are those of its last delta.
-        self._sizes = array("I")
-        self._mono_ts_ms = array("q")
-        self._wall_ts = array("d")
-        self._run_stamps: dict[int, tuple[int, float]] = {}
+        # When the last plain delta was said, and by its seq the same for each that ended a run.
+        self._said_at = 0.0
+        self._wall_ts = 0.0
+        self._run_stamps: dict[int, Stamps] = {}
         self._last_joined: tuple[tuple[int, int, int], StreamEvent] | None = None
 
-    def append_delta(self, delta: str, size: int, mono_ts_ms: int, wall_ts: float) -> None:
+    def append_delta(self, delta: str, size: int, said_at: float, wall_ts: float) -> None:
         """A token delta with nothing else to remember. `size` is what it takes in a queue."""
         if not self.text_length:
-            self.first_delta_ms = mono_ts_ms
+            self.first_delta_ms = int(said_at * 1000)
         self._text.write(delta)  # type: ignore[union-attr]  # after `seal` there are none
         self.text_length += len(delta)
         self.said_bytes += size
         self._ends.append(self.text_length)
-        self._sizes.append(size)
-        self._mono_ts_ms.append(mono_ts_ms)
-        self._wall_ts.append(wall_ts)
+        self._said_at = said_at
+        self._wall_ts = wall_ts
         self.next_seq += 1
 
     def append(self, event: StreamEvent) -> None:
         """Any event that must be given back exactly as it was."""
+        self.leeway.until_seq = NONE
+        if self.next_seq > (self._other_seqs[-1] + 1 if self._other_seqs else 0):
+            self._run_stamps[self.next_seq - 1] = int(self._said_at * 1000), self._wall_ts
         if isinstance(event.payload, TokenDelta):
             if not self.text_length:
                 self.first_delta_ms = event.mono_ts_ms
@@ -81,24 +90,12 @@ class Replay:
         self._others.append(event)
         self._other_seqs.append(event.seq)
         self._ends.append(self.text_length)
-        if not isinstance(self._text, str):
-            self._sizes.append(0)
-            self._mono_ts_ms.append(0)
-            self._wall_ts.append(0.0)
         self.next_seq += 1
 
     def seal(self, text: str) -> None:
-        """There will be no more text: keep the one that the turn's last events share, and what resuming needs."""
-        first = 0
-        for other in (*self._other_seqs, self.next_seq):
-            if other > first:
-                self._run_stamps[other - 1] = self.stamps(other - 1)
-            first = other + 1
+        """There will be no more text: keep the one that the turn's last events share."""
         self._text = text
         self._last_joined = None
-        self._sizes = array("I")
-        self._mono_ts_ms = array("q")
-        self._wall_ts = array("d")
 
     @property
     def text(self) -> str:
@@ -113,16 +110,25 @@ class Replay:
         return self.text[: self._ends[seq]]
 
     def size(self, seq: int) -> int:
-        """What this plain delta takes in a queue. Known until the turn has said all."""
-        return self._sizes[seq]
+        """What this plain delta takes in a queue."""
+        return ENVELOPE_BYTES + len(self._said(seq, seq)[1].encode())
 
-    def stamps(self, seq: int) -> tuple[int, float]:
-        """When this plain delta was said. Known of each until the turn has said all, then of the last in each run."""
-        if seq < len(self._mono_ts_ms):
-            return self._mono_ts_ms[seq], self._wall_ts[seq]
-        return self._run_stamps[seq]
+    def stamps(self, seq: int) -> Stamps:
+        """When the plain delta was said that is the last of its run, so far."""
+        return self._run_stamps.get(seq) or (int(self._said_at * 1000), self._wall_ts)
 
-    def joined(self, first: int, last: int, stamps: tuple[int, float], missing_from: int) -> StreamEvent:
+    def _said(self, first: int, last: int) -> tuple[int, str]:
+        """Where the text of these deltas begins, and the text."""
+        begin, end = self._ends[first - 1] if first else 0, self._ends[last]
+        text = self._text
+        if isinstance(text, str):
+            return begin, text[begin:end]
+        text.seek(begin)
+        said = text.read(end - begin)
+        text.seek(0, SEEK_END)
+        return begin, said
+
+    def joined(self, first: int, last: int, stamps: Stamps, missing_from: int) -> StreamEvent:
         """These plain deltas as one event, which declares everything from `missing_from` up to it.
 
         Subscribers that are equally far get the same event, so that it need not be made and encoded for each of them.
@@ -130,14 +136,7 @@ class Replay:
         which = (first, last, missing_from)
         if self._last_joined is not None and self._last_joined[0] == which:
             return self._last_joined[1]
-        offset = self._ends[first - 1] if first else 0
-        text = self._text
-        if isinstance(text, str):
-            delta = text[offset : self._ends[last]]
-        else:
-            text.seek(offset)
-            delta = text.read(self._ends[last] - offset)
-            text.seek(0, SEEK_END)
+        offset, delta = self._said(first, last)
         missing = (SeqRange(missing_from, last - 1),) if last > missing_from else ()
         mono_ts_ms, wall_ts = stamps
         event = StreamEvent(
@@ -150,7 +149,7 @@ class Replay:
             TokenDelta(delta, offset, dropped_seq_ranges=missing),
             wall_ts,
         )
-        if not isinstance(text, str):  # afterwards few ask, and it would be kept as long as the turn
+        if not isinstance(self._text, str):  # afterwards few ask, and it would be kept as long as the turn
             self._last_joined = (which, event)
         return event
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from footlights.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.returning import Recollection
     from footlights.subscription import Subscription
-    from footlights.turn import WallClock
+    from footlights.turn import Clock, WallClock
 
 
 _MAX_UNWRITTEN = 256
@@ -49,6 +49,7 @@ class SessionHost(Protocol):
 
     limits: Limits
     epoch: int
+    clock: Clock
     wall_clock: WallClock
 
     def check_turn(self, params: TurnParams) -> None: ...
@@ -100,6 +101,7 @@ class SessionCore:
         "_retained",
         "_stage",
         "_subscriptions",
+        "clock",
         "closed",
         "epoch",
         "limits",
@@ -118,6 +120,7 @@ class SessionCore:
         self.remote_models = remote_models
         self.epoch = stage.epoch
         self.limits = stage.limits
+        self.clock = stage.clock
         self.wall_clock = stage.wall_clock
         self.state = SessionState.OPEN
         self.outboxes: tuple[Outbox, ...] = ()

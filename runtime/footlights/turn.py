@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import Context, copy_context
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -40,9 +41,10 @@ from footlights.events import (
 )
 from footlights.lane import Entry
 from footlights.latch import Latch
+from footlights.leeway import NONE, WITHOUT_END
 from footlights.lifecycle import SPEAKING, Lifecycle, Step, TurnState
 from footlights.model_phase import ModelPhase
-from footlights.replay import Replay
+from footlights.replay import ENVELOPE_BYTES, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -53,9 +55,6 @@ if TYPE_CHECKING:
     from footlights.model_phase import ModelEvent
     from footlights.outbox import Outbox
     from footlights.params import TurnParams
-
-ENVELOPE_BYTES = 200
-"""What an event costs in a queue besides its payload."""
 
 _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
@@ -69,6 +68,12 @@ class Interruption:
     detail: str | None = None
 
 
+class Clock(Protocol):
+    """What `trio.current_time` reads, for tokens: it costs a third, and does not notice when a thread asks."""
+
+    def __call__(self) -> float: ...
+
+
 class WallClock(Protocol):
     """Seconds since the epoch, for people. It orders nothing and enters no digest."""
 
@@ -80,6 +85,7 @@ class TurnHost(Protocol):
 
     outboxes: tuple[Outbox, ...]
     limits: Limits
+    clock: Clock
     wall_clock: WallClock
     remote_models: bool
 
@@ -203,17 +209,25 @@ class Turn:
         if size > self._text_bytes_left:
             raise self._too_much()
         host = self._host
-        now = trio.current_time()
+        now = host.clock()
         wall_ts = host.wall_clock()
-        if self.lifecycle.state not in SPEAKING:
-            self.lifecycle.advance(Step.TOKEN_DELTA)
+        replay = self.replay
+        leeway = replay.leeway
+        size_queued = ENVELOPE_BYTES + size
+        if (
+            replay.next_seq >= leeway.until_seq
+            or replay.said_bytes + size_queued > leeway.until_bytes
+            or now > leeway.until_time
+        ):
+            if self.lifecycle.state not in SPEAKING:
+                self.lifecycle.advance(Step.TOKEN_DELTA)
+            leeway.until_seq = leeway.until_bytes = WITHOUT_END
+            leeway.until_time = inf
+            for outbox in host.outboxes:
+                outbox.put_delta(replay, size_queued, now)
         self._text_bytes_left -= size
         self.last_activity = now
-        replay = self.replay
-        size += ENVELOPE_BYTES
-        for outbox in host.outboxes:
-            outbox.put_delta(replay, size, now)
-        replay.append_delta(delta, size, int(now * 1000), wall_ts)
+        replay.append_delta(delta, size_queued, now, wall_ts)
 
     @enable_ki_protection
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
@@ -272,6 +286,7 @@ class Turn:
         interruption = Interruption(reason, detail)
         terminal = self._draft_terminal(interruption)
         self.lifecycle.advance(Step.STOP)
+        self.replay.leeway.until_seq = NONE
         self.interruption = interruption
         self.staged.clear()
         if self.state is TurnState.STOPPED:
@@ -325,6 +340,9 @@ class Turn:
 
     # -- inside
 
+    def _too_much(self) -> TooLarge:
+        return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
+
     def _draft_terminal(self, interruption: Interruption) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
         return self._draft(TurnInterrupted(interruption.reason, interruption.detail, heard))
@@ -367,13 +385,10 @@ class Turn:
         return Entry(event, delivery, size)
 
     def _publish(self, entry: Entry) -> None:
-        self.last_activity = now = trio.current_time()
+        self.last_activity = now = self._host.clock()
         for outbox in self._host.outboxes:
             outbox.put(entry, self.replay, now)
         self.replay.append(entry.event)
-
-    def _too_much(self) -> TooLarge:
-        return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
 
 
 def utf8_size(text: str) -> int:

@@ -43,6 +43,7 @@ from footlights import recall as recall_module
 from footlights import returning as returning_module
 from footlights import turn as turn_module
 from footlights.lane import Entry, Lane
+from footlights.leeway import NONE
 from footlights.lifecycle import Lifecycle, Step
 from footlights.outbox import Outbox
 from footlights.replay import Replay
@@ -186,15 +187,16 @@ def delivering(change: Callable[[StreamEvent], Iterable[StreamEvent]]) -> Plant:
         def planted_delta(self: Outbox, replay: Replay, size: int, now: float) -> None:
             """Whatever it will be: only the turn knows, and it says so when it keeps it."""
             queued.append((self, size, now))
+            replay.leeway.until_seq = NONE
 
-        def planted_append(self: Replay, delta: str, size: int, mono_ts_ms: int, wall_ts: float) -> None:
+        def planted_append(self: Replay, delta: str, size: int, said_at: float, wall_ts: float) -> None:
             ids = ("1.0", self.session_id, self.turn_id)
             payload = TokenDelta(delta, self.text_length)
-            event = StreamEvent(*ids, self.next_seq, mono_ts_ms, EventType.TOKEN_DELTA, payload, wall_ts)
+            event = StreamEvent(*ids, self.next_seq, int(said_at * 1000), EventType.TOKEN_DELTA, payload, wall_ts)
             while queued:
                 outbox, size, now = queued.pop(0)
                 planted(outbox, Entry(event, DeliveryClass.BEST_EFFORT, size), self, now)
-            append_delta(self, delta, size, mono_ts_ms, wall_ts)
+            append_delta(self, delta, size, said_at, wall_ts)
 
         queued: list[tuple[Outbox, int, float]] = []
         append_delta = Replay.append_delta

@@ -160,6 +160,18 @@ async def test_a_workload_that_insists_on_a_forgery_ends_its_turn_lawfully(forge
     assert events[1].payload == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "invalid_event")
 
 
+async def test_what_a_thread_says_raises_and_never_reaches_the_stream() -> None:
+    async def run(context: InteractionContext) -> None:
+        word = draft_event(EventType.TOKEN_DELTA, {"delta": "Hm."})
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="async context"):
+                await trio.to_thread.run_sync(context.emit_event, word)
+            context.emit_event(word)
+
+    events = await play(run)
+    assert [event.payload.text for event in events if isinstance(event.payload, TurnFinal)] == ["Hm.Hm."]
+
+
 async def test_what_is_too_large_raises_and_never_reaches_the_stream() -> None:
     async def run(context: InteractionContext) -> None:
         big = {"namespace": "ext.acme.mood", "data": "x" * 200}

@@ -6,12 +6,8 @@ from attrs import Factory, define, evolve
 
 from footlights import Limits
 from footlights.events import (
-    DELIVERY,
-    EVENT_TYPES,
-    SCHEMA_V,
     CommitFinal,
     CommitOutcome,
-    DeliveryClass,
     Ext,
     Payload,
     SeqRange,
@@ -21,38 +17,13 @@ from footlights.events import (
     TurnAccepted,
     TurnFinal,
 )
-from footlights.lane import Entry
+from footlights.leeway import NONE
 from footlights.outbox import DetachReason, Outbox
-from footlights.replay import Replay
+
+from .outbox_kit import Speaker, text_of
 
 OK = CommitFinal("0" * 64, CommitOutcome.OK)
 TURNS = ("t1", "t2", "t3")
-
-
-class Speaker:
-    """A turn that says whatever it is told to."""
-
-    def __init__(self, turn_id: str = "t1") -> None:
-        self.told: list[StreamEvent] = []
-        self.replay = Replay("s1", turn_id)
-
-    def delta(self, text: str, ext: Ext | None = None) -> TokenDelta:
-        return TokenDelta(text, self.replay.text_length, ext=ext)
-
-    def draft(self, payload: Payload) -> StreamEvent:
-        seq, turn_id = len(self.told), self.replay.turn_id
-        return StreamEvent(SCHEMA_V, "s1", turn_id, seq, seq * 10, EVENT_TYPES[type(payload)], payload, 0.5)
-
-    def keep(self, event: StreamEvent, size: int = 100) -> None:
-        self.told.append(event)
-        if is_plain(event.payload):
-            self.replay.append_delta(text_of(event), size, event.mono_ts_ms, 0.5)
-        else:
-            self.replay.append(event)
-
-
-def is_plain(payload: Payload) -> bool:
-    return isinstance(payload, TokenDelta) and payload.ext is None
 
 
 @define
@@ -68,22 +39,10 @@ class Listener:
         self.wakes += 1
 
     def put(self, speaker: Speaker, payload: Payload, size: int = 100, now: float = 0.0) -> None:
-        """As a turn does it: plain deltas go in without an event of their own, and the replay comes last."""
-        event = speaker.draft(payload)
-        if is_plain(payload):
-            self.outbox.put_delta(speaker.replay, size, now)
-        else:
-            delivery = DELIVERY[event.event_type]
-            counted = 0 if delivery is DeliveryClass.MUST_DELIVER else size
-            self.outbox.put(Entry(event, delivery, counted), speaker.replay, now)
-        speaker.keep(event, size)
+        speaker.put(self.outbox, speaker.draft(payload, size), now)
 
     def take_all(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))
-
-
-def text_of(event: StreamEvent) -> str:
-    return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
 
 
 # -- what is kept, joined and dropped
@@ -137,17 +96,27 @@ def test_the_newest_best_effort_events_go_first() -> None:
 
 
 def test_a_bounded_event_takes_the_room_of_the_newest_best_effort_events() -> None:
-    listener = Listener(Limits(max_bytes_per_turn_queue=300))
+    listener = Listener(Limits(max_bytes_per_turn_queue=700))
     speaker = Speaker()
     for word in "abc":
         listener.put(speaker, speaker.delta(word))
-    listener.put(speaker, ToolCallStarted("c1", "rent_room"), size=150)
+    listener.put(speaker, ToolCallStarted("c1", "rent_room"), size=350)
     assert [(event.seq, event.payload.dropped_seq_ranges) for event in listener.take_all()] == [
         (0, ()),
         (3, (SeqRange(1, 2),)),
     ]
     statistics = listener.outbox.statistics()
     assert (statistics.best_effort_dropped, statistics.bounded_dropped) == (2, 0)
+
+
+def test_a_run_that_had_to_give_up_its_end_is_stamped_with_when_that_was_said() -> None:
+    listener, speaker = Listener(Limits(max_bytes_per_turn_queue=700)), Speaker()
+    for word in "abc":
+        listener.put(speaker, speaker.delta(word))
+    listener.put(speaker, ToolCallStarted("c1", "rent_room"), size=350)
+    run, tool = listener.take_all()
+    assert (text_of(run), run.mono_ts_ms, run.wall_ts) == ("a", speaker.told[2].mono_ts_ms, speaker.told[2].wall_ts)
+    assert tool.mono_ts_ms > run.mono_ts_ms
 
 
 def test_a_bounded_event_that_cannot_fit_costs_nobody_else_anything() -> None:
@@ -189,9 +158,9 @@ def test_a_run_goes_on_where_what_was_taken_before_it_left_room() -> None:
 
 
 def test_deltas_with_a_gap_between_them_are_not_joined() -> None:
-    listener, speaker = Listener(Limits(max_bytes_per_turn_queue=250)), Speaker()
-    for word, size in (("a", 100), ("too big", 200), ("b", 100)):
-        listener.put(speaker, speaker.delta(word), size=size)
+    listener, speaker = Listener(Limits(max_bytes_per_turn_queue=402)), Speaker()
+    for word in ("a", "too big", "b"):
+        listener.put(speaker, speaker.delta(word))
     first, second = listener.take_all()
     assert (text_of(first), text_of(second)) == ("a", "b")
     assert second.payload == TokenDelta("b", 8, dropped_seq_ranges=(SeqRange(1, 1),))
@@ -235,7 +204,7 @@ def test_ten_thousand_tokens_that_nobody_takes_stay_within_the_limits() -> None:
     listener, speaker = Listener(), Speaker()
     listener.put(speaker, TurnAccepted())
     for _ in range(10_000):
-        listener.put(speaker, speaker.delta("word "), size=205)
+        listener.put(speaker, speaker.delta("word "))
     statistics = listener.outbox.statistics()
     assert statistics.best_effort_waiting == statistics.best_effort_limit_per_turn == 256
     assert statistics.bytes_waiting == 256 * 205
@@ -281,6 +250,27 @@ def test_taking_anything_at_all_is_a_sign_of_life() -> None:
     for now in (29.0, 59.0):
         listener.put(speaker, speaker.delta("a"), now=now)
     assert listener.outbox.detached is None
+
+
+def test_who_takes_nothing_more_is_noticed_by_whichever_turn_speaks() -> None:
+    listener, read, other = Listener(Limits(stall_detach=30.0)), Speaker("t1"), Speaker("t2")
+    for now, speaker in ((0.0, read), (0.0, other), (25.0, other)):
+        listener.put(speaker, speaker.delta("a"), now=now)
+    assert listener.outbox.take() is not None
+    for now in (50.0, 80.0):
+        listener.put(other, other.delta("b"), now=now)
+    assert listener.outbox.detached is None
+    listener.put(other, other.delta("c"), now=80.001)
+    assert listener.outbox.detached is DetachReason.STALLED
+
+
+def test_a_turn_need_not_ask_while_its_run_only_grows() -> None:
+    listener, speaker = Listener(), Speaker()
+    for word in "ab":
+        listener.put(speaker, speaker.delta(word))
+    assert speaker.replay.leeway.until_seq == listener.limits.best_effort_max_events_per_turn
+    assert listener.outbox.take() is not None
+    assert speaker.replay.leeway.until_seq == NONE, "what comes next begins a run, and wakes its reader"
 
 
 def test_a_long_silence_is_not_the_subscribers_fault() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, define, evolve
 from hypothesis import example, given, settings
@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from footlights import Limits, laws
 from footlights.events import (
-    DELIVERY,
-    EVENT_TYPES,
-    SCHEMA_V,
     CommitFinal,
     CommitOutcome,
     DeliveryClass,
@@ -27,57 +24,15 @@ from footlights.events import (
     TurnAccepted,
     TurnFinal,
 )
-from footlights.lane import Entry
 from footlights.outbox import Outbox
-from footlights.replay import Replay
+
+from .outbox_kit import Speaker, is_plain, text_of
+
+if TYPE_CHECKING:
+    from footlights.lane import Entry
 
 MUST_DELIVER, BOUNDED, BEST_EFFORT = DeliveryClass.MUST_DELIVER, DeliveryClass.BOUNDED, DeliveryClass.BEST_EFFORT
 OK = CommitFinal("0" * 64, CommitOutcome.OK)
-
-
-class Speaker:
-    """A turn that says whatever it is told to."""
-
-    def __init__(self, turn_id: str = "t1") -> None:
-        self.turn_id = turn_id
-        self.told: list[StreamEvent] = []
-        self.replay = Replay("s1", turn_id)
-
-    def draft(self, payload: Payload, size: int = 100) -> Entry:
-        event_type, seq = EVENT_TYPES[type(payload)], len(self.told)
-        event = StreamEvent(SCHEMA_V, "s1", self.turn_id, seq, seq * 10, event_type, payload, seq / 10)
-        # Every model_loading here is one that reports progress: the first of a load has a better place.
-        delivery = BEST_EFFORT if isinstance(payload, ModelLoading) else DELIVERY[event_type]
-        return Entry(event, delivery, 0 if delivery is MUST_DELIVER else size)
-
-    def keep(self, entry: Entry) -> None:
-        event = entry.event
-        self.told.append(event)
-        if is_plain(event):
-            assert event.wall_ts is not None
-            self.replay.append_delta(text_of(event), entry.size, event.mono_ts_ms, event.wall_ts)
-        else:
-            self.replay.append(event)
-
-    def delta(self, text: str, ext: Ext | None = None) -> TokenDelta:
-        return TokenDelta(text, self.replay.text_length, ext=ext)
-
-
-def is_plain(event: StreamEvent) -> bool:
-    return isinstance(event.payload, TokenDelta) and event.payload.ext is None
-
-
-def put(outbox: Outbox, entry: Entry, speaker: Speaker) -> None:
-    """As a turn puts it: plain deltas go in without an event of their own, and the replay comes last."""
-    if is_plain(entry.event):
-        outbox.put_delta(speaker.replay, entry.size, 0.0)
-    else:
-        outbox.put(entry, speaker.replay, 0.0)
-    speaker.keep(entry)
-
-
-def text_of(event: StreamEvent) -> str:
-    return event.payload.delta if isinstance(event.payload, TokenDelta) else ""
 
 
 def open_outbox(limits: Limits) -> Outbox:
@@ -104,7 +59,10 @@ class Lane:
 
     def forget_newest_best_effort(self) -> None:
         at = max(at for at, entry in enumerate(self.waiting) if entry.delivery is BEST_EFFORT)
-        del self.waiting[at]
+        gone, before = self.waiting.pop(at).event, self.waiting[at - 1] if at else None
+        if before is not None and is_plain(gone) and is_plain(before.event) and before.event.seq + 1 == gone.seq:
+            late = evolve(before.event, mono_ts_ms=gone.mono_ts_ms, wall_ts=gone.wall_ts)
+            self.waiting[at - 1] = before._replace(event=late)
 
     def take(self) -> StreamEvent:
         ahead = self.speaker.told[self.last_seq + 1 :] if self.catching_up else [entry.event for entry in self.waiting]
@@ -149,7 +107,7 @@ class Model:
             lane = self.lanes[speaker.turn_id] = Lane(speaker, len(speaker.told) - 1, catching_up=False)
         best_effort, bounded = self.outbox.statistics().best_effort_dropped, self.outbox.statistics().bounded_dropped
         entry = speaker.draft(payload, size)
-        put(self.outbox, entry, speaker)
+        speaker.put(self.outbox, entry)
         best_effort = self.outbox.statistics().best_effort_dropped - best_effort
         bounded = self.outbox.statistics().bounded_dropped - bounded
         self.put_events += not lane.catching_up
@@ -220,7 +178,7 @@ class Model:
 
 
 Command: TypeAlias = "tuple[str, int, int]"
-"""What to do, with which turn, and how many bytes it takes."""
+"""What to do, with which turn, and how many bytes it takes, besides what every text does."""
 
 TURNS = ("t1", "t2", "t3")
 KINDS = ("delta", "ext", "progress", "tool")
@@ -235,15 +193,15 @@ tiny_limits = st.builds(
     Limits,
     best_effort_max_events_per_turn=st.integers(1, 5),
     bounded_max_events_per_turn=st.integers(1, 4),
-    max_bytes_per_turn_queue=st.sampled_from((1, 80, 130, 170, 10_000)),
+    max_bytes_per_turn_queue=st.sampled_from((1, 80, 300, 470, 700, 10_000)),
 )
 
 
-def payload_for(kind: str, speaker: Speaker) -> Payload:
+def payload_for(kind: str, speaker: Speaker, size: int = 0) -> Payload:
     number = len(speaker.told)
     match kind:
         case "delta":
-            return speaker.delta(f"{number}é")
+            return speaker.delta(f"{number}é".ljust(size))
         case "ext":
             return speaker.delta("!", Ext("ext.acme.mood", number))
         case "progress":
@@ -276,7 +234,7 @@ def test_any_program_does_what_plain_lists_would_do(
         if kind == "take":
             model.take()
         else:
-            model.put(speakers[which], payload_for(kind, speakers[which]), size)
+            model.put(speakers[which], payload_for(kind, speakers[which], size), size)
         model.check()
     for speaker in speakers:
         model.put(speaker, OK, 0)
@@ -294,15 +252,15 @@ def test_whatever_is_dropped_the_stream_is_lawful(limits: Limits, program: list[
     speakers = [Speaker(turn_id) for turn_id in TURNS]
     got: list[StreamEvent] = []
     for speaker in speakers:
-        put(outbox, speaker.draft(TurnAccepted()), speaker)
+        speaker.put(outbox, speaker.draft(TurnAccepted()))
     for kind, which, size in program:
         if kind == "take":
             event = outbox.take()
             got += [] if event is None else [event]
         elif kind in ("delta", "ext"):
             speaker = speakers[which]
-            put(outbox, speaker.draft(payload_for(kind, speaker), size), speaker)
+            speaker.put(outbox, speaker.draft(payload_for(kind, speaker, size), size))
     for speaker in speakers:
         for ending in (TurnFinal(speaker.replay.text), OK):
-            put(outbox, speaker.draft(ending), speaker)
+            speaker.put(outbox, speaker.draft(ending))
     assert laws.check(got + list(iter(outbox.take, None))) == []

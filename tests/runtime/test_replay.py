@@ -36,7 +36,7 @@ def text_of(event: StreamEvent) -> str:
 
 def append_delta(replay: Replay, event: StreamEvent) -> None:
     assert event.wall_ts is not None
-    replay.append_delta(text_of(event), 100, event.mono_ts_ms, event.wall_ts)
+    replay.append_delta(text_of(event), 100, (event.mono_ts_ms + 0.5) / 1000, event.wall_ts)
 
 
 def kept(told: Told) -> Replay:
@@ -143,12 +143,12 @@ def test_only_what_is_not_plain_text_is_kept_as_an_event(told: Told) -> None:
 def test_a_joined_run_carries_the_last_seq_and_the_last_stamps() -> None:
     replay = Replay("s1", "t1")
     replay.append(StreamEvent(SCHEMA_V, "s1", "t1", 0, 5, EventType.TURN_ACCEPTED, TurnAccepted(), 0.5))
-    replay.append_delta("Good ", 100, 10, 1.0)
-    replay.append_delta("evening.", 100, 20, 2.0)
+    replay.append_delta("Good ", 100, 0.125, 1.0)
+    replay.append_delta("evening.", 100, 0.25, 2.0)
     together = TokenDelta("Good evening.", 0, dropped_seq_ranges=(SeqRange(1, 1),))
-    assert replay.event_after(0) == StreamEvent(SCHEMA_V, "s1", "t1", 2, 20, EventType.TOKEN_DELTA, together, 2.0)
+    assert replay.event_after(0) == StreamEvent(SCHEMA_V, "s1", "t1", 2, 250, EventType.TOKEN_DELTA, together, 2.0)
     assert replay.event_after(1) == StreamEvent(
-        SCHEMA_V, "s1", "t1", 2, 20, EventType.TOKEN_DELTA, TokenDelta("evening.", 5), 2.0
+        SCHEMA_V, "s1", "t1", 2, 250, EventType.TOKEN_DELTA, TokenDelta("evening.", 5), 2.0
     )
 
 
@@ -159,8 +159,8 @@ def test_an_empty_replay_has_nothing_after_anything(after: int) -> None:
 
 def test_subscribers_that_are_equally_far_are_given_the_same_event() -> None:
     replay = Replay("s1", "t1")
-    replay.append_delta("Good ", 100, 10, 1.0)
-    replay.append_delta("evening.", 100, 20, 2.0)
+    replay.append_delta("Good ", 100, 0.125, 1.0)
+    replay.append_delta("evening.", 100, 0.25, 2.0)
     assert replay.event_after(-1) is replay.event_after(-1)
     assert replay.event_after(0) is not replay.event_after(-1)
     replay.seal(replay.text)

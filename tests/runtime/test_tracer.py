@@ -65,7 +65,7 @@ def kept_turn(number: int = 1, text: str = "Hello") -> Replay:
     replay = Replay("s1", f"t{number}")
     replay.append(_event(TurnAccepted(), number))
     for letter in text:
-        replay.append_delta(letter, 100, 2, 0.5)
+        replay.append_delta(letter, 100, 0.002, 0.5)
     return replay
 
 

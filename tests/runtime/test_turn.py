@@ -39,7 +39,7 @@ from footlights import (
 )
 from footlights.outbox import Outbox
 from footlights.testing import payloads
-from footlights.turn import Turn, WallClock
+from footlights.turn import Clock, Turn, WallClock
 
 CANCELED, STALLED = InterruptReason.CANCELED, InterruptReason.STALLED
 ASKED = ToolCallStarted("c1", "rent_room")
@@ -60,6 +60,7 @@ class Host:
         self.remote_models = False
         self.outbox = Outbox(self.limits, lambda: None, lambda _: None)
         self.outboxes: tuple[Outbox, ...] = (self.outbox,)
+        self.clock: Clock = trio.current_time
         self.wall_clock: WallClock = lambda: self.wall
         self.told: list[str] = []
         self.graced: list[str] = []
@@ -255,6 +256,14 @@ async def test_a_turn_may_say_just_as_many_bytes_as_its_limit(delta: str) -> Non
     assert facts(turn) == known
 
 
+async def test_a_limit_of_text_is_found_in_the_middle_of_a_flood() -> None:
+    _, turn = begun(limits=Limits(max_turn_text_bytes=5_000))
+    for _ in range(1_000):
+        turn.say("word ")
+    with pytest.raises(TooLarge):
+        turn.say("!")
+
+
 async def test_a_turn_with_too_many_events_can_still_end_its_tools_and_itself() -> None:
     host, turn = begun(limits=Limits(max_turn_events=2))
     turn.start_tool(ASKED)
@@ -330,6 +339,17 @@ async def test_a_stop_after_the_end_changes_nothing(before: list[Action]) -> Non
     known = facts(turn)
     assert not turn.stop(CANCELED)
     assert facts(turn) == known
+
+
+async def test_a_stopped_turn_says_no_more_while_it_waits_for_a_tool_whoever_listens() -> None:
+    host, turn = begun()
+    turn.start_tool(ASKED)
+    turn.say("Let me see")
+    turn.stop(CANCELED)
+    with pytest.raises(IllegalTransition):
+        turn.say(" what is free.")
+    assert [event.event_type for event in host.taken()] == [EventType.TOOL_CALL_STARTED, EventType.TOKEN_DELTA]
+    assert turn.replay.text == "Let me see"
 
 
 async def test_a_stopped_turn_waits_for_its_last_tool_and_then_ends() -> None:
