@@ -17,6 +17,7 @@ import trio
 import trio.lowlevel
 
 from footlights import (
+    Busy,
     CommitOutcome,
     CommitUnknown,
     Detached,
@@ -30,7 +31,7 @@ from footlights import (
 from footlights.recall import ALL_SEEN
 from footlights.testing import payloads
 from footlights_transports.stage_thread import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
-from footlights_transports.trio_thread import Inside, TrioThread
+from footlights_transports.trio_thread import MAX_WAITING, Inside, TrioThread
 
 from .threads import EXIT, LONG, cast, no_thread_is_left, poll_rest, poll_text, poll_until_commit, text_of
 
@@ -269,6 +270,26 @@ def test_a_call_that_is_not_answered_in_time_is_not_made() -> None:
         assert blocking.result(LONG) == "awake"
         assert session.begin_turn_soon("A room?").result(LONG) == "t1-000001"
         session.close()
+
+
+def test_only_so_many_calls_wait_for_a_thread_that_is_held_up() -> None:
+    hold, held = SimpleQueue[None](), SimpleQueue[None]()
+
+    def block(_stage: Stage) -> None:
+        held.put(None)
+        hold.get(timeout=LONG)
+
+    with StageThread(cast()) as stage:
+        stage.call_soon(block)
+        held.get(timeout=LONG)
+        waiting = [stage.call_soon(lambda _: "made") for _ in range(MAX_WAITING)]
+        refused = stage.call_soon(lambda _: "made")
+        assert refused.is_done
+        with pytest.raises(Busy, match="held up"):
+            refused.result()
+        hold.put(None)
+        assert {ticket.result(LONG) for ticket in waiting} == {"made"}
+        assert stage.call(lambda _: "made") == "made"
 
 
 def test_the_stages_own_thread_does_not_wait_for_itself() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import trio
 from attrs import frozen
 
-from footlights.errors import FootlightsError, InvalidCommand, SessionClosed
+from footlights.errors import Busy, FootlightsError, InvalidCommand, SessionClosed
 from footlights_transports.handover import Ticket
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 
+MAX_WAITING = 1024
+"""Calls that wait for the thread. It makes them all at once, so only one that is stuck has so many."""
 _LOOK_ROUND = 0.25
 """Seconds between two looks whether the program has ended."""
 
@@ -151,6 +153,9 @@ class TrioThread(Generic[R]):
         return self._inside
 
     def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
+        if len(self._jobs) >= MAX_WAITING:
+            ticket.fail(Busy(f"The stage's thread is held up, and {MAX_WAITING} calls wait for it already."))
+            return ticket
         try:
             self._jobs.append(ticket)
             self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
