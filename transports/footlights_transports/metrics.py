@@ -47,7 +47,7 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         self._canceled_at: dict[tuple[str, str], float] = {}
         self._accept = Histogram(
-            "footlights_turn_accept_seconds", "Asked for until accepted.", buckets=_SHORT, registry=registry
+            "footlights_turn_accept_seconds", "How long accepting took.", buckets=_SHORT, registry=registry
         )
         self._first_token = Histogram(
             "footlights_turn_first_token_seconds",
