@@ -28,6 +28,8 @@ MAX_FILES = 500
 """The oldest recordings go first."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_PHONEMES = re.compile(r"\[(?=\[)")
+"""For espeak-ng, what stands in two brackets is no text but sounds."""
 _MAX_NAME_CHARS = 100
 _DIGEST_BYTES = 6
 
@@ -95,7 +97,7 @@ class EspeakVoice:
     async def _record(self, text: str, part: trio.Path) -> None:
         ended = await trio.run_process(
             [self._program, "--stdin", "-w", str(part)],
-            stdin=text.encode(),
+            stdin=_PHONEMES.sub("[ ", text).encode(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,

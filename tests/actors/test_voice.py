@@ -70,6 +70,13 @@ async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> N
     assert "guard" not in arguments
 
 
+async def test_text_in_brackets_is_said_and_not_taken_for_sounds(tmp_path: Path) -> None:
+    voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
+    await voice.speak(payload(change="See [[[h@loU]]] now."))
+    (file,) = (tmp_path / "wav").iterdir()
+    assert file.read_text() == "See [ [ [h@loU]]] now."
+
+
 @pytest.mark.parametrize("script", ['cat >"$out"; exit 3', "cat >/dev/null"], ids=["status", "no file"])
 async def test_a_program_that_fails_is_an_error_and_leaves_nothing(tmp_path: Path, script: str) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, script))
