@@ -73,6 +73,10 @@ def test_the_same_file_gives_the_same_output_in_any_process(recording: Path, see
         ("[]", "must be a JSON object"),
         ('{"text": ""}', "text: must not be empty"),
         ('{"text": "x", "voice_fails": 1}', "voice_fails: must be true or false"),
+        (
+            '{"text": "x", "voice_failed_ms": 1, "voice_dropped_ms": 1}',
+            "voice_dropped_ms: a voice that failed was not dropped",
+        ),
     ],
 )
 def test_a_line_that_makes_no_sense_is_named(recording: Path, line: str, sentence: str) -> None:

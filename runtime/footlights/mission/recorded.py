@@ -67,6 +67,8 @@ class Reader:
         fails = asked.pop("voice_fails", None)
         is_failing = fails is not None and cast("bool", _read("voice_fails", fails, values.flag))
         ends = [(_natural(name, asked.pop(name, None)), ending) for name, ending in _ENDINGS.items()]
+        if all(at is not None for at, _ in ends):
+            raise InvalidCommand("voice_dropped_ms: a voice that failed was not dropped")
         ended_ms, ending = next(((at, ending) for at, ending in ends if at is not None), (None, None))
         if (ended_seq is None) is not (seq is None or ended_ms is None):
             raise InvalidCommand("ended_seq: is there if and only if there is a policy_seq and the voice ended")
