@@ -28,6 +28,8 @@ from footlights_transports.config_source import ConfigError, Source
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+MAX_TURNS = 10_000_000
+"""Of one scenario: they are planned and counted before the first is due."""
 SHIPPED = Path(__file__).parent / "scenarios"
 
 
@@ -134,6 +136,7 @@ def read_scenario(file: Path) -> Scenario:
     source = Source(file, {})
     top = section(source, (), TOP, beside=(*PARTS, "targets"))
     load, turn, trouble = (section(source, (name,), settings) for name, settings in PARTS.items())
+    _check_load(source, load)
     targets = [target for name in source.table(("targets",)) if (target := _target(source, name)) is not None]
     for target in targets:
         if target.metric is Metric.CANCEL and not trouble.get("cancel_share"):
@@ -143,6 +146,14 @@ def read_scenario(file: Path) -> Scenario:
     return Scenario(
         name=file.stem, load=Load(**load), turn=TurnShape(**turn), trouble=Trouble(**trouble), targets=targets, **top
     )
+
+
+def _check_load(source: Source, load: dict[str, Any]) -> None:
+    if load.get("burst", 1) > 1 and load.get("arrivals") != Arrivals.BURSTS:
+        source.complain(("load", "burst"), f"does nothing unless arrivals is {Arrivals.BURSTS}.")
+    turns = load.get("turns_per_second", 0.0) * (load.get("duration", 0.0) + load.get("warm_up", 0.0))
+    if turns > MAX_TURNS:
+        source.complain(("load",), f"has more than {MAX_TURNS:,} turns.")
 
 
 def _target(source: Source, name: str) -> Target | None:

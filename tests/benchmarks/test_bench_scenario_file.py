@@ -138,6 +138,14 @@ def test_a_target_about_cancels_needs_some(tmp_path: Path) -> None:
     ]
 
 
+def test_a_load_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+    text = "[load]\nsessions = 1\nturns_per_second = 1e300\nduration = 1\nburst = 5\n"
+    assert wrong_with(tmp_path, text) == [
+        "mine.toml:1: load has more than 10,000,000 turns.",
+        "mine.toml:5: load.burst does nothing unless arrivals is bursts.",
+    ]
+
+
 def test_a_baseline_has_a_turn_to_cancel_and_one_to_hear_out(tmp_path: Path) -> None:
     assert wrong_with(tmp_path, WHOLE.replace("baseline_turns = 5", "baseline_turns = 1")) == [
         "mine.toml:2: baseline_turns must be a whole number from 2 up.",
