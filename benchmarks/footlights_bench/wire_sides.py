@@ -62,7 +62,10 @@ class Sink:
 @asynccontextmanager
 async def open_sink() -> AsyncGenerator[Sink]:
     command = [sys.executable, "-m", "footlights_bench.wire_sink"]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # A Ctrl-C is for us alone: the clients end when nobody tells them anything any more.
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
     try:
         yield Sink(process)
     finally:
