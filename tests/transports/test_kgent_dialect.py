@@ -126,6 +126,19 @@ def test_a_query_that_makes_no_sense_is_refused(query: str) -> None:
         read_perturb_query(query)
 
 
+@pytest.mark.parametrize("query", ["session=a&session=b", "session=a&session=a"])
+def test_a_session_is_named_once(query: str) -> None:
+    for read in (read_observe_query, read_perturb_query):
+        with pytest.raises(InvalidCommand, match="twice"):
+            read(query)
+
+
+@pytest.mark.parametrize("name", ["", "%00", "a%0Ab", "a%1b", "%E2%80%AE", "a" * 129])
+def test_an_observer_cannot_name_what_no_message_may_be_called(name: str) -> None:
+    with pytest.raises(InvalidCommand, match="printable"):
+        read_observe_query(f"correlation_id=good&correlation_id={name}&after=1")
+
+
 def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
     telling = Telling("mine", DialogueMode.REFLECT, 1)
     told: list[ChatEvent] = [event for piece in "abc" for event in telling.take(Spoke(piece), 9.0)]

@@ -17,12 +17,12 @@ import orjson
 from attrs import evolve, frozen
 
 from footlights.chat import ChatMessage, DialogueMode, ErrorCode, InvalidMessage, Telling
-from footlights.chat.messages import is_correlation_id
+from footlights.chat.messages import MAX_CORRELATION_CHARS, is_correlation_id
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from footlights.chat import ChatEvent
 
@@ -105,8 +105,7 @@ def read_perturb_query(query: str) -> PerturbWish:
     """Raises `InvalidCommand`."""
     pairs = _pairs(query, {"session", "remote_models", "keep_content"})
     given = dict(pairs)
-    if len(given) < len(pairs):
-        raise InvalidCommand("A parameter is there twice.")
+    _check_once(name for name, _ in pairs)
     flags = {name: given[name] for name in ("remote_models", "keep_content") if name in given}
     if not set(flags.values()) <= set(_FLAGS):
         raise InvalidCommand("remote_models and keep_content must be 0 or 1.")
@@ -121,11 +120,13 @@ def read_observe_query(query: str) -> ObserveWish:
     after: dict[str, int] = {}
     named: str | None = None
     session: str | None = None
-    for name, value in _pairs(query, {"correlation_id", "after", "session"}):
+    pairs = _pairs(query, {"correlation_id", "after", "session"})
+    _check_once(name for name, _ in pairs if name == "session")
+    for name, value in pairs:
         if name == "session":
             session = value
         elif name == "correlation_id":
-            named = value
+            named = _checked(value)
             after[named] = 0
         elif named is None or not _is_place(value):
             raise InvalidCommand("after must be a sequence or done, and stand behind its correlation_id.")
@@ -134,6 +135,18 @@ def read_observe_query(query: str) -> ObserveWish:
     if len(after) > MAX_RESUMED:
         raise InvalidCommand(f"An observer goes on with no more than {MAX_RESUMED} dialogues.")
     return ObserveWish(after, session)
+
+
+def _check_once(names: Iterable[str]) -> None:
+    found = list(names)
+    if len(set(found)) < len(found):
+        raise InvalidCommand("A parameter is there twice.")
+
+
+def _checked(correlation_id: str) -> str:
+    if not is_correlation_id(correlation_id):
+        raise InvalidCommand(f"correlation_id must be 1 to {MAX_CORRELATION_CHARS} printable characters.")
+    return correlation_id
 
 
 def _is_place(value: str) -> bool:
