@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 _DIGITS = 6
-"""Less than that is no difference; of seconds, a thousandth of that."""
+"""Less than that is no difference."""
+_HAIR = 4e-7
+"""If no more than that is missing, there is enough."""
 
 
 class Allowance:
@@ -40,5 +42,6 @@ class Allowance:
 
     def seconds_until(self, amount: float, now: float) -> int:
         """In how many whole seconds there will be so much, if nothing is used meanwhile; at least 1."""
-        missing = min(amount, self._capacity) - self.left(now)
-        return max(1, ceil(round(missing / self._per_second, _DIGITS + 3)))
+        self.left(now)
+        missing = min(amount, self._capacity) - self._left - _HAIR
+        return max(1, ceil(missing / self._per_second))

@@ -75,6 +75,14 @@ def test_the_seconds_until_there_is_enough_are_true_to_the_second() -> None:
         assert allowance.take(amount, 5.0 + seconds)
 
 
+@pytest.mark.parametrize("seconds", [7.0, 60.0, 600.0, 3_600.0])
+def test_of_what_comes_back_slowly_the_seconds_are_true_too(seconds: float) -> None:
+    allowance = Allowance(1, seconds, now=1e5)
+    allowance.take(1, 1e5)
+    for passed in range(int(seconds)):
+        assert allowance.seconds_until(1, 1e5 + passed) == seconds - passed
+
+
 @given(
     st.sampled_from([10, 777, 40_000]),
     st.sampled_from([3.7, 7.3, 600.0]),
