@@ -97,7 +97,7 @@ class KgentFlux:
             said = ChatMessage("user", message, self._now(), mode or DialogueMode.REFLECT)
         except InvalidMessage as error:
             telling = Telling(str(uuid.uuid4()), DialogueMode.REFLECT, self.config.buffer_chunks)
-            for event in self._refuse(telling, error):
+            for event in telling.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error)):
                 yield event
             return
         async with aclosing(self.converse(said)) as events:
@@ -108,22 +108,33 @@ class KgentFlux:
         """How a message is answered. Whoever breaks the dialogue off may tell the rest."""
         return Telling(message.correlation_id, message.mode, self.config.buffer_chunks)
 
-    async def converse(self, message: ChatMessage, telling: Telling | None = None) -> AsyncGenerator[ChatEvent, None]:
-        """The same for a message that has a correlation id of its own."""
+    async def converse(
+        self, message: ChatMessage, telling: Telling | None = None, *, sender_wait: Callable[[], int] = lambda: 0
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """The same for a message that has a correlation id of its own.
+
+        `sender_wait` says in how many seconds its sender may send another: if the message is refused, nobody is told to
+        send it again before.
+        """
         telling = telling or self.telling(message)
         try:
             self._begin()
         except FootlightsError as error:
-            for event in self._refuse(telling, error):
+            for event in self._refuse(telling, error, sender_wait):
                 yield event
             return
         try:
-            async with aclosing(self._in_its_place(message, telling)) as events:
+            async with aclosing(self._in_its_place(message, telling, sender_wait)) as events:
                 async for event in events:
                     yield event
         finally:
             self._open -= 1
             self._stop_if_dry()
+
+    def seconds_until_room(self) -> int:
+        """In how many whole seconds it would take one more dialogue, if nothing else is said meanwhile; at least 1."""
+        wait = self._seconds_until_end() if self._is_full else 0
+        return max(wait, self._seconds_until_whisper())
 
     async def drain(self) -> None:
         """Begin no more dialogues, and wait until those that began have ended. Idempotent.
@@ -143,9 +154,13 @@ class KgentFlux:
         """When the dialogue that runs has ended, at the latest; if turns of others come first, as if they had ended."""
         return self._clock.deadline + COMMIT_PATIENCE
 
+    @property
+    def _is_full(self) -> bool:
+        return self._open > self.config.max_waiting_dialogues
+
     def _begin(self) -> None:
         self.state = after(self.state, FluxStep.BEGIN)
-        if self._open > self.config.max_waiting_dialogues:
+        if self._is_full:
             raise Busy("Too many dialogues of this session wait.")
         self._open += 1
 
@@ -154,18 +169,24 @@ class KgentFlux:
             self.state = after(self.state, FluxStep.RUN_DRY)
             self._dry.set()
 
-    async def _in_its_place(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
+    async def _in_its_place(
+        self, message: ChatMessage, telling: Telling, sender_wait: Callable[[], int]
+    ) -> AsyncGenerator[ChatEvent, None]:
         """After the dialogue before, or not at all."""
         try:
             await self._take_place()
         except Busy as error:
-            for event in self._refuse(telling, error):
+            for event in self._refuse(telling, error, sender_wait):
                 yield event
             return
         try:
-            async with aclosing(self._dialogue(message, telling)) as events:
+            async with aclosing(self._dialogue(message, telling, sender_wait)) as events:
                 async for event in events:
                     yield event
+        except FootlightsError as error:
+            # Here, and not in there: now its tokens are given back, and do not count when it says how long to wait.
+            for event in self._refuse(telling, error, sender_wait):
+                yield event
         finally:
             self._place.release()
 
@@ -186,13 +207,16 @@ class KgentFlux:
             if patience >= self._ends_by + READ_PATIENCE:  # or else another one runs, or it has waited for others
                 raise Busy("The dialogue before is not read to its end.")
 
-    async def _dialogue(self, message: ChatMessage, telling: Telling) -> AsyncGenerator[ChatEvent, None]:
+    async def _dialogue(
+        self, message: ChatMessage, telling: Telling, sender_wait: Callable[[], int]
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Raises what beginning a turn raises."""
         plan = self.soul.plan(message.content, message.mode)
         now = trio.current_time()
         self._clock = StreamClock(self.config.stream_timeout)
         tier = affordable(plan.tier, self._budget, self._tokens.left(now), self.config.entropy_budget)
         if tier is None:
-            wait = self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), now)
+            wait = max(self._seconds_until_whisper(), sender_wait())
             for told in telling.fail(ErrorCode.RATE_LIMITED, self._now(), wait):
                 yield told
             return
@@ -208,9 +232,6 @@ class KgentFlux:
                         used = reserved  # nobody says what an answer took that is not whole
                     for told in self._told(telling, event, whole):
                         yield told
-        except FootlightsError as error:
-            for told in self._refuse(telling, error):
-                yield told
         finally:
             self._tokens.settle(reserved, used, trio.current_time())
 
@@ -239,15 +260,23 @@ class KgentFlux:
         self._last_speech = speech
         return telling.complete(speech, whole.tokens, whole.template, now)
 
-    def _refuse(self, telling: Telling, error: FootlightsError) -> list[ChatEvent]:
+    def _refuse(self, telling: Telling, error: FootlightsError, sender_wait: Callable[[], int]) -> list[ChatEvent]:
         if isinstance(error, Busy):
-            left = self._ends_by - trio.current_time()
-            # Nobody knows when somebody reads on: that long is as good as any.
-            wait = left if left > 0 else self.config.stream_timeout + COMMIT_PATIENCE
-            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), max(1, ceil(wait)), str(error))
+            wait = max(self._seconds_until_end(), self._seconds_until_whisper(), sender_wait())
+            return telling.fail(ErrorCode.RATE_LIMITED, self._now(), wait, str(error))
         if isinstance(error, InvalidCommand | TooLarge):
             return telling.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error))
         return telling.fail(ErrorCode.SESSION_EXPIRED, self._now())
+
+    def _seconds_until_end(self) -> int:
+        """Of the dialogue that runs."""
+        left = self._ends_by - trio.current_time()
+        # Nobody knows when somebody reads on: that long is as good as any.
+        return max(1, ceil(left if left > 0 else self.config.stream_timeout + COMMIT_PATIENCE))
+
+    def _seconds_until_whisper(self) -> int:
+        """Until there are tokens for one."""
+        return self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), trio.current_time())
 
     def _now(self) -> float:
         """Seconds since the epoch, and never less than before."""
