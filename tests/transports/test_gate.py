@@ -162,3 +162,17 @@ def test_sessions_may_be_kept_for_ever_and_not_for_less_than_no_time() -> None:
     for value in (-1.0, float("nan")):
         with pytest.raises(RegistrationError, match="session_idle_seconds must be 0 or more"):
             WireLimits(session_idle_seconds=value)
+
+
+@pytest.mark.parametrize("per_second", [1 / 49, 0.3, 1_000.0])
+def test_a_pace_says_when_the_next_one_may_come_without_taking_it(per_second: float) -> None:
+    pace = Pace(per_second, 2, now=0.0)
+    assert pace.seconds_until_next(0.0) == 1
+    for _ in range(2):
+        pace.take(0.0)
+    wait = pace.seconds_until_next(0.0)
+    assert wait == pace.seconds_until_next(0.0)
+    with pytest.raises(RateLimited) as refused:
+        pace.take(0.0)
+    assert refused.value.retry_after == wait
+    pace.take(float(wait))

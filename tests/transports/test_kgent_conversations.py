@@ -27,7 +27,8 @@ from footlights_actors.kgent_store import ContentStore, new_key
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
 from footlights_transports.gate import Gate, User
-from footlights_transports.kgent_gateway import KEEPING, SWEEP, KgentGateway, TooManyMessages, UnknownAgent
+from footlights_transports.kgent_gateway import KEEPING, SWEEP, KgentGateway, UnknownAgent
+from footlights_transports.kgent_sender import TooManyMessages
 
 from .kgent_peer import lawful, only
 
@@ -95,7 +96,7 @@ async def open_gateway(
 def perturb(
     gateway: KgentGateway, conversation: Conversation, message: ChatMessage, *, may_be_kept: bool = False
 ) -> Dialogue:
-    return gateway.perturb(conversation, message, gateway.pace(conversation.user), may_be_kept=may_be_kept)
+    return gateway.perturb(gateway.sender(conversation), message, may_be_kept=may_be_kept)
 
 
 async def perform(

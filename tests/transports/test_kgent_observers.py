@@ -117,7 +117,7 @@ class Clogged(trio.abc.SendStream):
 def say(gateway: KgentGateway, name: str) -> None:
     conversation = gateway.enter(User(), "default", PerturbWish())
     message = ChatMessage("user", "Tell me all of it.", correlation_id=name)
-    gateway.perturb(conversation, message, gateway.pace(User()))
+    gateway.perturb(gateway.sender(conversation), message)
 
 
 async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:

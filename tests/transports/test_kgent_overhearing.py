@@ -229,9 +229,8 @@ async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet
         home.start_soon(overhearing.run, send_late)
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        dialogue = gateway.perturb(
-            conversation, ChatMessage("user", ASKED, correlation_id="mine"), gateway.pace(conversation.user)
-        )
+        message = ChatMessage("user", ASKED, correlation_id="mine")
+        dialogue = gateway.perturb(gateway.sender(conversation), message)
         await dialogue.over.wait()
         await conversation.session.close()
         await trio.sleep(2 * SWEEP)
@@ -248,7 +247,7 @@ async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behi
         gateway = KgentGateway(FrontDesk(stage, Gate()), config)
         await home.start(gateway.keep)
         conversation = gateway.enter(User(), "default", PerturbWish("shared"))
-        ear, may_go_on, pace = Ear(), trio.Event(), gateway.pace(conversation.user)
+        ear, may_go_on, sender = Ear(), trio.Event(), gateway.sender(conversation)
 
         async def send_late(batch: list[bytes]) -> None:
             await ear.send(batch)
@@ -260,7 +259,7 @@ async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behi
         await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
         for number in range(3 * MAX_BEHIND):
             message = ChatMessage("user", ASKED, correlation_id=f"mine-{number}")
-            await gateway.perturb(conversation, message, pace).over.wait()
+            await gateway.perturb(sender, message).over.wait()
         may_go_on.set()
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.close()

@@ -74,10 +74,13 @@ class FrontDesk:
 
     def take_command(self, user: User) -> None:
         """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
-        now, limits = trio.current_time(), self.gate.limits
-        if user not in self._paces:
-            self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
-        self._paces[user].take(now)
+        now = trio.current_time()
+        self._pace(user, now).take(now)
+
+    def seconds_until_command(self, user: User) -> int:
+        """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
+        now = trio.current_time()
+        return self._pace(user, now).seconds_until_next(now)
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
@@ -199,6 +202,12 @@ class FrontDesk:
             session = self.stage.resume(session_id, remote_models=remote_models)
             self._open.setdefault(user, set()).add(session_id)
             return session
+
+    def _pace(self, user: User, now: float) -> Pace:
+        if user not in self._paces:
+            limits = self.gate.limits
+            self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
+        return self._paces[user]
 
     def _next_name(self, user: User) -> str:
         while True:

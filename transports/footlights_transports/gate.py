@@ -10,11 +10,11 @@ import hashlib
 import hmac
 import re
 from ipaddress import ip_address
-from math import ceil
 from typing import TYPE_CHECKING
 
 from attrs import evolve, fields, frozen
 
+from footlights.chat import Allowance
 from footlights.errors import RegistrationError, UnknownSession
 from footlights_transports.dialects.native import RateLimited, Unauthorized
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
 _MAY_BE_ZERO = frozenset({"session_idle_seconds"})
-_DIGITS = 6
-"""Less than that is no difference: what came back in many small steps is a hair less than what came back in one."""
 
 
 @frozen(kw_only=True)
@@ -158,23 +156,20 @@ def is_loopback(host: str) -> bool:
 class Pace:
     """How many commands somebody may still give: so many a second, and more at once after silence."""
 
-    __slots__ = ("_burst", "_left", "_per_second", "_since")
+    __slots__ = ("_allowance", "_per_second")
 
     def __init__(self, per_second: float, burst: int, now: float) -> None:
         self._per_second = per_second
-        self._burst = float(burst)
-        self._left = self._burst
-        self._since = now
+        self._allowance = Allowance(burst, burst / per_second, now)
 
     def take(self, now: float) -> None:
         """Raises `RateLimited`."""
-        self._left = min(self._burst, self._left + (now - self._since) * self._per_second)
-        self._since = now
-        missing = round(1 - self._left, _DIGITS)
-        if missing > 0:
-            wait = max(1, ceil(round(missing / self._per_second, _DIGITS)))
-            raise RateLimited(f"No more than {self._per_second:g} commands a second.", wait)
-        self._left -= 1
+        if not self._allowance.take(1, now):
+            raise RateLimited(f"No more than {self._per_second:g} commands a second.", self.seconds_until_next(now))
+
+    def seconds_until_next(self, now: float) -> int:
+        """In how many whole seconds one more may be given, if none is meanwhile; at least 1."""
+        return self._allowance.seconds_until(1, now)
 
 
 def _fingerprint(token: str) -> bytes:

@@ -17,7 +17,6 @@ from footlights.chat import ErrorCode, InvalidMessage
 from footlights.errors import Busy, Detached, FootlightsError
 from footlights_transports.dialects import kgent
 from footlights_transports.dialects.native import RateLimited
-from footlights_transports.gate import Pace
 from footlights_transports.kgent_frames import pieces
 from footlights_transports.kgent_room import Observer
 from footlights_transports.ws_connection import GOING_AWAY, fault_of, watch_for_silence
@@ -147,10 +146,8 @@ class PerturbConnection(_Connection):
         may_be_kept: bool,
     ) -> None:
         super().__init__(gateway, socket, stream, tasks)
-        self._conversation = conversation
+        self._sender = gateway.sender(conversation)
         self._may_be_kept = may_be_kept
-        self._message_pace = gateway.pace(conversation.user)
-        self._pace = Pace(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
         self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
@@ -158,13 +155,10 @@ class PerturbConnection(_Connection):
         correlation_id: str | None = None
         try:
             # Before it is read: what cannot be read costs its sender as much.
-            self._pace.take(trio.current_time())
-            self._gateway.desk.take_command(self._conversation.user)
+            self._sender.take_frame()
             message = kgent.read_message(frame, self._gateway.now)
             correlation_id = message.correlation_id
-            dialogue = self._gateway.perturb(
-                self._conversation, message, self._message_pace, may_be_kept=self._may_be_kept
-            )
+            dialogue = self._gateway.perturb(self._sender, message, may_be_kept=self._may_be_kept)
         except kgent.Unreadable as error:
             await self._send(_refusal(error, error.correlation_id, self._gateway.now))
         except FootlightsError as error:

@@ -21,10 +21,10 @@ from footlights.failures import describe
 from footlights.params import SessionParams
 from footlights_actors.kgent_flux import KgentFlux, session_allowance
 from footlights_actors.kgent_soul import KgentSoul
-from footlights_transports.dialects.native import RateLimited
 from footlights_transports.kgent_conversation import Conversation, DeskSession, Terms
 from footlights_transports.kgent_overhearing import Overhearing
 from footlights_transports.kgent_room import Room
+from footlights_transports.kgent_sender import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,10 +48,6 @@ log = logging.getLogger("footlights.kgent")
 
 class UnknownAgent(InvalidCommand):
     """The cast has no such persona."""
-
-
-class TooManyMessages(RateLimited):
-    """One client sent too much."""
 
 
 class Keeper(Protocol):
@@ -141,31 +137,24 @@ class KgentGateway:
         told = self._terms_of(found).begun_with(agent)
         return Overhearing(found, told, self.config.buffer_chunks, lambda: self.now)
 
-    def pace(self, user: User) -> Allowance:
-        """How many messages a client may send: with a token all of its user's are one client, without one each is."""
+    def sender(self, conversation: Conversation) -> Sender:
+        """One more client that talks: with a token all of its user's are one, without one each is."""
         burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
-        pace = Allowance(burst, seconds, trio.current_time())
-        return pace if user.name is None else self._paces.setdefault(user, pace)
+        user, pace = conversation.user, Allowance(burst, seconds, trio.current_time())
+        return Sender(self.desk, conversation, pace if user.name is None else self._paces.setdefault(user, pace))
 
-    def perturb(
-        self, conversation: Conversation, message: ChatMessage, pace: Allowance, *, may_be_kept: bool = False
-    ) -> Dialogue:
+    def perturb(self, sender: Sender, message: ChatMessage, *, may_be_kept: bool = False) -> Dialogue:
         """Begin a dialogue. A plain call: its events come to the room. It is kept if its session and its sender agreed.
-
-        `pace` is that of its sender.
 
         Raises `SessionClosed`, `TooManyMessages`, and `InvalidMessage` if its correlation id is taken.
         """
+        conversation = sender.conversation
         if conversation.has_ended or conversation.flux is None or self._nursery is None:
             raise SessionClosed("The session is over.")
-        now = trio.current_time()
-        if not pace.take(1, now):
-            raise TooManyMessages("Too many messages.", pace.seconds_until(1, now))
+        sender.take_message()
         dialogue = conversation.room.begin(message, lambda: conversation.has_ended)
         is_kept = may_be_kept and conversation.terms.keeps_content
-        self._nursery.start_soon(
-            self._perform, conversation, conversation.flux, dialogue, is_kept, name="kgent dialogue"
-        )
+        self._nursery.start_soon(self._perform, sender, conversation.flux, dialogue, is_kept, name="kgent dialogue")
         return dialogue
 
     # -- inside
@@ -214,12 +203,13 @@ class KgentGateway:
             found = self._terms[session.session_id] = Terms(session, session_allowance(self.config))
         return found
 
-    async def _perform(self, conversation: Conversation, flux: KgentFlux, dialogue: Dialogue, is_kept: bool) -> None:
+    async def _perform(self, sender: Sender, flux: KgentFlux, dialogue: Dialogue, is_kept: bool) -> None:
         """The supervision boundary of a dialogue: what fails here ends it, and hurts no other."""
-        room, telling = conversation.room, flux.telling(dialogue.message)
+        room, telling = sender.conversation.room, flux.telling(dialogue.message)
+        events = flux.converse(dialogue.message, telling, sender_wait=sender.seconds_until_next)
         code = ErrorCode.SESSION_EXPIRED
         try:
-            async with aclosing(flux.converse(dialogue.message, telling)) as events:
+            async with aclosing(events):
                 async for event in events:
                     room.tell(dialogue, [event])
         except Exception as error:  # noqa: BLE001 - see above
@@ -228,7 +218,7 @@ class KgentGateway:
         finally:
             room.end(dialogue, code, self.now, telling.rest(self.now))
             if is_kept:
-                await self._keep(conversation, dialogue)
+                await self._keep(sender.conversation, dialogue)
 
     async def _keep(self, conversation: Conversation, dialogue: Dialogue) -> None:
         """Keep it if it was completed, also when the gateway is told to stop meanwhile."""
