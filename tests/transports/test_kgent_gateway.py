@@ -160,7 +160,7 @@ async def test_rate_limited_by_the_tokens_of_a_session() -> None:
         (error,) = only(await ear.hear("b"), "error")
         assert error == {
             "code": "RATE_LIMITED",
-            "message": "Token budget exhausted. Wait retry_after_seconds.",
+            "message": "Token budget exhausted. Wait retry_after_seconds, then send it with a new correlation_id.",
             "retry_after_seconds": error["retry_after_seconds"],
             "correlation_id": "b",
         }

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from footlights import BudgetConfig, open_stage
-from footlights.chat import ChatFluxConfig, ChatMessage
+from footlights.chat import ChatFluxConfig, ChatMessage, InvalidMessage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
@@ -37,10 +37,10 @@ class Client:
         self._gateway = gateway
         self._said = 0
 
-    async def say(self) -> int:
+    async def say(self, name: str | None = None) -> int:
         """Send a message as a connection does. How long it is told to wait; 0 if it is answered."""
         self._said += 1
-        message = ChatMessage("user", "Tell me all of it.", correlation_id=str(self._said))
+        message = ChatMessage("user", "Tell me all of it.", correlation_id=name or str(self._said))
         try:
             self.sender.take_frame()
             dialogue = self._gateway.perturb(self.sender, message)
@@ -119,6 +119,29 @@ async def test_who_sent_too_much_waits_for_a_place_too(quiet_clock: MockClock) -
             await trio.testing.wait_all_tasks_blocked()
         assert await client.say() == 45
         nursery.cancel_scope.cancel()
+
+
+async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correlation_id(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_client(ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)) as client:
+        assert await client.say() == 0
+        observer = client.sender.conversation.room.observe({})
+        wait = await client.say("refused")
+        assert b'"done"' in (await observer.next_batch())[-1], "nothing may come behind that"
+        await trio.sleep(wait)
+        with pytest.raises(InvalidMessage, match="takes a new one"):
+            await client.say("refused")
+        assert await client.say("again") == 0
+
+
+async def test_of_a_message_that_began_no_dialogue_the_retry_may_keep_its_correlation_id(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_client(ChatFluxConfig(message_burst=1, messages_per_minute=1)) as client:
+        assert await client.say() == 0
+        await trio.sleep(await client.say("refused"))
+        assert await client.say("refused") == 0
 
 
 async def test_when_its_conversation_has_ended_there_is_only_its_own_wait(quiet_clock: MockClock) -> None:

@@ -90,7 +90,7 @@ class Room:
         """A new dialogue, which every observer will hear. Raises `InvalidMessage` if its correlation id is taken."""
         self.forget()
         if message.correlation_id in self._dialogues:
-            raise InvalidMessage("correlation_id was used before.")
+            raise InvalidMessage("correlation_id was used before: what is sent again takes a new one.")
         dialogue = self._dialogues[message.correlation_id] = Dialogue(message, is_forgotten)
         for observer in self._observers:
             observer.add(dialogue)

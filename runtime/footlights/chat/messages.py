@@ -71,7 +71,7 @@ class ErrorCode(StrEnum):
 
 
 RECOVERY: Mapping[ErrorCode, str] = {
-    ErrorCode.RATE_LIMITED: "Wait retry_after_seconds.",
+    ErrorCode.RATE_LIMITED: "Wait retry_after_seconds, then send it with a new correlation_id.",
     ErrorCode.STREAM_TIMEOUT: "Retry with a shorter message.",
     ErrorCode.LLM_UNAVAILABLE: "Try again later, or check the model.",
     ErrorCode.INVALID_MESSAGE: "Fix the client's payload.",
