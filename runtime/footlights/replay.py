@@ -63,7 +63,7 @@ class Replay:
         self._said_at = 0.0
         self._wall_ts = 0.0
         self._run_stamps: dict[int, Stamps] = {}
-        self._last_joined: tuple[tuple[int, int, int], StreamEvent] | None = None
+        self._last_joined: tuple[tuple[int, int, int, Stamps], StreamEvent] | None = None
 
     def append_delta(self, delta: str, size: int, said_at: float, wall_ts: float) -> None:
         """A token delta with nothing else to remember. `size` is what it takes in a queue."""
@@ -133,7 +133,7 @@ class Replay:
 
         Subscribers that are equally far get the same event, so that it need not be made and encoded for each of them.
         """
-        which = (first, last, missing_from)
+        which = (first, last, missing_from, stamps)
         if self._last_joined is not None and self._last_joined[0] == which:
             return self._last_joined[1]
         offset, delta = self._said(first, last)

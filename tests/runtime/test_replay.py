@@ -165,3 +165,14 @@ def test_subscribers_that_are_equally_far_are_given_the_same_event() -> None:
     assert replay.event_after(0) is not replay.event_after(-1)
     replay.seal(replay.text)
     assert replay.event_after(0) is not replay.event_after(0), "what was said would be kept twice"
+
+
+def test_what_one_subscriber_had_to_give_up_is_in_no_stamp_of_another() -> None:
+    """A run that lost its end in one queue has the stamps of what was lost; another queue never had more of it."""
+    replay = Replay("s1", "t1")
+    replay.append_delta("Good ", 100, 0.125, 1.0)
+    replay.append_delta("evening.", 100, 0.25, 2.0)
+    cut, whole = (250, 2.0), (125, 1.0)
+    for stamps in (cut, whole, cut):
+        event = replay.joined(0, 0, stamps, 0)
+        assert (event.mono_ts_ms, event.wall_ts) == stamps
