@@ -172,7 +172,7 @@ class Subscription:
     def call_when_ready(self, call: Callable[[], None] | None) -> None:
         """Call this when there is something to take, or the stream is live no longer; None to call nobody.
 
-        It is called in the middle of what a turn does: it must be quick, and take nothing itself.
+        It is called in the middle of what a turn does: it must be quick, and neither take, speak, cancel nor raise.
         """
         reader = self._reader
         if call is not None and (reader.task is not None or reader.call is not None):
