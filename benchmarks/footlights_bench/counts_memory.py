@@ -26,7 +26,7 @@ _CROWD = 40
 _ROUNDS = 3
 
 # Documented for those who hunt for leaks; the second is its name up to Python 3.12.
-_clear_caches: Callable[[], None] = (
+clear_caches: Callable[[], None] = (
     getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache  # pyright: ignore[reportPrivateUsage]
 )
 
@@ -62,6 +62,6 @@ async def _play(sessions: list[InteractionSession]) -> None:
 
 def _blocks() -> int:
     # The interpreter's own cache of attributes holds on to names that were made up to look one up.
-    _clear_caches()
+    clear_caches()
     gc.collect()
     return sys.getallocatedblocks()

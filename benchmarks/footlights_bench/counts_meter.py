@@ -64,9 +64,11 @@ class Count(StrEnum):
     BYTES = "bytes sent"
     BLOCKS = "blocks of memory"
     """Pieces of memory, of 512 bytes at most, that Python has taken and not given back."""
+    ALLOCATIONS = "allocations"
+    """Such pieces that our own code took, whether it gave them back or not."""
 
 
-BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS})
+BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS, Count.ALLOCATIONS})
 """Those that depend on the version of Python: later ones inline more, and lay objects out otherwise."""
 
 METERED = (

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from attrs import evolve
 
 from footlights import MemoryLedger, Subscription, wire
 from footlights.authority.sqlite_store import SqliteStore
 from footlights.turn import Turn
 from footlights_actors import ScriptedModel
 from footlights_bench import counts
-from footlights_bench.counts import SUBJECTS, count_scene
+from footlights_bench.counts import SUBJECTS, count_allocations, count_allocations_alone, count_scene
 from footlights_bench.counts_bounds import FILE, HERE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts_memory import SESSION, TURN, count_blocks
 from footlights_bench.counts_meter import BY_PYTHON, METERED, Count, is_ours, repeatable
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from footlights_bench.counts_bounds import Counted
 
 
+FOLLOWED = [name for name, subject in SUBJECTS.items() if subject.is_followed]
+
+
 def judge(counted: Counted) -> None:
     if sentences := grown(counted, read_bounds()):
         pytest.fail("\n".join([*sentences, advice()]), pytrace=False)
@@ -44,6 +48,11 @@ def test_it_costs_no_more_than_it_did(subject: str) -> None:
     judge({subject: count_scene(SUBJECTS[subject])})
 
 
+@pytest.mark.parametrize("subject", FOLLOWED)
+def test_it_allocates_no_more_than_it_did(subject: str) -> None:
+    judge({subject: count_allocations_alone(subject)})
+
+
 def test_a_session_and_a_kept_turn_hold_no_more_memory_than_they_did() -> None:
     judge(repeatable(count_blocks))
 
@@ -53,6 +62,7 @@ def test_every_count_has_a_bound_and_every_bound_a_count() -> None:
     assert list(bounds) == [*SUBJECTS, SESSION, TURN]
     for subject in SUBJECTS:
         assert set(METERED) <= set(bounds[subject])
+        assert (Count.ALLOCATIONS in bounds[subject]) is (subject in FOLLOWED)
     for subject, table in bounds.items():
         for count, bound in table.items():
             assert isinstance(bound, dict) is (count in BY_PYTHON), (subject, count)
@@ -153,6 +163,24 @@ def test_a_turn_that_keeps_more_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert planted[SESSION] == clean[SESSION]
 
 
+def test_what_is_allocated_and_given_back_at_once_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    subject = "1 subscriber, flooding"
+    bounds = tmp_path / "bounds.toml"
+    count_allocations(SUBJECTS[subject])  # what ran before leaves its marks
+    write_bounds({subject: count_allocations(SUBJECTS[subject])}, bounds)
+    say = Turn.say
+
+    def wasteful(self: Turn, *arguments: Any) -> Any:
+        _waste: list[object] = [[], {}, (self, arguments)]
+        return say(self, *arguments)
+
+    # As if it stood in our own file: strangers' work is not followed.
+    wasteful.__code__ = wasteful.__code__.replace(co_filename=say.__code__.co_filename)
+    monkeypatch.setattr(Turn, "say", wasteful)
+    (sentence,) = grown({subject: count_allocations(SUBJECTS[subject])}, read_bounds(bounds))
+    assert sentence.startswith(f"{subject}: allocations grew from ")
+
+
 def test_who_grows_is_told_what_to_do() -> None:
     with pytest.raises(pytest.fail.Exception) as failed:
         judge({"1 subscriber, flooding": {Count.STEPS: 1_000_000}})
@@ -217,7 +245,10 @@ def test_what_is_written_is_what_is_read_and_other_pythons_keep_theirs(tmp_path:
     assert grown({"a": {Count.STEPS: 3}, "b": {Count.STEPS: 5}}, bounds) == []
 
 
-FEW = {name: SUBJECTS[name] for name in ("1 subscriber, flooding", "with a tool")}
+FEW = {
+    "1 subscriber, flooding": SUBJECTS["1 subscriber, flooding"],
+    "with a tool": evolve(SUBJECTS["with a tool"], is_followed=False),
+}
 
 
 def test_the_command_shows_each_count_beside_its_bound(
