@@ -70,6 +70,8 @@ class Count(StrEnum):
 
 BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS, Count.ALLOCATIONS})
 """Those that depend on the version of Python: later ones inline more, and lay objects out otherwise."""
+BY_RELEASE = frozenset({Count.ALLOCATIONS})
+"""Of those, the ones that may differ between two releases of one version."""
 
 METERED = (
     Count.STEPS,

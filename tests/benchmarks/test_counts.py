@@ -17,7 +17,7 @@ from footlights.turn import Turn
 from footlights_actors import ScriptedModel
 from footlights_bench import counts
 from footlights_bench.counts import SUBJECTS, count_allocations, count_allocations_alone, count_scene
-from footlights_bench.counts_bounds import FILE, HERE, advice, bound_of, grown, read_bounds, write_bounds
+from footlights_bench.counts_bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts_memory import SESSION, TURN, count_blocks
 from footlights_bench.counts_meter import BY_PYTHON, METERED, Count, is_ours, repeatable
 from footlights_bench.counts_scenes import Expected, telling
@@ -236,9 +236,10 @@ def test_the_harness_and_the_test_kit_do_not_count_as_ours() -> None:
 def test_what_is_written_is_what_is_read_and_other_pythons_keep_theirs(tmp_path: Path) -> None:
     file = tmp_path / "bounds.toml"
     file.write_text('["a"]\n"Python calls" = { "2.7" = 9 }\n')
-    write_bounds({"a": {Count.CALLS: 4, Count.STEPS: 3}}, file)
+    write_bounds({"a": {Count.CALLS: 4, Count.STEPS: 3, Count.ALLOCATIONS: 7}}, file)
     bounds = read_bounds(file)
-    assert bounds == {"a": {Count.CALLS: {"2.7": 9, HERE: 4}, Count.STEPS: 3}}
+    assert bounds == {"a": {Count.CALLS: {"2.7": 9, HERE: 4}, Count.STEPS: 3, Count.ALLOCATIONS: {RELEASE: 7}}}
+    assert bound_of(bounds, "a", Count.ALLOCATIONS) == 7
     assert bound_of(bounds, "a", Count.CALLS) == 4
     assert bound_of(bounds, "a", Count.CALLS, "3.99") is None
     assert bound_of(bounds, "b", Count.STEPS) is None
