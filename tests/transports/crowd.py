@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
-from footlights import BudgetConfig, open_stage
-from footlights_actors import Flood, Say, ScriptedModel, standard_cast
+from footlights import BudgetConfig, EventType, open_stage
+from footlights_actors import Flood, Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.client import connect
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SPEECH = " ".join(["word"] * 60)
 FLOOD = "More than a socket can hold."
+ENDLESS = "Until you are cut short."
+"""However late a cancel comes in a crowd, it is not too late."""
 PACE = 0.005
 FLOODED = (0, 10, 20)
 """Of those that read nothing, the ones for whom there is more than fits on the way."""
@@ -53,7 +55,7 @@ class Crowd:
         """What the server kept for those that read nothing, when all others were done."""
 
     async def gather(self) -> None:
-        model = ScriptedModel(lambda it: [Flood("word ", 10_000) if it.user == FLOOD else Say(SPEECH)], pace=PACE)
+        model = ScriptedModel(lambda it: _script(it.user), pace=PACE)
         cast = standard_cast(model, budget=BudgetConfig(dialogue_max=10_000))
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
             listening = await nursery.start(partial(serve_ws, FrontDesk(stage, Gate()), host="127.0.0.1", port=0))
@@ -75,7 +77,7 @@ class Crowd:
             async with session.subscribe() as stream:
                 await self._wait_for_everybody()
                 began = trio.current_time()
-                turn_id = await session.begin_turn(FLOOD if number in FLOODED else "Go on.")
+                turn_id = await session.begin_turn(_input(number))
                 self.accepted_after.append(trio.current_time() - began)
                 if number % 10 == STALLED:
                     await self._all_done.wait()
@@ -93,7 +95,9 @@ class Crowd:
     async def _listen(
         self, number: int, session: ClientSession, stream: ClientStream, turn_id: str
     ) -> list[StreamEvent]:
-        told = [await anext(stream) for _ in range(5)]
+        told = [await anext(stream)]
+        while told[-1].event_type is not EventType.TOKEN_DELTA:
+            told.append(await anext(stream))
         if number % 10 == CANCELING and await session.cancel(turn_id):
             self.canceled.append(session.session_id)
         return told + [event async for event in stream.until_commit(turn_id)]
@@ -103,6 +107,18 @@ class Crowd:
         if not self._absent:
             self._all_here.set()
         await self._all_here.wait()
+
+
+def _input(number: int) -> str:
+    if number in FLOODED:
+        return FLOOD
+    return ENDLESS if number % 10 == CANCELING else "Go on."
+
+
+def _script(said: str) -> list[Line]:
+    if said == FLOOD:
+        return [Flood("word ", 10_000)]
+    return [Say(SPEECH), Stall()] if said == ENDLESS else [Say(SPEECH)]
 
 
 def open_sockets() -> int:
