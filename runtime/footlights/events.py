@@ -334,7 +334,8 @@ class StreamEvent:
     seq: int
     """The place in the turn, from 0, the same for every subscriber."""
     mono_ts_ms: int
-    """Milliseconds of the runtime's monotonic clock, for diagnosis."""
+    """Milliseconds of the runtime's monotonic clock, for diagnosis: never less than before in the same turn. An event
+    that is answered from the ledger carries 9007199254740991, because the turn's own clock may be gone."""
     event_type: EventType
     """Says which class `payload` is of."""
     payload: Payload

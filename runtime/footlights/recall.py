@@ -3,7 +3,8 @@
 The turn was settled long ago, or ran before a restart. What the ledger knows of it is all there is: how it ended and
 its commit, or, if it has none, that the restart interrupted it. Its words are in no ledger, so a `turn_final` says
 that they are forgotten. Such events stand at seq 1,000,000,000 and on, far above any that the turn itself had; the
-gap before them is declared like any other.
+gap before them is declared like any other. Their `mono_ts_ms` is the largest that there is: the clock that stamped
+the turn may have ended with its process, and no other clock can be compared with it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
+from footlights.wire import MAX_INTEGER
 
 RESTART_SEQ = 1_000_000_000
+
+RECALLED_MONO_MS = MAX_INTEGER
 
 ALL_SEEN = RESTART_SEQ + 1
 """In a cursor: everything of this turn was taken, its commit_final too. Nothing can have a greater seq."""
 
 
 def recalled(
-    session_id: str, turn_id: str, commit: CommitFinal | None, *, after: int, terminal_seen: bool, now_ms: int
+    session_id: str, turn_id: str, commit: CommitFinal | None, *, after: int, terminal_seen: bool
 ) -> list[StreamEvent]:
     """What is left to be told after that seq. The first event declares what is missing before it."""
     story: list[tuple[int, Payload]] = [] if terminal_seen else [(RESTART_SEQ, _terminal(commit))]
@@ -43,7 +47,8 @@ def recalled(
         if seq > after:
             missing = (SeqRange(after + 1, seq - 1),) if seq > after + 1 else ()
             told = evolve(payload, dropped_seq_ranges=missing)
-            events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, now_ms, EVENT_TYPES[type(payload)], told))
+            event_type = EVENT_TYPES[type(payload)]
+            events.append(StreamEvent(SCHEMA_V, session_id, turn_id, seq, RECALLED_MONO_MS, event_type, told))
             after = seq
     return events
 

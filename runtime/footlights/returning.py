@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import trio
 from attrs import frozen
 
 from footlights.authority.record import commit_final
@@ -145,7 +144,7 @@ class _Asking:
     def _check(self, named: str, seq: int) -> None:
         if self._session.remembers(named):
             return
-        if not is_seq(seq) or seq < -1:
+        if seq < -1:
             raise InvalidCommand(f"{named[:64]} has no event with seq {seq!r}.")
         if seq >= ALL_SEEN and is_before_all(named, self._session.epoch):
             return
@@ -166,7 +165,6 @@ class _Asking:
             commit,
             after=self._after.get(turn_id, -1),
             terminal_seen=turn_id in self._terminal_seen,
-            now_ms=int(trio.current_time() * 1000),
         )
 
 

@@ -171,6 +171,9 @@ BROKEN = [
         at(RESTART_SEQ + 1, INTERRUPTED), at(RESTART_SEQ + 2, RESTARTED)]),
     Case("mono_order", "a clock that runs back", [
         at(0, ACCEPTED, mono=5), at(1, FINAL, mono=4), at(2, OK, mono=5)]),
+    Case("mono_order", "a clock that runs back across a restart", [
+        at(0, ACCEPTED, mono=99),
+        at(RESTART_SEQ, INTERRUPTED, (1, RESTART_SEQ - 1), mono=1), at(RESTART_SEQ + 1, RESTARTED, mono=2)]),
     Case("turn_unique", "a turn id again", [*turn(ACCEPTED, FINAL, OK), *turn(ACCEPTED, HI, HI_FINAL, OK)]),
     Case("accepted_first", "a token first", turn(HI, HI_FINAL, OK)),
     Case("accepted_first", "a terminal first", turn(FINAL, OK)),
@@ -330,9 +333,6 @@ LAWFUL = [
     Case("text_forgotten", "a ledger ends a turn that was resumed", recalled(FORGOTTEN, seen=7), after={"t1": 7}),
     Case("commit_interrupted", "a ledger knows of the cancel", recalled(
         INTERRUPTED, DISCARDED), canceled=frozenset({"t1"})),
-    Case("mono_order", "another process has another clock", [
-        at(0, ACCEPTED, mono=99),
-        at(RESTART_SEQ, INTERRUPTED, (1, RESTART_SEQ - 1), mono=1), at(RESTART_SEQ + 1, RESTARTED, mono=2)]),
     Case("cancel_wins", "a canceled turn is interrupted", turn(
         ACCEPTED, INTERRUPTED, DISCARDED), canceled=frozenset({"t1"})),
 ]  # fmt: skip

@@ -28,7 +28,7 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "range_exact": "Dropped ranges name only what is missing between the event before and their own.",
         "range_must_deliver": "Dropped ranges never cover turn_accepted, a terminal event or commit_final.",
         "restart_seq": f"From seq {RESTART_SEQ:,} on there is only what a ledger knows: how the turn ended.",
-        "mono_order": "mono_ts_ms never decreases within a turn while one runtime runs it.",
+        "mono_order": "mono_ts_ms never decreases within a turn.",
         "turn_unique": "A turn id is never used again in its session.",
         "accepted_first": "The first event of a turn is turn_accepted.",
         "accepted_once": "A turn is accepted once.",

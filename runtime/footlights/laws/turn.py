@@ -45,7 +45,6 @@ class Turn:
         self._tools = Tools(report, self._hidden)
         self._models = Models(report, self._hidden)
         self._mono_ts_ms = 0
-        self._restarted = False
 
     @property
     def committed(self) -> bool:
@@ -74,13 +73,8 @@ class Turn:
         self._order.close()
 
     def _judge_restart(self, seq: int, event_type: EventType | None) -> None:
-        if seq < RESTART_SEQ:
-            return
-        if event_type is not None and event_type not in _AFTER_RESTART:
+        if seq >= RESTART_SEQ and event_type is not None and event_type not in _AFTER_RESTART:
             self._report("restart_seq", seq, f"{event_type} came where only a restart speaks")
-        if not self._restarted:
-            self._restarted = True
-            self._mono_ts_ms = 0  # another process, another clock
 
     def _judge_clock(self, seq: int, mono_ts_ms: int) -> None:
         if mono_ts_ms < self._mono_ts_ms:
