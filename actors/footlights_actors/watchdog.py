@@ -91,7 +91,9 @@ class TurnWatchdog:
 
     def _look_again(self, turn: Turn, watched: _Watched, now: float) -> None:
         time_is_up = watched.started + self._limits.turn_timeout
-        at = min(time_is_up, self._silent_too_long(turn, watched, now), now + self._limits.stall_timeout)
+        # The turn may begin to load, or to speak, before the next look: it comes in time for either.
+        soon = now + min(self._limits.stall_timeout, self._limits.load_timeout)
+        at = min(time_is_up, self._silent_too_long(turn, watched, now), soon)
         look = _Look(at, next(self._numbers), watched)
         heappush(self._looks, look)
         if self._looks[0] is look:

@@ -64,6 +64,14 @@ async def test_a_model_that_is_silent_too_long_ends_its_turn(
     assert ending(await played(standard_cast(model))) == (InterruptReason.STALLED, after)
 
 
+async def test_a_load_may_be_held_to_less_time_than_silence(quiet_clock: MockClock) -> None:
+    limits = evolve(LIMITS, load_timeout=4)
+    slow_choice = ScriptedModel(lambda _: [Say("Hello.")], warm_state=WarmState.COLD, load_seconds=45, load_steps=1)
+    async with open_stage(standard_cast(slow_choice), limits=limits) as stage:
+        events = await take_turn(stage.start(), "Hello?")
+    assert ending(events) == (InterruptReason.STALLED, 4)
+
+
 async def test_a_model_that_took_long_to_load_may_be_silent_no_longer_than_any_other(quiet_clock: MockClock) -> None:
     slow = ScriptedModel(lambda _: [Stall()], warm_state=WarmState.COLD, load_seconds=45, load_steps=1)
     assert ending(await played(standard_cast(slow))) == (InterruptReason.STALLED, 45 + 10)
