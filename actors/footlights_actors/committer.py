@@ -34,6 +34,7 @@ _JUDGED_BETWEEN_CHECKPOINTS = 16
 class AuthorityCommitter:
     def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
         self.world = world
+        self._world_digest = world.digest()
         self._ledger = ledger
         self._rules = RuleBook({name: _timed(name, rule, limits.rule_budget) for name, rule in rules.items()})
         self._in_hand = 0
@@ -69,7 +70,7 @@ class AuthorityCommitter:
         heads = await self._heads(batch)
         records, world = await self._judge(batch, heads or {})
         if heads is not None and await self._write(records, world):
-            self.world = world
+            self.world, self._world_digest = world, records[-1].world_after
         else:
             records = [_not_written(record) for record in records]
         for turn, record in zip(batch, records, strict=True):
@@ -90,15 +91,16 @@ class AuthorityCommitter:
         return True
 
     async def _judge(self, batch: list[Turn], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
-        world = self.world
+        world, world_digest = self.world, self._world_digest
         records: list[CommitRecord] = []
         for turn in batch:
             if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
                 await trio.lowlevel.checkpoint()
             reason = None if turn.interruption is None else turn.interruption.reason
             request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged), turn.mode_decision)
-            judgement = judge(request, world, self._rules, heads.get(turn.session_id))
-            world = judgement.world
+            previous = heads.get(turn.session_id)
+            judgement = judge(request, world, self._rules, previous, world_digest=world_digest)
+            world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
         return records, world

@@ -10,7 +10,7 @@ the rule's no longer, and whatever is recorded can be read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 from attrs import evolve, frozen
@@ -38,6 +38,8 @@ from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from footlights.authority.artifacts import Artifact
     from footlights.authority.intents import Intent
     from footlights.authority.patch import PatchOp
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from footlights.authority.world import World
     from footlights.events import JsonValue
 
+
+_T = TypeVar("_T")
 
 MAX_RULING_BYTES = 4_000_000
 """What one rule may say about one turn, changes and artifacts included."""
@@ -76,11 +80,22 @@ class Judgement:
     """The world after the turn: the same object as before, unless the turn changed it."""
 
 
-def judge(request: JudgeRequest, world: World, rules: RuleBook, previous_digest: str | None) -> Judgement:
-    """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first."""
+def judge(
+    request: JudgeRequest,
+    world: World,
+    rules: RuleBook,
+    previous_digest: str | None,
+    *,
+    world_digest: str | None = None,
+) -> Judgement:
+    """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first.
+
+    `world_digest` is that of the world as it was committed. A world that has another one by now was changed in place,
+    and nothing is decided in it. Without it the world is taken at its word.
+    """
     reason = request.interrupted
-    before = checked_digest(world)
-    finding = _examine(request, world, rules) if reason is None else _discard(reason)
+    before = checked_digest(world) if world_digest is None else world_digest
+    finding = _examine(request, world, before, rules) if reason is None else _discard(reason)
     after, world_after = finding.after or (world, before)
     record = CommitRecord(
         session_id=request.session_id,
@@ -114,9 +129,18 @@ def _discard(reason: InterruptReason) -> _Finding:
     return _Finding((interruption(reason),))
 
 
-def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
+def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook) -> _Finding:
+    """What the rules and the world say. A world that is not what it was, before or after, refuses the turn."""
+    found = _supervised(lambda: _same_world(world, before)) or _ruled(request, world, rules)
+    if isinstance(found, Issue):
+        return _Finding((found,))
+    changed = _supervised(lambda: _same_world(world, before))
+    return found if changed is None else _Finding((changed,), found.intents, found.verdicts)
+
+
+def _ruled(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
     try:
-        entries = tuple(IntentEntry(it.type, it.ref, check_intent(it)) for it in request.intents)
+        entries = tuple(IntentEntry(it.type, it.ref, check_intent(it).payload_digest) for it in request.intents)
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
@@ -127,7 +151,7 @@ def _examine(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
         return _Finding(issues, entries, verdicts)
 
     steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
-    after = _supervised_change(world, steps) if steps else None
+    after = _supervised(lambda: _changed(world, steps)) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
     artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
@@ -190,13 +214,19 @@ def _taken(ruling: object) -> Ruling:
 _NOTHING = accept()
 
 
-def _supervised_change(world: World, steps: list[tuple[str, PatchOp]]) -> tuple[World, str] | Issue:
+def _supervised(ask: Callable[[], _T]) -> _T | Issue:
     try:
-        return _changed(world, steps)
+        return ask()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - see above
         return Issue("world_error", type(error).__name__)
+
+
+def _same_world(world: World, digest: str) -> Issue | None:
+    if checked_digest(world) == digest:
+        return None
+    return Issue("world_error", "The world was changed in place. It is not the one that was committed last.")
 
 
 def _changed(world: World, steps: list[tuple[str, PatchOp]]) -> tuple[World, str] | Issue:
