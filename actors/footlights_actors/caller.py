@@ -6,7 +6,6 @@ speaks them, one after another. If it is let go because it was too slow, it come
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
     from footlights.authority import Artifact
     from footlights.mission import Context
     from footlights_actors.announcer import Announcement, Announcer, Callout
+
+
+MAX_WAITING_CALLOUTS = 64
+"""Callouts of one session that are decided and not spoken yet. Each is dropped after a few seconds anyway."""
 
 
 class Caller:
@@ -55,8 +58,7 @@ class Caller:
 
     async def run(self) -> None:
         """Call out until the session is closed and everything is spoken. Raises what subscribing raises."""
-        # Unbounded, because the limits of a mission bound what there is to speak, and none of it waits for long.
-        decided, to_speak = trio.open_memory_channel["Callout"](math.inf)
+        decided, to_speak = trio.open_memory_channel["Callout"](MAX_WAITING_CALLOUTS)
         refusal: FootlightsError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._speak, to_speak)
@@ -90,7 +92,15 @@ class Caller:
                         callout = self._announcer.decide(mission_event, self._context())
                         self._tell(callout.announcement)
                         if callout.decision.speak:
-                            decided.send_nowait(callout)
+                            self._hand_over(callout, decided)
+
+    def _hand_over(self, callout: Callout, decided: trio.MemorySendChannel[Callout]) -> None:
+        """To the task that speaks. A callout for which there is no place is dropped, and its text stays told."""
+        try:
+            decided.send_nowait(callout)
+        except trio.WouldBlock:
+            self._announcer.drop(callout)
+            self._tell(callout.announcement)
 
     async def _speak(self, to_speak: trio.MemoryReceiveChannel[Callout]) -> None:
         with to_speak:

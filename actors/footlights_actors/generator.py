@@ -16,6 +16,7 @@ import trio
 from attrs import evolve, frozen
 
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout
+from footlights.failures import is_failure
 from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.params import Mode
 from footlights.prompts import fitted
@@ -106,7 +107,9 @@ async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease
         raise
     except TimeoutError:
         raise ModelTimeout("The model took longer than it may.") from None
-    except Exception as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
+    except BaseException as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
+        if not is_failure(error):
+            raise
         raise ModelError("The model failed, or said what a turn cannot hold.") from error
     finally:
         lease.release()
@@ -136,10 +139,16 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
                     left_in_burst = _burst(services.running_turns)
                     await trio.lowlevel.checkpoint()
             elif isinstance(item, Usage):
-                usage = item
+                usage = _counted(item)
             else:
                 requests.append(_checked(item, len(requests)))
     return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER))
+
+
+def _counted(usage: Usage) -> Usage:
+    if type(usage.output_tokens) is not int:
+        raise ModelError("The model gave a number of tokens that is no whole number.")
+    return usage
 
 
 def _checked(item: object, requests_before: int) -> ToolRequest:
@@ -148,6 +157,8 @@ def _checked(item: object, requests_before: int) -> ToolRequest:
     if requests_before == MAX_CALLS_PER_ROUND:
         raise ModelError("The model asked for too many tools at once.")
     problem = item.problem or _problem(item.arguments)
+    if not isinstance(problem, str | None):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
+        raise ModelError("The model gave a problem that is no text.")
     if problem is None and _NAME.fullmatch(item.tool_name):
         return item
     # The next round of the model is told of them, so they must be what it can be told.

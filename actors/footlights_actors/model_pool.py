@@ -15,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import ModelError, RegistrationError
 from footlights.events import WarmState
-from footlights.failures import describe
+from footlights.failures import contained, describe
 from footlights.pool import ModelStatus
 from footlights_actors.slots import Slots
 
@@ -107,15 +107,16 @@ class StandardPool:
 
     @enable_ki_protection
     async def _run_load(self, place: _Place, load: _Load, earlier: _Load | None) -> None:
+        def fail(error: BaseException) -> None:
+            load.error = error
+            log.error("the model %s could not be loaded: %s", place.model.model_id, describe(error))
+
         try:
-            with load.scope:
+            with contained(fail), load.scope:
                 if earlier is not None:
                     await earlier.ended.wait()
                 if not place.is_hot:
                     await self._load(place, load)
-        except Exception as error:  # noqa: BLE001 - a boundary: whatever a model raises is told to those who wait
-            load.error = error
-            log.error("the model %s could not be loaded: %s", place.model.model_id, describe(error))
         finally:
             place.reserved = False
             if place.load is load:
@@ -163,13 +164,15 @@ class StandardPool:
         return taken + place.memory_bytes <= self._memory_bytes
 
     async def _unload(self, place: _Place) -> None:
+        def fail(error: BaseException) -> None:
+            place.stuck = True  # it stays, and others wait
+            log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
+
         place.leaving = True
         try:
-            await place.model.unload()
-            place.loaded_here = False
-        except Exception as error:  # noqa: BLE001 - a boundary: a model that cannot be unloaded stays, and others wait
-            place.stuck = True
-            log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
+            with contained(fail):
+                await place.model.unload()
+                place.loaded_here = False
         finally:
             place.leaving = False
             self._wake()
@@ -243,8 +246,16 @@ class _Place:
 
     @property
     def warm_state(self) -> WarmState:
-        state = self.model.warm_state
+        state = self._claimed_state
         return WarmState.WARM if self.leaving and state is WarmState.HOT else state
+
+    @property
+    def _claimed_state(self) -> WarmState:
+        """What the model says of itself. Raises `ModelError` for what is no warm state."""
+        try:
+            return WarmState(self.model.warm_state)
+        except ValueError:
+            raise ModelError("The model's warm_state is none of cold, warm and hot.") from None
 
     @property
     def is_hot(self) -> bool:
@@ -257,7 +268,7 @@ class _Place:
 
     @property
     def is_resident(self) -> bool:
-        return self.reserved or self.leaving or self.model.warm_state is WarmState.HOT
+        return self.reserved or self.leaving or self._claimed_state is WarmState.HOT
 
     @property
     def is_used(self) -> bool:
@@ -270,10 +281,14 @@ class _Place:
         return takes_room and not (self.is_used or self.leaving or self.stuck)
 
     def status(self) -> ModelStatus:
+        try:
+            warm_state = self.warm_state
+        except Exception:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
+            warm_state = WarmState.COLD
         return ModelStatus(
             model_id=self.model.model_id,
             traits=self.model.traits,
-            warm_state=self.warm_state,
+            warm_state=warm_state,
             loading=self.load is not None,
             turns=self.turns,
             rounds_running=0 if self.slots is None else self.slots.taken,
@@ -290,7 +305,7 @@ class _Load:
         self.wanted = 0
         self.listeners: list[Callable[[float], None]] = []
         self.progress = 0.0
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
 
     @property
     def abandoned(self) -> bool:

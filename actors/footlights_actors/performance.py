@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import trio
 
-from footlights.authority import decisions
+from footlights.authority import check_intent, decisions
+from footlights.errors import StrayCancel
 from footlights.extensions import InteractionContext
 from footlights_actors.choosing import choose_model
 from footlights_actors.generator import generate
@@ -40,6 +41,7 @@ async def perform(turn: Turn, services: Services) -> None:
 
 async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
     _stage_answers(turn)
+    returned = False
     async with trio.open_nursery() as nursery:
         if turn.params.workload is None:
             await _npc_turn(turn, services, nursery, leases)
@@ -47,14 +49,17 @@ async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
             workload = services.cast.workloads.get(turn.params.workload)
             assert workload is not None, "the stage refuses turns that name an unknown workload"
             await workload.run(InteractionContext(turn, services.limits, services.committed_world))
+        returned = True
         if nursery.child_tasks:
             nursery.cancel_scope.cancel(reason="the turn said all it had to say")
+    if not returned:
+        raise StrayCancel("The turn was cancelled by a scope of its own, and the nursery absorbed that.")
 
 
 def _stage_answers(turn: Turn) -> None:
     """What the turn decides comes before all that it asks for."""
     for decision in decisions(turn.params.approvals):
-        turn.reserve_intent()
+        turn.reserve_intent(check_intent(decision).size)
         turn.staged.append(decision)
 
 

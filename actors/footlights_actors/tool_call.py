@@ -18,7 +18,7 @@ import trio
 from footlights.artifact_notes import artifacts_ext, summary_of
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
-from footlights.failures import describe, leaves
+from footlights.failures import code_of, contained, describe, leaves
 from footlights.models import ToolExchange
 from footlights.tools import SideEffects, ToolContext, ToolReturn
 from footlights.wire import payload_size
@@ -74,10 +74,12 @@ class Course:
     def end(self) -> None:
         self.phase = _WHEN_OVER.get(self.phase, self.phase)
 
-    def reserve_intent(self) -> None:
-        # A tool may run on when nobody waits for it any more: what it stages then is taken, and discarded.
-        if self.phase is Phase.RUNNING and not self._turn.is_interrupted:
-            self._turn.reserve_intent()
+    def reserve_intent(self, size: int) -> bool:
+        """Whether an intent of the tool still counts. What it stages after its turn was interrupted is discarded."""
+        counts = self.phase is Phase.RUNNING and not self._turn.is_interrupted
+        if counts:
+            self._turn.reserve_intent(size)
+        return counts
 
 
 class ToolCall:
@@ -170,23 +172,23 @@ class ToolCall:
 
     async def _supervise(self, tool: Tool) -> None:
         """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
-        try:
+        with contained(self._take_failure):
             arguments = tool.read_arguments(self._request.arguments)
             if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
                 self._course.phase = Phase.RUNNING
                 self._succeed(await tool.run(arguments, self._context))
-        except* ToolError as refusals:
-            self._decline(refusals)
-        except* Exception as errors:  # noqa: BLE001 - see above
-            if self._course.phase in _WHEN_DROPPED:  # else nobody waits for it
-                self.crash = next(leaves(errors))
-            self._fail("tool_error", "The tool failed.")
-            log.error("%s in %s: %s", tool.name, self._context.turn_id, describe(errors))
 
-    def _decline(self, refusals: ExceptionGroup[ToolError]) -> None:
-        refusal = next(leaves(refusals))
-        assert isinstance(refusal, ToolError)
-        self._fail(refusal.code, _said_by(refusal))
+    def _take_failure(self, error: BaseException) -> None:
+        members = list(leaves(error))
+        for refusal in members:
+            if isinstance(refusal, ToolError):
+                self._fail(code_of(refusal), _said_by(refusal))
+        crashes = [each for each in members if not isinstance(each, ToolError)]
+        if crashes:
+            if self._course.phase in _WHEN_DROPPED:  # else nobody waits for it
+                self.crash = crashes[0]
+            self._fail("tool_error", "The tool failed.")
+            log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from footlights.turn import Turn
 
 
+_MAX_REASON_CHARS = 128
 _MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -42,8 +43,9 @@ class ModelChoice:
     """A word for `model_selected`."""
 
     def __attrs_post_init__(self) -> None:
-        if not self.reason:
-            raise RegistrationError("Whoever chooses a model says why.")
+        is_text = type(self.reason) is str and self.reason.isprintable()
+        if not is_text or not 0 < len(self.reason) <= _MAX_REASON_CHARS:
+            raise RegistrationError(f"Why a model was chosen is said in 1 to {_MAX_REASON_CHARS} printable characters.")
 
 
 @frozen(kw_only=True)

@@ -1,9 +1,10 @@
-"""Enum members by their values, as hosts write them."""
+"""Checks of arguments that hosts write: strings, cursors, and enum members by their values."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from footlights.errors import InvalidCommand
 
@@ -16,3 +17,24 @@ def member(kind: type[_E], name: str, value: str) -> _E:
         return kind(value)
     except ValueError:
         raise InvalidCommand(f"{name} must be one of {', '.join(kind)}.") from None
+
+
+def check_text(name: str, value: object) -> None:
+    """Raises `InvalidCommand` for what is no string."""
+    if not isinstance(value, str):
+        raise InvalidCommand(f"{name} must be a string, and not {type(value).__name__}.")
+
+
+def check_cursor(after: object, terminal_seen: object) -> None:
+    """Raises `InvalidCommand` unless `after` is None or maps turn ids to whole numbers, and the other names turns."""
+    if after is not None:
+        if not isinstance(after, Mapping):
+            raise InvalidCommand("after must map turn ids to the last seq that was seen of each.")
+        for turn_id, seq in cast("Mapping[object, object]", after).items():
+            check_text("A turn id in after", turn_id)
+            if type(seq) is not int:
+                raise InvalidCommand(f"A seq in after must be a whole number, and not {type(seq).__name__}.")
+    if isinstance(terminal_seen, str) or not isinstance(terminal_seen, Collection):
+        raise InvalidCommand("terminal_seen must be a collection of turn ids.")
+    for turn_id in cast("Collection[object]", terminal_seen):
+        check_text("A turn id in terminal_seen", turn_id)

@@ -13,12 +13,14 @@
     ├── Detached              this subscriber was let go; it may resume
     ├── CommitUnknown         whether the turn committed will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
+    │   └── LedgerInUse       another stage writes it
     ├── ModelError            a model failed
     │   ├── ModelTimeout      it took longer than it may
     │   ├── PromptTooLarge    what it would have to be told does not fit
     │   ├── RemoteNotAllowed  it is elsewhere, and the session has not agreed to that
     │   ├── StreamError       it broke off, after it may have said a part
     │   └── RateLimitError    it wants to be asked again later
+    ├── StrayCancel           code in a turn was cancelled by nothing that surrounds the turn
     └── ToolError             a tool refused or failed, in words its model may read
 
 Each class has one stable `code`; the codes are part of the wire protocol. Messages are for people and may
@@ -120,6 +122,12 @@ class LedgerUnavailable(FootlightsError):
     code = "ledger_unavailable"
 
 
+class LedgerInUse(LedgerUnavailable):
+    """Another stage writes this ledger, in this process or another."""
+
+    code = "ledger_in_use"
+
+
 class ModelError(FootlightsError):
     """A model failed. Raise it from a model; whatever else a model raises becomes one."""
 
@@ -158,6 +166,15 @@ class RateLimitError(ModelError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class StrayCancel(FootlightsError):
+    """Code in a turn raised `trio.Cancelled`, and no scope around the turn was cancelled.
+
+    A model that yields inside `trio.fail_after` does it, or a workload that keeps a `Cancelled` and raises it later.
+    """
+
+    code = "stray_cancel"
 
 
 class ToolError(FootlightsError):

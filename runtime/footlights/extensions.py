@@ -124,8 +124,7 @@ class InteractionContext:
 
     def request_commit(self, intent: Intent) -> None:
         """Stage an intent; it is judged once, at the end of the turn, if the turn is not interrupted."""
-        check_intent(intent)
-        self._turn.reserve_intent()
+        self._turn.reserve_intent(check_intent(intent).size)
         self._turn.staged.append(intent)
 
     def is_canceled(self) -> bool:

@@ -33,6 +33,8 @@ class Limits:
     """What a player may say at once."""
     max_intents_per_turn: int = 256
     """Intents that one turn and its tools may stage together."""
+    max_intent_bytes_per_turn: int = 1_000_000
+    """Bytes of those intents, as canonical JSON."""
 
     max_queued_turns: int = 16
     """Turns of one session that wait for the one before."""

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from footlights.authority.pending import is_approval_id
 from footlights.budget import BudgetTier
-from footlights.choices import member
+from footlights.choices import check_text, member
 from footlights.errors import InvalidCommand
 from footlights.models import DEFAULT_TEMPERATURE
 
@@ -76,6 +76,8 @@ class SessionParams:
     """Whether what is said in it may be told to models elsewhere; without an answer the cast's default holds."""
 
     def __attrs_post_init__(self) -> None:
+        if self.remote_models not in (None, False, True):
+            raise InvalidCommand("remote_models must be true or false.")
         if self.session_id is None:
             return
         if type(self.session_id) is not str:
@@ -110,7 +112,10 @@ class TurnParams:
     """Answers to what waits for an approval: by its id, whether to do it."""
 
     def __attrs_post_init__(self) -> None:
-        if not 0 <= self.temperature <= 2:
+        for name in ("model", "persona", "workload"):
+            if (value := getattr(self, name)) is not None:
+                check_text(name, value)
+        if type(self.temperature) not in (int, float) or not 0 <= self.temperature <= 2:
             raise InvalidCommand("temperature must be a number from 0 to 2.")
         if len(self.approvals) > MAX_ANSWERS:
             raise InvalidCommand(f"A turn answers no more than {MAX_ANSWERS} approvals.")

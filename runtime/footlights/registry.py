@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights.choices import check_text
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.failures import contained, describe
 from footlights.ids import epoch_of_session
 from footlights.params import SessionParams
 from footlights.session_core import SessionCore
@@ -70,6 +72,7 @@ class SessionRegistry:
         return self._open(name, self._highest_turn + 1, remote_models)
 
     def resume(self, session_id: str, *, remote_models: bool) -> SessionCore:
+        check_text("A session id", session_id)
         if session_id in self.sessions:
             return self.sessions[session_id]
         epoch = epoch_of_session(session_id)
@@ -81,12 +84,14 @@ class SessionRegistry:
         return self._open(session_id, self._highest_turn + 1, remote_models)
 
     def find(self, session_id: str) -> SessionCore:
+        check_text("A session id", session_id)
         try:
             return self.sessions[session_id]
         except KeyError:
             raise UnknownSession(f"There is no open session {session_id[:128]!r}.") from None
 
     def find_closed(self, session_id: str) -> SessionCore:
+        check_text("A session id", session_id)
         try:
             return self._closed[session_id]
         except KeyError:
@@ -120,6 +125,7 @@ class SessionRegistry:
 
     def check_model(self, model_id: str) -> None:
         self._check_open()
+        check_text("A model id", model_id)
         models = self._supervisor.cast.models
         if model_id not in models:
             raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {', '.join(models) or 'none'}.")
@@ -167,10 +173,8 @@ class SessionRegistry:
     def _tell_observer(self, turn: Turn) -> None:
         if self._observe is None:
             return
-        try:
+        with contained(lambda error: log.error("the observer failed: %s", describe(error))):
             self._observe(summarize(turn))
-        except Exception as error:  # noqa: BLE001 - a boundary: who only watches must not harm a commit
-            log.error("the observer failed: %s", type(error).__name__)
 
     def _trace(self, turn: Turn) -> None:
         if self.tracer is not None:

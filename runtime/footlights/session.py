@@ -12,6 +12,7 @@ from attrs import evolve
 from trio.lowlevel import enable_ki_protection
 
 from footlights.decided import decision_document
+from footlights.errors import InvalidCommand
 from footlights.events import InterruptReason
 from footlights.params import TurnParams
 from footlights.subscription import Subscription
@@ -61,9 +62,12 @@ class InteractionSession:
             SessionClosed: the session, or its stage, takes no more turns.
             Busy: a limit is reached, or the busy rule is `reject` and a turn is open.
             TooLarge: the input is longer than `max_input_bytes`.
-            InvalidCommand: the input is empty, the parameters name what does not exist, or the decision cannot be kept.
+            InvalidCommand: the input is empty or no string, the parameters name what does not exist, or the decision
+                cannot be kept.
         """
         params = _PLAIN_TURN if params is None else params
+        if not isinstance(params, TurnParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+            raise InvalidCommand(f"params must be TurnParams, and not {type(params).__name__}.")
         if decision is None:
             return self._core.begin_turn(said, params)
         document = decision_document(decision)

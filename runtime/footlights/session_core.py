@@ -17,6 +17,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights import ids
 from footlights.authority.record import commit_final
+from footlights.choices import check_text
 from footlights.commits import CommitHandle
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
@@ -206,6 +207,7 @@ class SessionCore:
 
     def check_known(self, turn_id: str) -> None:
         """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        check_text("A turn id", turn_id)
         if self.remembers(turn_id):
             return
         given_out = epoch_and_number(turn_id)
@@ -347,6 +349,7 @@ class SessionCore:
     def _check_input(self, said: str) -> None:
         if self.state is not SessionState.OPEN:
             raise SessionClosed(f"The session {self.session_id} is {self.state}.")
+        check_text("The input", said)
         if not said.strip():
             raise InvalidCommand("The input is empty.")
         if _utf8_size(said) > self.limits.max_input_bytes:
@@ -401,7 +404,7 @@ class SessionCore:
         turns = sorted([*self._retained.values(), *self._open.values()], key=lambda turn: in_order(turn.turn_id))
         for turn in turns:
             seq = after.get(turn.turn_id, -1)
-            if not is_seq(seq) or not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
+            if not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
                 raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
         return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
 

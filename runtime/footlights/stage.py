@@ -22,6 +22,7 @@ from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights.authority.ledger import Ledger, MemoryLedger
+from footlights.errors import InvalidCommand, LedgerInUse
 from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.outbox import DetachReason
@@ -83,9 +84,12 @@ class Stage:
         Raises:
             SessionClosed: the stage is closing.
             Busy: the stage has `max_sessions` sessions.
-            InvalidCommand: a session of that name is open.
+            InvalidCommand: a session of that name is open, or these are no `SessionParams`.
         """
-        return InteractionSession(self._registry.start(params or SessionParams()))
+        params = SessionParams() if params is None else params
+        if not isinstance(params, SessionParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+            raise InvalidCommand(f"params must be SessionParams, and not {type(params).__name__}.")
+        return InteractionSession(self._registry.start(params))
 
     def session(self, session_id: str) -> InteractionSession:
         """The open session with this id. Raises `UnknownSession`."""
@@ -202,6 +206,7 @@ async def open_stage(
     """Open a stage for a cast.
 
     `ledger` is a file, made if it is not there, or a ledger of your own. Without one, commits are kept in memory only.
+    Raises `LedgerInUse` for one that another stage has open.
     `trace` is a directory in which to write `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
     `observe` is told of every turn that is settled, at once, by a plain call that should be short.
     """
@@ -222,8 +227,18 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
 
         async with SqliteLedger(ledger) as durable:
             yield durable
+    elif id(ledger) in _in_use:
+        raise LedgerInUse("Another stage uses this ledger object. One stage at a time may open it.")
     else:
-        yield ledger
+        _in_use.add(id(ledger))
+        try:
+            yield ledger
+        finally:
+            _in_use.remove(id(ledger))
+
+
+_in_use: set[int] = set()
+"""The ids of the ledger objects that open stages of this process hold, of whatever kind they are."""
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
 
+from footlights.choices import check_cursor
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
 from footlights.outbox import DetachReason, Outbox, OutboxStatistics
@@ -95,6 +96,7 @@ class Subscription:
         *,
         observer: bool = False,
     ) -> None:
+        check_cursor(after, terminal_seen)
         self.host = host
         self.observer = observer
         self._reader = _Reader()

@@ -7,6 +7,7 @@ waits until the last commit is durable, or until `shutdown_deadline`. A turn tha
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -14,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import Busy, IllegalTransition
 from footlights.events import InterruptReason
-from footlights.failures import describe, explain
+from footlights.failures import contained, describe, explain, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -124,16 +125,14 @@ class Supervisor:
         self.running_turns += 1
         self._watchdog.watch(turn)
         try:
-            with turn.scope:
+            with contained(partial(_fail, turn)), turn.scope:
                 if not turn.is_interrupted:
                     await self.cast.perform(turn, self)
                     _finish(turn)
-        except* Exception as errors:  # noqa: BLE001 - see above
-            _fail(turn, errors)
         finally:
             self.running_turns -= 1
             self._watchdog.let_go(turn)
-            # Whatever else tore the turn tears the stage: nothing half done may look finished.
+            # A KeyboardInterrupt tears the stage, and a stage that is torn cancels its turns.
             turn.stop(InterruptReason.SHUTDOWN)
             turn.abandon_tools()
 
@@ -159,12 +158,9 @@ def _finish(turn: Turn) -> None:
         turn.stop(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
 
 
-def _fail(turn: Turn, errors: ExceptionGroup[Exception]) -> None:
-    if turn.is_interrupted:
-        # An interruption overtakes what an actor was about to emit; the table refuses that, rightly.
-        left = errors.split(IllegalTransition)[1]
-    else:
-        left = errors
-        turn.stop(*explain(errors))
-    if left is not None:
-        log.error("%s of %s failed: %s", turn.turn_id, turn.session_id, describe(left))
+def _fail(turn: Turn, error: BaseException) -> None:
+    # An interruption overtakes what an actor was about to emit; the table refuses that, rightly.
+    overtaken = turn.is_interrupted and all(isinstance(leaf, IllegalTransition) for leaf in leaves(error))
+    turn.stop(*explain(error))
+    if not overtaken:
+        log.error("%s of %s failed: %s", turn.turn_id, turn.session_id, describe(error))

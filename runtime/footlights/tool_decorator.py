@@ -156,7 +156,7 @@ def _as_a_task(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
 
 def _in_a_thread(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
-        call = partial(_call, function, {**arguments, **dict.fromkeys(contexts, context)})
+        call = partial(function, **{**arguments, **dict.fromkeys(contexts, context)})
         return await _Thread(call, f"tool {function.__name__}", context).run()
 
     return run
@@ -218,14 +218,6 @@ def _call_and_keep_error(
     except BaseException as error:  # noqa: BLE001 - it belongs to the task that runs the tool
         raised.append(error)
         return None
-
-
-def _call(function: Function, arguments: dict[str, Any]) -> ToolReturn | JsonValue:
-    try:
-        answer: ToolReturn | JsonValue = function(**arguments)
-    except SystemExit:  # which would end the stage: it is for main threads
-        raise RuntimeError("A tool wanted to end the program.") from None
-    return answer
 
 
 def _limiter() -> trio.CapacityLimiter:

@@ -79,8 +79,9 @@ class ToolContext:
     )
 
     def __init__(
-        self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[], None]
+        self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[int], bool]
     ) -> None:
+        """`reserve_intent` takes the size of an intent and says whether it counts, or raises if there is no room."""
         self.session_id = session_id
         self.turn_id = turn_id
         self.tool_call_id = tool_call_id
@@ -99,12 +100,12 @@ class ToolContext:
         """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well.
 
         Raises `InvalidCommand` for one that cannot be judged, and for an answer to an approval: models call tools, and
-        models approve nothing.
+        models approve nothing. Raises `Busy` or `TooLarge` if the turn has staged all that it may.
         """
-        check_intent(intent)
+        size = check_intent(intent).size
         if answer_in(intent) is not None:
             raise InvalidCommand("A tool answers no approval: the turn's params do, or a workload of the host's.")
-        self._at_home(lambda: self._stage(intent))
+        self._at_home(lambda: self._stage(intent, size))
 
     def begin_side_effects(self) -> None:
         """Say that from now on the outside may have changed."""
@@ -120,9 +121,9 @@ class ToolContext:
         """Whether it called `begin_side_effects`."""
         return self._side_effects
 
-    def _stage(self, intent: Intent) -> None:
-        self._reserve_intent()
-        self._staged.append(intent)
+    def _stage(self, intent: Intent, size: int) -> None:
+        if self._reserve_intent(size):
+            self._staged.append(intent)
 
     def _at_home(self, act: Callable[[], _T]) -> _T:
         """In the thread of the stage, whoever calls: the turn and the world are used by no other."""

@@ -99,6 +99,7 @@ class Turn:
         "__weakref__",
         "_host",
         "_if_canceled",
+        "_intent_bytes_left",
         "_intents_left",
         "_model",
         "_text_bytes_left",
@@ -153,6 +154,7 @@ class Turn:
         self._text_bytes_left = host.limits.max_turn_text_bytes
         self._model = ModelPhase()
         self._intents_left = host.limits.max_intents_per_turn
+        self._intent_bytes_left = host.limits.max_intent_bytes_per_turn
         self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
 
     @property
@@ -268,13 +270,17 @@ class Turn:
             self.waits_in_line = False
             self.last_activity = trio.current_time()
 
-    def reserve_intent(self) -> None:
+    def reserve_intent(self, size: int) -> None:
         """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
         if self.is_interrupted or self.has_ended:
             raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
         if not self._intents_left:
             raise Busy(f"The turn staged {self._host.limits.max_intents_per_turn} intents (max_intents_per_turn).")
+        if size > self._intent_bytes_left:
+            limit = self._host.limits.max_intent_bytes_per_turn
+            raise TooLarge(f"The intents of the turn take more than {limit} bytes (max_intent_bytes_per_turn).")
         self._intents_left -= 1
+        self._intent_bytes_left -= size
 
     # -- how it ends
 

@@ -368,7 +368,7 @@ async def test_who_comes_back_without_a_name_after_a_restart_may_still_answer(tm
 
 async def test_a_lantern_that_is_sold_is_not_offered() -> None:
     world = JsonWorld(cast("JsonValue", {**opening_hour(), "lantern": "the traveller"}))
-    context = ToolContext("s", "t", "call-1", world, reserve_intent=lambda: None)
+    context = ToolContext("s", "t", "call-1", world, reserve_intent=lambda _: True)
     with pytest.raises(ToolError, match="sold"):
         await sell_lantern.run(sell_lantern.read_arguments({}), context)
     assert context.staged == ()

@@ -14,6 +14,7 @@ from footlights.errors import LedgerUnavailable, SessionClosed
 from footlights.mission import Context, SessionState, Tier, UtilityPayload
 from footlights.testing import cancel_everywhere, take_turn
 from footlights_actors import Fail, Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import caller as caller_module
 from footlights_actors.announcer import Announcement, Announcer
 from footlights_actors.caller import Caller
 from footlights_actors.tavern import tavern_cast
@@ -241,6 +242,20 @@ async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
         nursery.cancel_scope.cancel()
     assert [each.event for each in told if each.voice_dropped_ms is not None] == spoken
     assert (announcer.history.missions, announcer.history.failures) == ({}, ())
+
+
+async def test_callouts_for_which_a_voice_has_no_place_are_dropped_and_told(
+    quiet_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_module, "MAX_WAITING_CALLOUTS", 0)
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger, voice=Silent(hangs=True)) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.testing.wait_all_tasks_blocked()
+            dropped = [each for each in told if each.voice_dropped_ms is not None]
+            assert dropped, "while one is spoken the next finds no place"
+            assert all(each.payload.text.block for each in dropped)
 
 
 async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockClock) -> None:

@@ -311,7 +311,7 @@ def test_rules_judge_a_turn_as_a_whole(intents: list[Intent], codes: list[str]) 
 
 
 def context() -> ToolContext:
-    return ToolContext("s", "t", "call-1", JsonWorld(cast("JsonValue", opening_hour())), reserve_intent=lambda: None)
+    return ToolContext("s", "t", "call-1", JsonWorld(cast("JsonValue", opening_hour())), reserve_intent=lambda _: True)
 
 
 async def asked(tool: Tool, arguments: dict[str, JsonValue], of: ToolContext | None = None) -> ToolReturn:

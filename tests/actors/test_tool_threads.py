@@ -134,7 +134,7 @@ async def test_a_thread_that_wants_to_end_the_program_ends_its_turn(quiet_clock:
         sys.exit("what the player said")
 
     events = await played(leave)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "RuntimeError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "SystemExit")
 
 
 async def test_a_thread_that_answers_with_a_coroutine_ends_its_turn(quiet_clock: MockClock) -> None:

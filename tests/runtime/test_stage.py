@@ -36,7 +36,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
-from footlights.authority import patch
+from footlights.authority import LedgerInUse, patch
 from footlights.authority.rules import accept
 from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
@@ -78,7 +78,7 @@ class Quits:
         await trio.sleep(0.5)
         context.emit_event(draft_event("token_delta", {"delta": "I have had"}))
         context.request_commit(Intent(IntentType.DECISION, "room-3"))
-        raise SystemExit
+        raise KeyboardInterrupt
 
 
 def slow_ledger(seconds: float = 1.0) -> FlakyLedger:
@@ -129,6 +129,16 @@ async def test_a_session_that_is_not_open_is_unknown() -> None:
             with pytest.raises(UnknownSession) as unknown:
                 stage.session(session_id)
             assert len(str(unknown.value)) < 200
+
+
+async def test_two_stages_cannot_share_a_ledger_and_one_may_follow_another() -> None:
+    ledger = MemoryLedger()
+    async with tavern(ledger=ledger):
+        with pytest.raises(LedgerInUse):
+            async with tavern(ledger=ledger):
+                pass
+    async with tavern(ledger=ledger) as stage:
+        assert stage.epoch == 2
 
 
 async def test_two_open_sessions_cannot_share_a_name() -> None:

@@ -41,7 +41,7 @@ async def rent_room(
 
 
 def context() -> ToolContext:
-    return ToolContext("s", "t", "call-1", JsonWorld({"ale": 3}), reserve_intent=lambda: None)
+    return ToolContext("s", "t", "call-1", JsonWorld({"ale": 3}), reserve_intent=lambda _: True)
 
 
 async def asked(a_tool: Tool, arguments: object) -> ToolReturn | JsonValue:
@@ -238,7 +238,11 @@ async def test_a_context_that_is_used_in_a_thread_does_its_work_at_home(quiet_cl
             worked_in.append(get_ident())
             return super().view()
 
-    here = ToolContext("s", "t", "call-1", World({"ale": 3}), reserve_intent=lambda: worked_in.append(get_ident()))
+    def reserve(size: int) -> bool:
+        worked_in.append(get_ident())
+        return True
+
+    here = ToolContext("s", "t", "call-1", World({"ale": 3}), reserve_intent=reserve)
     intent = Intent(IntentType.TOOL_RESULT, "call-1")
 
     def work() -> Any:

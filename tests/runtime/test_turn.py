@@ -94,7 +94,7 @@ def begun(*before: Action, limits: Limits | None = None) -> tuple[Host, Turn]:
 
 
 def stage(turn: Turn, intent: Intent) -> None:
-    turn.reserve_intent()
+    turn.reserve_intent(9)
     turn.staged.append(intent)
 
 
@@ -205,15 +205,15 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
         (ASKING, lambda turn: turn.start_tool(ASKED)),
         (ASKING, lambda turn: turn.end_tool(ToolCallResult("c2", "rent_room", canceled=False))),
         (STOPPING, lambda turn: turn.say("too late")),
-        (STOPPING, lambda turn: turn.reserve_intent()),
+        (STOPPING, lambda turn: turn.reserve_intent(9)),
         (INTERRUPTED, lambda turn: turn.say("too late")),
         (INTERRUPTED, lambda turn: turn.end_tool(ABANDONED)),
         (FINAL, lambda turn: turn.say("too late")),
         (FINAL, lambda turn: turn.say_with_ext(TokenDelta("!", 0, ext=Ext("ext.acme.mood", None)))),
-        (FINAL, lambda turn: turn.reserve_intent()),
+        (FINAL, lambda turn: turn.reserve_intent(9)),
         (FINAL, lambda turn: turn.emit(ModelSelected("m", "again"))),
         (COMMITTED, lambda turn: turn.settle(COMMIT)),
-        (COMMITTED, lambda turn: turn.reserve_intent()),
+        (COMMITTED, lambda turn: turn.reserve_intent(9)),
     ],
 )
 async def test_what_may_not_happen_now_changes_nothing(before: list[Action], action: Action) -> None:
@@ -289,10 +289,18 @@ async def test_text_is_not_counted_as_events() -> None:
 
 async def test_a_turn_takes_only_so_many_intents() -> None:
     _, turn = begun(limits=Limits(max_intents_per_turn=2))
-    turn.reserve_intent()
-    turn.reserve_intent()
+    turn.reserve_intent(9)
+    turn.reserve_intent(9)
     with pytest.raises(Busy):
-        turn.reserve_intent()
+        turn.reserve_intent(9)
+
+
+async def test_the_intents_of_a_turn_take_only_so_many_bytes() -> None:
+    _, turn = begun(limits=Limits(max_intent_bytes_per_turn=20))
+    turn.reserve_intent(9)
+    with pytest.raises(TooLarge, match="max_intent_bytes_per_turn"):
+        turn.reserve_intent(12)
+    turn.reserve_intent(11)
 
 
 async def test_what_was_staged_is_discarded_when_the_turn_is_stopped() -> None:

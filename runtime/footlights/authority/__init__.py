@@ -19,12 +19,12 @@ from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
 from footlights.authority.world import JsonWorld, World
+from footlights.errors import LedgerInUse
 from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
     from footlights.authority.sqlite_ledger import SqliteLedger
-    from footlights.authority.sqlite_lock import LedgerInUse
     from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
 
 __all__ = [
@@ -74,7 +74,6 @@ __all__ = [
 _HOMES = {
     "footlights.authority.ledger": "Ledger MemoryLedger Opening ToolRecord ToolState",
     "footlights.authority.sqlite_ledger": "SqliteLedger",
-    "footlights.authority.sqlite_lock": "LedgerInUse",
     "footlights.authority.sqlite_schema": "LedgerDamaged LedgerFormat",
 }
 

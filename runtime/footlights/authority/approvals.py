@@ -230,7 +230,7 @@ def _twice(waiting: Iterable[PendingApproval]) -> str | None:
     """The id under which an act waits that is there again."""
     ids: dict[tuple[IntentType, str | None], str] = {}
     for each in waiting:
-        id_ = ids.setdefault((each.intent.type, check_intent(each.intent)), each.id)
+        id_ = ids.setdefault((each.intent.type, check_intent(each.intent).payload_digest), each.id)
         if id_ != each.id:
             return id_
     return None

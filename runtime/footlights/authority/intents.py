@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from footlights.authority.digest import NotCanonical, canonical, digest, is_digest
+from footlights.authority.digest import NotCanonical, canonical, digest_bytes, is_digest
 from footlights.authority.values import snapshot
 from footlights.choices import member
 from footlights.errors import InvalidCommand
@@ -55,27 +55,35 @@ class Intent:
     recorded with the turn, and not with the intent."""
 
 
-def check_intent(intent: Intent) -> str | None:
-    """The digest that the ledger will keep of the payload: None if the intent has neither payload nor digest.
+@frozen
+class CheckedIntent:
+    """What the runtime found out about an intent."""
 
-    Raises `InvalidCommand` for an intent that cannot be judged.
-    """
+    payload_digest: str | None
+    """What the ledger will keep of the payload: None if the intent has neither payload nor digest."""
+    size: int
+    """The bytes that it takes as canonical JSON."""
+
+
+def check_intent(intent: Intent) -> CheckedIntent:
+    """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that nests too deep."""
     # Whoever stages one need not be typed, and what is not a string here could never be read back.
     _check_type("What is staged", intent, Intent)
     _check_type("An intent's ref", intent.ref, str)
     if not 0 < len(intent.ref) <= MAX_REF_CHARS:
         raise InvalidCommand(f"An intent's ref has 1 to {MAX_REF_CHARS} characters.")
     try:
-        canonical(intent.ref)
-        found = digest(intent.payload)
+        ref, payload = canonical(intent.ref), canonical(intent.payload)
     except NotCanonical as error:
         # Its path stays out of the message, because the keys on it may be a model's words.
         raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from None
+    size = len(ref) + len(payload)
     if intent.payload is None:
-        return _elsewhere(intent.payload_digest)
+        return CheckedIntent(_elsewhere(intent.payload_digest), size)
+    found = digest_bytes(payload)
     if intent.payload_digest not in (None, found):
         raise InvalidCommand("The intent's payload_digest is not the digest of its payload.")
-    return found
+    return CheckedIntent(found, size)
 
 
 def _elsewhere(payload_digest: str | None) -> str | None:

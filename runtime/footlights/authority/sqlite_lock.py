@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from footlights.errors import LedgerUnavailable
+from footlights.errors import LedgerInUse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +27,6 @@ else:
     def _take(file: BinaryIO) -> None:
         # flock and not lockf: its locks belong to the open file, so a second owner in this process is refused too.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-class LedgerInUse(LedgerUnavailable):
-    """Another process, or another ledger object of this one, is writing the file."""
-
-    code = "ledger_in_use"
 
 
 class WriteLock:

@@ -108,7 +108,7 @@ class _Unloadable(_Before):
         await self._happen()
 
 
-def failing_model(inner: Model, *, after_tokens: int, error: Exception | None = None) -> Model:
+def failing_model(inner: Model, *, after_tokens: int, error: BaseException | None = None) -> Model:
     """Raises in the middle of what `inner` says, or at its end if that comes first."""
     return _Breaking(inner, after_tokens, _raising(error))
 
@@ -123,7 +123,7 @@ def flooding_model(inner: Model, *, tokens: int, token: str = "blah ") -> Model:
     return _Flooding(inner, tokens, token)
 
 
-def failing_load(inner: Model, *, error: Exception | None = None) -> Model:
+def failing_load(inner: Model, *, error: BaseException | None = None) -> Model:
     """Is cold, and raises instead of loading."""
     return _Unloadable(inner, _raising(error))
 
@@ -133,7 +133,7 @@ def stalling_load(inner: Model) -> Model:
     return _Unloadable(inner, trio.sleep_forever)
 
 
-def _raising(error: Exception | None) -> Callable[[], Awaitable[None]]:
+def _raising(error: BaseException | None) -> Callable[[], Awaitable[None]]:
     async def happen() -> None:
         await trio.lowlevel.checkpoint()
         raise InjectedFault("an injected fault") if error is None else error
@@ -144,7 +144,7 @@ def _raising(error: Exception | None) -> Callable[[], Awaitable[None]]:
 # -- tools
 
 
-def raising_tool(name: str = "raising", *, error: Exception | None = None) -> Tool:
+def raising_tool(name: str = "raising", *, error: BaseException | None = None) -> Tool:
     """Fails. A `ToolError` is an answer that its model may read; anything else is a crash."""
     return _tool(name, _raising(error))
 

@@ -15,13 +15,15 @@ PAYLOAD: JsonValue = {"gold": 3, "paid": True}
 
 
 def test_a_checked_payload_is_known_by_its_digest() -> None:
-    assert check_intent(Intent(IntentType.TOOL_RESULT, "call-1", PAYLOAD)) == digest(PAYLOAD)
-    assert check_intent(Intent(IntentType.TOOL_RESULT, "call-1", PAYLOAD, digest(PAYLOAD))) == digest(PAYLOAD)
+    assert check_intent(Intent(IntentType.TOOL_RESULT, "call-1", PAYLOAD)).payload_digest == digest(PAYLOAD)
+    assert check_intent(Intent(IntentType.TOOL_RESULT, "call-1", PAYLOAD, digest(PAYLOAD))).payload_digest == digest(
+        PAYLOAD
+    )
 
 
 def test_an_intent_without_payload_may_name_a_digest_or_none() -> None:
-    assert check_intent(Intent(IntentType.TURN_FINALIZE, "t1-000001")) is None
-    assert check_intent(Intent(IntentType.DECISION, "d-1", payload_digest=digest("x"))) == digest("x")
+    assert check_intent(Intent(IntentType.TURN_FINALIZE, "t1-000001")).payload_digest is None
+    assert check_intent(Intent(IntentType.DECISION, "d-1", payload_digest=digest("x"))).payload_digest == digest("x")
 
 
 @pytest.mark.parametrize("ref", ["", "r" * 257, "\ud800"])
@@ -42,7 +44,7 @@ def test_what_is_no_intent_is_refused() -> None:
 
 
 def test_the_longest_ref_is_allowed() -> None:
-    assert check_intent(Intent(IntentType.DECISION, "r" * 256)) is None
+    assert check_intent(Intent(IntentType.DECISION, "r" * 256)).payload_digest is None
 
 
 @pytest.mark.parametrize("payload", [math.nan, [math.inf], 2**53, "\ud800", {"a": (1,)}, {"a": {1: 2}}])

@@ -28,10 +28,9 @@ from footlights.authority import (
     patch,
 )
 from footlights.authority.sqlite_ledger import SqliteLedger
-from footlights.authority.sqlite_lock import LedgerInUse
 from footlights.authority.sqlite_schema import APPLICATION_ID, LedgerDamaged, LedgerFormat, connect
 from footlights.authority.sqlite_store import SqliteStore
-from footlights.errors import InvalidCommand, LedgerUnavailable, TooLarge
+from footlights.errors import InvalidCommand, LedgerInUse, LedgerUnavailable, TooLarge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,265 @@
+"""Every seam where a host's code runs inside a turn, against everything that such code can raise.
+
+The promise: the turn is interrupted and fails closed, its neighbour commits, and the stage goes on. Only a
+`KeyboardInterrupt` leaves the stage (test_keyboard_interrupt.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from attrs import evolve, frozen
+
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    Fact,
+    Intent,
+    IntentType,
+    InteractionContext,
+    InterruptReason,
+    Persona,
+    Tool,
+    ToolContext,
+    TurnFinal,
+    TurnInterrupted,
+    TurnParams,
+    WarmState,
+    open_stage,
+)
+from footlights.authority import JsonWorld, accept, patch
+from footlights.testing import only, payloads, take_turn
+from footlights.testing.faults import failing_load, failing_model, raising_tool
+from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    from trio.testing import MockClock
+
+    from footlights import Cast, Model, ModelChoice, Output, Prompt, StreamEvent
+    from footlights.authority import Ruling
+    from footlights.events import JsonValue
+
+
+def count_rooms(world: dict[str, int], intents: tuple[Intent, ...]) -> Ruling:
+    return accept(patch.replace("/rented", world["rented"] + len(intents))) if intents else accept()
+
+
+def rent() -> Intent:
+    return Intent(IntentType.TURN_FINALIZE, "a room")
+
+
+@frozen
+class Renting:
+    """A workload that stages an intent, waits for the others, and ends as it is told to."""
+
+    end: Callable[[], None] = lambda: None
+
+    async def run(self, context: InteractionContext) -> None:
+        context.request_commit(rent())
+        await trio.sleep(1)
+        self.end()
+
+
+def inn(model: Model) -> Cast:
+    return standard_cast(
+        model, world=JsonWorld({"rented": 0}), rules={"count": count_rooms}, workloads={"neighbour": Renting()}
+    )
+
+
+def quiet_model() -> ScriptedModel:
+    return ScriptedModel(lambda _: [Say("Welcome."), Pause(1), Say("Come in.")])
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def happen(*_: object) -> Any:
+        raise error
+
+    return happen
+
+
+# -- the seams
+
+
+def model_fails(error: BaseException) -> Cast:
+    return inn(failing_model(quiet_model(), after_tokens=1, error=error))
+
+
+def load_fails(error: BaseException) -> Cast:
+    return inn(failing_load(quiet_model(), error=error))
+
+
+def warm_state_fails(error: BaseException) -> Cast:
+    class Moody(ScriptedModel):
+        hot = True
+
+        @property
+        def warm_state(self) -> WarmState:
+            raise error
+
+    return inn(Moody(lambda _: [Say("Welcome.")]))
+
+
+def choice_fails(error: BaseException) -> Cast:
+    def choose(query: object) -> ModelChoice:
+        raise error
+
+    return evolve(inn(quiet_model()), choose_model=choose)
+
+
+def facts_fail(error: BaseException) -> Cast:
+    def facts(world: object) -> tuple[Fact, ...]:
+        raise error
+
+    return evolve(inn(quiet_model()), personas={"innkeeper": Persona(facts=facts)})
+
+
+def tool_fails(error: BaseException) -> Cast:
+    return _with_tool(raising_tool(error=error))
+
+
+def tool_fails_after_staging(error: BaseException) -> Cast:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        context.request_commit(rent())
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    return _with_tool(Tool(name="staging", run=run))
+
+
+def key_fails(error: BaseException) -> Cast:
+    return _with_tool(evolve(raising_tool(), idempotency_key=raising(error)))
+
+
+def arguments_fail(error: BaseException) -> Cast:
+    return _with_tool(evolve(raising_tool(), read_arguments=raising(error)))
+
+
+def workload_fails(error: BaseException) -> Cast:
+    cast = inn(quiet_model())
+    cast.workloads.register("failing", Renting(raising(error)))
+    return cast
+
+
+def _with_tool(tool: Tool) -> Cast:
+    model = ScriptedModel(lambda prompt: [Say("Done.")] if prompt.exchanges else [Call(tool.name)])
+    return evolve(inn(model), tools={tool.name: tool})
+
+
+SEAMS = [
+    model_fails,
+    load_fails,
+    warm_state_fails,
+    choice_fails,
+    facts_fail,
+    tool_fails,
+    tool_fails_after_staging,
+    key_fails,
+    arguments_fail,
+    workload_fails,
+]
+
+
+# -- the failures
+
+
+async def kept_cancel() -> BaseException:
+    """A `Cancelled` of a scope that is long closed."""
+    kept: BaseException | None = None
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await trio.lowlevel.checkpoint()
+        except trio.Cancelled as error:
+            kept = error
+    assert kept is not None
+    return kept
+
+
+async def of_type(kind: type[BaseException]) -> BaseException:
+    await trio.lowlevel.checkpoint()
+    return kind("a secret that somebody said")
+
+
+FAILURES = {
+    "an exception": lambda: of_type(ValueError),
+    "sys.exit": lambda: of_type(SystemExit),
+    "a generator's exit": lambda: of_type(GeneratorExit),
+    "asyncio's cancel": lambda: of_type(asyncio.CancelledError),
+    "a kept cancel": kept_cancel,
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("seam", SEAMS)
+async def test_what_a_turn_raises_interrupts_that_turn_and_no_other(
+    seam: Callable[[BaseException], Cast], failure: str, quiet_clock: MockClock
+) -> None:
+    error = await FAILURES[failure]()
+    async with open_stage(seam(error)) as stage:
+        neighbour = stage.start()
+        safe = neighbour.begin_turn("Me first.", TurnParams(workload="neighbour"))
+        workload = "failing" if seam is workload_fails else None
+        events = await take_turn(stage.start(), "A room?", TurnParams(workload=workload))
+        after = await take_turn(stage.start(), "And now?", TurnParams(workload="neighbour"))
+        assert (await neighbour.finalize(safe).wait()).commit_outcome is CommitOutcome.OK
+        assert stage.world == {"rented": 2}
+    assert only(events, TurnInterrupted).reason in INTERRUPTED_BY_FAILURE
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
+    assert only(after, CommitFinal).commit_outcome is CommitOutcome.OK
+
+
+INTERRUPTED_BY_FAILURE = {
+    InterruptReason.MODEL_ERROR,
+    InterruptReason.TOOL_ERROR,
+    InterruptReason.WORKLOAD_ERROR,
+}
+
+
+async def test_an_unload_that_exits_stays_in_the_pool() -> None:
+    class Stubborn(ScriptedModel):
+        async def unload(self) -> None:
+            raise SystemExit(3)
+
+    async with open_stage(inn(Stubborn(lambda _: [Say("Hi.")], warm_state=WarmState.COLD))) as stage:
+        events = await take_turn(stage.start(), "A room?")
+    assert payloads(events, TurnFinal)
+
+
+async def test_an_observer_that_exits_harms_no_commit() -> None:
+    def observe(_: object) -> None:
+        raise SystemExit(3)
+
+    async with open_stage(inn(quiet_model()), observe=observe) as stage:
+        session = stage.start()
+        for _ in range(2):
+            events = await take_turn(session, "Hello?", TurnParams(workload="neighbour"))
+            assert only(events, CommitFinal).commit_outcome is CommitOutcome.OK
+
+
+# -- a deadline of the driver's own that expires while somebody else runs
+
+
+class Deadlined(ScriptedModel):
+    """A driver with a deadline around its `yield`: it expires in the generator actor, which waits for others."""
+
+    def __init__(self, clock: MockClock) -> None:
+        super().__init__(lambda _: ())
+        self._clock = clock
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        with trio.fail_after(0.01):
+            for word in range(100):
+                self._clock.jump(0.001)
+                yield f"{word} "
+
+
+async def test_a_driver_that_runs_out_of_its_own_time_commits_nothing(quiet_clock: MockClock) -> None:
+    async with open_stage(inn(Deadlined(quiet_clock))) as stage:
+        events: list[StreamEvent] = await take_turn(stage.start(), "A room?")
+    assert only(events, TurnInterrupted).reason is InterruptReason.MODEL_ERROR
+    assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
