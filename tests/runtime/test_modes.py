@@ -321,11 +321,11 @@ def test_a_rule_that_cannot_work_is_refused(make: Callable[[], object], why: str
 
 @frozen
 class Opinion:
-    answer: Classification | Exception | None
+    answer: Classification | BaseException | None
     id: str = "tiny-classifier:1"
 
     def classify(self, message: str, intent: Intent) -> Classification | None:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -354,6 +354,7 @@ def test_a_classifier_may_find_that_nothing_is_asked_and_what_the_rules_found_st
     [
         (None, Assistance.ABSTAINED),
         (ValueError("Simulate 200 people."), Assistance.FAILED),
+        (SystemExit("Simulate 200 people."), Assistance.FAILED),
         (evolve(WORK, activities=("200 people",)), Assistance.FAILED),
         ("execution", Assistance.FAILED),
     ],

@@ -603,9 +603,10 @@ def test_a_host_may_have_secrets_of_its_own() -> None:
     assert "swordfish" not in str(run)
 
 
-def test_what_a_host_s_redactor_fails_for_is_not_shown() -> None:
+@pytest.mark.parametrize("failure", [RuntimeError, SystemExit])
+def test_what_a_host_s_redactor_fails_for_is_not_shown(failure: type[BaseException]) -> None:
     def check(found: str) -> bool:
-        raise RuntimeError(found)
+        raise failure(found)
 
     redactor = Redactor(patterns=[SecretPattern("the password", "swordfish", check)])
     leaked = ToolCallResult("call-1", "search_documents", False, summary="Say swordfish.")

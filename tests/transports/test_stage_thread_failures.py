@@ -64,7 +64,7 @@ def test_a_stage_that_fails_closes_in_order_and_is_told_to_everybody_with_the_ca
     with pytest.raises(StageThreadDied) as died:
         stage.close()
     assert isinstance(died.value.__cause__, BaseExceptionGroup)
-    assert died.value.__cause__.subgroup(SystemExit) is not None
+    assert died.value.__cause__.subgroup(KeyboardInterrupt) is not None
     for ask in (stage.start, session.begin_turn_soon("A room?").result, session.cancel, lambda: stage.world):
         with pytest.raises(StageThreadDied):
             ask()
@@ -121,7 +121,7 @@ def test_a_task_of_a_run_that_breaks_is_told_so() -> None:
 def test_a_task_that_takes_the_run_down_is_told_so() -> None:
     async def leave(_inside: Inside[None]) -> None:
         await trio.lowlevel.checkpoint()
-        raise SystemExit
+        raise KeyboardInterrupt
 
     async def wait_in_a_nursery(_inside: Inside[None]) -> None:
         async with trio.open_nursery() as nursery:
@@ -140,6 +140,33 @@ def test_a_task_that_takes_the_run_down_is_told_so() -> None:
     for ticket in tickets:
         with pytest.raises(StageThreadDied):
             ticket.result()
+
+
+@pytest.mark.parametrize("failure", ["exits", "raises a kept cancel"])
+def test_what_a_task_raises_belongs_to_the_one_who_asked(failure: str) -> None:
+    async def fail(_inside: Inside[None]) -> None:
+        if failure == "exits":
+            raise SystemExit
+        kept: list[BaseException] = []
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.lowlevel.checkpoint()
+            except trio.Cancelled as error:
+                kept.append(error)
+        raise kept.pop()
+
+    async def answer(_inside: Inside[None]) -> int:
+        await trio.lowlevel.checkpoint()
+        return 42
+
+    thread = nothing()
+    thread.open()
+    with pytest.raises((SystemExit, trio.Cancelled)):
+        thread.ask_task(fail).result()
+    assert thread.ask_task(answer).result() == 42
+    thread.leave()
+    thread.join()
 
 
 def test_an_error_does_not_grow_however_often_it_is_raised() -> None:

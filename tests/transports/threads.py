@@ -61,7 +61,7 @@ class Exits:
 
     async def run(self, context: InteractionContext) -> None:
         await trio.lowlevel.checkpoint()
-        raise SystemExit
+        raise KeyboardInterrupt
 
 
 told: SimpleQueue[str] = SimpleQueue()

@@ -17,6 +17,7 @@ import trio
 from attrs import frozen
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, SessionClosed
+from footlights.failures import contained
 from footlights_transports.handover import Ticket
 
 if TYPE_CHECKING:
@@ -114,11 +115,8 @@ class TrioThread(Generic[R]):
         inside, context = self._now_inside(), copy_context()
 
         async def task(ticket: Ticket[T]) -> None:
-            try:
+            with contained(ticket.fail):
                 ticket.succeed(await work(inside))
-            except Exception as error:  # noqa: BLE001 - as above
-                ticket.fail(error)
-            # Whatever else it raises takes the run down; this is told when it is known why.
             self._begun.remove(ticket)
 
         def start(ticket: Ticket[T]) -> None:

@@ -67,7 +67,9 @@ def consult(classifier: Classifier, message: str, intent: Intent, rules: IntentR
     failed = _assisted(intent, classifier_id, Assistance.FAILED)
     try:
         return heed(classifier.classify(message, intent), classifier_id, intent, rules)
-    except Exception:  # noqa: BLE001  # the boundary: a classifier of any kind may fail in any way
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a boundary: a classifier of any kind may fail in any way
         return failed
 
 
@@ -95,7 +97,9 @@ def check_classifier_id(classifier: Classifier) -> str:
     """Its id. Raises `RegistrationError` for one that cannot be kept, or that cannot be had."""
     try:
         return _checked(classifier.id)
-    except Exception:  # noqa: BLE001  # the boundary: it may be a property that fails in any way
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a boundary: it may be a property that fails in any way
         raise RegistrationError(_BAD_ID) from None
 
 

@@ -20,7 +20,9 @@ class Blotter:
         try:
             left = self._redactor.text(text)
             return Redacted(left.text, left.applied or REDACTED in left.text)
-        except Exception:  # noqa: BLE001 - a boundary: a host's patterns and checks may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - a boundary: a host's patterns and checks may raise anything
             return Redacted(REDACTED, applied=True)
 
     def __call__(self, text: str) -> str:
