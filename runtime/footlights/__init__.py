@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         IllegalTransition,
         InvalidCommand,
         InvalidEvent,
+        LedgerInUse,
         LedgerUnavailable,
         ModelError,
         ModelTimeout,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         RegistrationError,
         RemoteNotAllowed,
         SessionClosed,
+        StrayCancel,
         StreamError,
         TooLarge,
         ToolError,
@@ -130,6 +132,7 @@ __all__ = [
     "LLMClient",
     "LLMResponse",
     "Ledger",
+    "LedgerInUse",
     "LedgerUnavailable",
     "Limits",
     "MemoryLedger",
@@ -163,6 +166,7 @@ __all__ = [
     "SideEffects",
     "Stage",
     "StageStatistics",
+    "StrayCancel",
     "StreamError",
     "StreamEvent",
     "Subscription",
@@ -207,8 +211,8 @@ _HOMES = {
     "footlights.commits": "CommitHandle",
     "footlights.errors": (
         "Busy CommitUnknown Detached FootlightsError IllegalTransition InvalidCommand InvalidEvent "
-        "LedgerUnavailable ModelError ModelTimeout PromptTooLarge RateLimitError RegistrationError "
-        "RemoteNotAllowed SessionClosed StreamError TooLarge ToolError UnknownSession UnknownTurn"
+        "LedgerInUse LedgerUnavailable ModelError ModelTimeout PromptTooLarge RateLimitError RegistrationError "
+        "RemoteNotAllowed SessionClosed StrayCancel StreamError TooLarge ToolError UnknownSession UnknownTurn"
     ),
     "footlights.events": (
         "CommitFinal CommitOutcome DeliveryClass ErrorInfo EventType Ext Heard InterruptReason Issue JsonValue "

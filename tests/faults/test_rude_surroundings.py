@@ -317,7 +317,7 @@ async def test_a_stage_that_comes_down_takes_no_more_turns(quiet_clock: MockCloc
     class Exits:
         async def run(self, context: InteractionContext) -> None:
             await trio.sleep(0.1)
-            raise SystemExit
+            raise KeyboardInterrupt
 
     refused: list[bool] = []
     tools = [Tool(name="deaf", run=deaf_tool(1).run)]

@@ -13,12 +13,12 @@ FOOTLIGHTS = """
     ArtifactNote authority BudgetConfig BudgetTier Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome
     CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager Fact
     FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason
-    InvalidCommand
-    InvalidEvent Issue JsonValue laws Ledger LedgerUnavailable Limits LLMClient LLMResponse MemoryLedger Mode Model
+    InvalidCommand InvalidEvent Issue JsonValue laws Ledger LedgerInUse LedgerUnavailable Limits LLMClient
+    LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge RateLimitError
     RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
-    SideEffects Stage StageStatistics StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
+    SideEffects Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
     TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession UnknownTurn Usage
     WarmState wire Workload
@@ -28,8 +28,8 @@ FOOTLIGHTS_ACTORS = "Call ClientModel Fail Flood Line ModelClient Pause Say Scri
 
 CODES = """
     internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
-    too_large invalid_registration detached commit_unknown ledger_unavailable model_error model_timeout
-    prompt_too_large remote_not_allowed model_broke_off model_rate_limited tool_error
+    too_large invalid_registration detached commit_unknown ledger_in_use ledger_unavailable model_error model_timeout
+    prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel tool_error
 """
 
 

@@ -90,4 +90,5 @@ async def test_an_observer_that_fails_harms_nobody(quiet_clock: MockClock, caplo
         for _ in range(2):
             commit = await session.finalize(session.begin_turn("A room?")).wait()
             assert commit.commit_outcome is CommitOutcome.OK
-    assert [record.getMessage() for record in caplog.records] == ["the observer failed: ValueError"] * 2
+    said = [record.getMessage() for record in caplog.records]
+    assert [message.partition(" at ")[0] for message in said] == ["the observer failed: ValueError"] * 2

@@ -33,7 +33,7 @@ from footlights.authority.record import (
 )
 from footlights.authority.rules import Ruling, accept, refuse
 from footlights.authority.values import MAX_DEPTH
-from footlights.authority.world import checked_digest
+from footlights.authority.world import JsonWorld, checked_digest
 from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
@@ -131,6 +131,8 @@ def _discard(reason: InterruptReason) -> _Finding:
 
 def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook) -> _Finding:
     """What the rules and the world say. A world that is not what it was, before or after, refuses the turn."""
+    if type(world) is JsonWorld:  # nothing can change it in place
+        return _ruled(request, world, rules)
     found = _supervised(lambda: _same_world(world, before)) or _ruled(request, world, rules)
     if isinstance(found, Issue):
         return _Finding((found,))

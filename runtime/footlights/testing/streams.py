@@ -220,7 +220,7 @@ def _restarted(draw: DrawFn, emitted: Events) -> Events:
     endings = draw(_recalled_endings(emitted[-2].payload, emitted[-1].payload))
     if told[-1].event_type in _TERMINAL:
         del endings[_RESTART_SEQ]
-    mono = draw(st.integers(0, 50))
+    mono = told[-1].mono_ts_ms + draw(st.integers(0, 50))
     return told + tuple(
         evolve(emitted[0], seq=seq, mono_ts_ms=mono, event_type=_TYPE_OF[type(each)], payload=each)
         for seq, each in endings.items()
