@@ -5,7 +5,6 @@ Every call raises a `FootlightsError` whose code the wire knows, or does what it
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,11 +12,11 @@ import trio
 from attrs import evolve
 
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
-from footlights.failures import describe
 from footlights.ids import epoch_of_session
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
+from footlights_transports.incidents import Incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 
 MAX_CLOSED = 10_000
-
-log = logging.getLogger("footlights.desk")
 
 
 class DeskWatch(Protocol):
@@ -59,6 +56,7 @@ class FrontDesk:
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
         self.encodings = Encodings()
+        self.incidents = Incidents()
         self.idleness = Idleness(gate.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""
@@ -144,7 +142,7 @@ class FrontDesk:
             try:
                 listener(session_id, turn_id, said)
             except Exception as error:  # noqa: BLE001 - see above
-                log.error("a listener to turns failed: %s", describe(error))
+                self.incidents.failed("turn_listener", error)
 
     def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
         session = self.session(user, session_id)

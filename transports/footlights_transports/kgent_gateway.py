@@ -214,7 +214,7 @@ class KgentGateway:
                     room.tell(dialogue, [event])
         except Exception as error:  # noqa: BLE001 - see above
             code = ErrorCode.LLM_UNAVAILABLE
-            log.error("a dialogue failed: %s", describe(error))
+            self.desk.incidents.failed("dialogue", error)
         finally:
             room.end(dialogue, code, self.now, telling.rest(self.now))
             if is_kept:

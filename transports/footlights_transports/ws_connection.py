@@ -6,7 +6,6 @@ known, and hold up no other. Losing the connection changes nothing about the tur
 
 from __future__ import annotations
 
-import logging
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from attrs import frozen
 from trio_websocket import ConnectionClosed
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
-from footlights.failures import describe
 from footlights_transports.dialects import native
 from footlights_transports.gate import Pace
 from footlights_transports.ws_stream import PING
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from footlights_transports.ws_courier import Courier, Errand
     from footlights_transports.ws_handshake import Admitted
     from footlights_transports.ws_stream import WireStream
-
-log = logging.getLogger("footlights.ws")
 
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
@@ -142,7 +138,7 @@ class WsConnection:
             self._desk.take_command(self._user)
             result = await self._perform(command_id, command)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            await self._writer.send(_refusal(command_id, error))
+            await self._writer.send(self._refusal(command_id, error))
         else:
             if result is not None:
                 self._take_along(command)
@@ -214,12 +210,19 @@ class WsConnection:
             # Not before it is sent: a client that asks and never reads would have any number of them waiting.
             self._waiting -= 1
 
-    @staticmethod
-    async def _answer_of(command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
+    async def _answer_of(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
         try:
             return native.write_reply(command_id, await work())
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            return _refusal(command_id, error)
+            return self._refusal(command_id, error)
+
+    def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
+        told = error if isinstance(error, FootlightsError) else FootlightsError()
+        if told.code in native.WIRE_CODES and told.code != "internal":
+            self._desk.incidents.refused(f"ws_command_{told.code}")
+        else:
+            self._desk.incidents.failed("ws_command", error)
+        return native.write_error(command_id, told)
 
     # -- events
 
@@ -244,7 +247,8 @@ class WsConnection:
                     stream = await self._enter(stack, command_id, followed)
                 except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
                     task_status.started()
-                    last_word = None if self._is_leaving else _refusal(command_id, error)  # the next server may not
+                    # Not if the server goes: the next one may not refuse it.
+                    last_word = None if self._is_leaving else self._refusal(command_id, error)
                 else:
                     task_status.started()
                     last_word = await self._pump(session_id, stream, followed.errand)
@@ -315,12 +319,3 @@ async def watch_for_silence(stream: WireStream, patience: float, lose: Callable[
         await trio.sleep_until(given_up_at)
         if stream.alive_at == silent_since:
             lose()
-
-
-def _refusal(command_id: CommandId, error: Exception) -> bytes:
-    if isinstance(error, FootlightsError):
-        if error.code not in native.WIRE_CODES:
-            log.error("a command failed: %s", error.code)
-        return native.write_error(command_id, error)
-    log.error("a command failed: %s", describe(error))
-    return native.write_error(command_id, FootlightsError())

@@ -9,13 +9,13 @@ A connection that fails takes no other with it. Nothing that a client sent is ev
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
-from footlights.failures import describe
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.idle import close_idle_sessions
 from footlights_transports.kgent_connection import Welcome
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 
     Client: TypeAlias = WsConnection | PerturbConnection | ObserveConnection
 
-log = logging.getLogger("footlights.ws")
-
 _JSON = [(b"content-type", b"application/json")]
+_MALFORMED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 # What it says below that may be a client's own words: the reason of a close, what is in a ping.
 logging.getLogger("trio-websocket").addFilter(lambda record: record.levelno >= logging.WARNING)
@@ -139,20 +138,30 @@ class WsServer:
         except* ConnectionClosed:
             pass
         except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
-            log.warning("a connection failed: %s", describe(errors))
+            self._desk.incidents.failed("ws_connection", errors, logging.WARNING)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         patience = trio.CancelScope()
         wire = WireStream(stream, patience.cancel, self._limits.max_frame_bytes)
-        async with trio.open_nursery() as nursery:
-            client = await self._meet(wire, nursery, patience)
-            if client is None:
-                nursery.cancel_scope.cancel(reason="nobody came in")
-            else:
-                await self._host(client)
-        with trio.move_on_after(self._goodbye):
+        client, last_words = None, b""
+        try:
+            async with trio.open_nursery() as nursery:
+                client = await self._meet(wire, nursery, patience)
+                if client is None:
+                    nursery.cancel_scope.cancel(reason="nobody came in")
+                else:
+                    await self._host(client)
+        except* UnicodeError as errors:
+            if client is not None:
+                raise
+            # wsproto decodes some headers without a check, and leaves the handshake unanswered.
+            self._desk.incidents.failed("ws_handshake", errors, logging.WARNING)
+            last_words = _MALFORMED
+        with trio.move_on_after(self._goodbye), suppress(trio.BrokenResourceError):
             if client is not None and client.fault is not None:
                 await wire.refuse(client.fault.code, client.fault.reason)
+            if last_words:
+                await stream.send_all(last_words)
             await stream.aclose()
 
     def _make_room_for_a_stranger(self) -> None:
@@ -185,11 +194,13 @@ class WsServer:
                 return await self._answer(request, wire, nursery)
         finally:
             self._strangers.pop(patience, None)
+        self._desk.incidents.refused("ws_handshake_incomplete")
         return None
 
     async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> Client | None:
         verdict = self._judge(request)
         if isinstance(verdict, Refused):
+            self._desk.incidents.refused(f"ws_handshake_{verdict.error.code}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         self._being_accepted += 1
