@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, fields, frozen
 
-from footlights.chat import Allowance
 from footlights.errors import RegistrationError, UnknownSession
+from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import RateLimited, Unauthorized
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Pace:
 
     def __init__(self, per_second: float, burst: int, now: float) -> None:
         self._per_second = per_second
-        self._allowance = Allowance(burst, burst / per_second, now)
+        self._allowance = TokenBucket(burst, burst / per_second, now)
 
     def take(self, now: float) -> None:
         """Raises `RateLimited`."""
