@@ -21,6 +21,7 @@ from footlights_transports.dialects.native import (
     MAX_CURSORS,
     MAX_DEPTH,
     MAX_ID_CHARS,
+    MAX_VALUES,
     BadFrame,
     BeginTurn,
     Cancel,
@@ -156,6 +157,15 @@ def test_a_command_may_nest_only_so_deep() -> None:
         read_command(nested(MAX_DEPTH - 1))
     with pytest.raises(BadFrame, match="nests no deeper"):
         read_command(nested(MAX_DEPTH))
+
+
+@pytest.mark.parametrize("value", [1, [], {}])
+def test_a_command_has_only_so_many_values(value: object) -> None:
+    fields = {"op": "start", "id": 1, "params": [value] * (MAX_VALUES - 3)}
+    with pytest.raises(BadFrame, match="params: must be an object"):
+        read_command(orjson.dumps(fields))
+    with pytest.raises(BadFrame, match="no more than 16384 values"):
+        read_command(orjson.dumps({**fields, "more": value}))
 
 
 # -- anything at all

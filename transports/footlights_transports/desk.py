@@ -13,6 +13,7 @@ from attrs import evolve
 
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.ids import epoch_of_session
+from footlights.token_bucket import TokenBucket
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
@@ -51,6 +52,7 @@ class FrontDesk:
         self._watch = watch
         self._open: dict[User, set[str]] = {}
         self._paces: dict[User, Pace] = {}
+        self._byte_budgets: dict[User, TokenBucket] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
@@ -79,6 +81,13 @@ class FrontDesk:
         """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
         now = trio.current_time()
         return self._pace(user, now).seconds_until_next(now)
+
+    def byte_budget(self, user: User) -> TokenBucket:
+        """What all connections of this user together may send."""
+        if user not in self._byte_budgets:
+            burst, per_second = self.gate.limits.user_byte_burst, self.gate.limits.user_bytes_per_second
+            self._byte_budgets[user] = TokenBucket(burst, burst / per_second, trio.current_time())
+        return self._byte_budgets[user]
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()

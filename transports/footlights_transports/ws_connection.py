@@ -122,36 +122,39 @@ class WsConnection:
     # -- commands
 
     async def _take(self, frame: str | bytes) -> None:
-        if isinstance(frame, bytes):
-            await self._answer(None, native.BadFrame("A command is a text frame."))
-            return
-        command: native.Command | native.BadFrame
-        try:
-            command_id, command = native.read_command(frame)
-        except native.BadFrame as error:
-            command_id, command = error.command_id, error
-        await self._answer(command_id, command)
+        answer = await self._answer(frame)
+        if answer is not None:
+            await self._writer.send(answer)
 
-    async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame) -> None:
+    async def _answer(self, frame: str | bytes) -> bytes | None:
+        """The answer to a frame; None if it comes by itself.
+
+        An exception holds the frame through its traceback, so none is kept in a variable, nor while an answer is sent.
+        """
+        command_id: CommandId = None
         try:
+            # Before the frame is read: one that cannot be read costs its sender as much.
             self._pace.take(trio.current_time())
             self._desk.take_command(self._user)
+            command_id, command = native.read_command(_text(frame))
             result = await self._perform(command_id, command)
+        except native.RateLimited as error:
+            return self._refusal(native.id_in(frame), error)
+        except native.BadFrame as error:
+            return self._refusal(error.command_id, error)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            await self._writer.send(self._refusal(command_id, error))
-        else:
-            if result is not None:
-                self._take_along(command)
-                await self._writer.send(native.write_reply(command_id, result))
+            return self._refusal(command_id, error)
+        if result is None:
+            return None
+        self._take_along(command)
+        return native.write_reply(command_id, result)
 
-    def _take_along(self, command: native.Command | native.BadFrame) -> None:
+    def _take_along(self, command: native.Command) -> None:
         """What a command brings about at once goes out with its answer, in one piece."""
         if isinstance(command, native.BeginTurn | native.Cancel) and command.session_id in self._followed:
             self._courier.take_along(self._followed[command.session_id].errand)
 
-    async def _perform(
-        self, command_id: CommandId, command: native.Command | native.BadFrame
-    ) -> Mapping[str, JsonValue] | None:
+    async def _perform(self, command_id: CommandId, command: native.Command) -> Mapping[str, JsonValue] | None:
         """Do it, and return the result; None if the reply comes by itself."""
         desk, user = self._desk, self._user
         match command:
@@ -183,8 +186,6 @@ class WsConnection:
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
-            case _:
-                raise command
         return None
 
     async def _finalize(self, session_id: str, turn_id: str) -> dict[str, JsonValue]:
@@ -288,6 +289,12 @@ class WsConnection:
             return native.write_notice("detached", session_id, error.reason)
         is_going = self._is_leaving or self._desk.is_closing
         return None if is_going else native.write_notice("ended", session_id)
+
+
+def _text(frame: str | bytes) -> str:
+    if isinstance(frame, bytes):
+        raise native.BadFrame("A command is a text frame.")
+    return frame
 
 
 def _lose(tasks: trio.Nursery) -> None:

@@ -16,6 +16,7 @@ import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
+from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.idle import close_idle_sessions
 from footlights_transports.kgent_connection import Welcome
@@ -208,11 +209,17 @@ class WsServer:
             if isinstance(verdict, Welcome):
                 with verdict:
                     socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
+                wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
                 return verdict.connection(socket, wire, nursery)
             socket = await request.accept(subprotocol=SUBPROTOCOL)
+            wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
             return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery)
         finally:
             self._being_accepted -= 1
+
+    def _byte_budget(self) -> TokenBucket:
+        burst = self._limits.byte_burst
+        return TokenBucket(burst, burst / self._limits.bytes_per_second, trio.current_time())
 
     def _judge(self, request: WebSocketRequest) -> Admitted | Welcome | Refused:
         verdict = judge(request, self._desk.gate, has_gateway=self._kgent is not None)

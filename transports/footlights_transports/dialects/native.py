@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 SUBPROTOCOL = "footlights.v1"
 MAX_DEPTH = 16
+MAX_VALUES = 16_384
+"""In all objects and lists of one command."""
 MAX_ID_CHARS = 128
 MAX_CURSORS = 4_096
 """Turns that one subscribe may name."""
+_CONTAINERS = (dict, list)
 
 CommandId: TypeAlias = str | int | None
 """Whatever the client calls its command by; None for one that could not even be read that far."""
@@ -150,6 +153,14 @@ def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
         raise BadFrame(str(error), command_id) from None
 
 
+def id_in(frame: str | bytes) -> CommandId:
+    """The id in a frame that is not looked at otherwise; None if it cannot be read."""
+    try:
+        return None if isinstance(frame, bytes) else _command_id(read_object(frame))
+    except BadFrame:
+        return None
+
+
 def read_fields(op: object, fields: dict[str, Any]) -> Command:
     """The command of that name with these fields, which are used up. Raises `InvalidCommand`, which quotes nothing."""
     try:
@@ -214,19 +225,23 @@ def read_object(frame: str | bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadFrame("A command is a JSON object.")
     fields = cast("dict[str, Any]", value)
-    if _is_deeper(fields, MAX_DEPTH):
-        raise BadFrame(f"A command nests no deeper than {MAX_DEPTH} levels.")
+    _check_shape(fields)
     return fields
 
 
-def _is_deeper(value: object, levels: int) -> bool:
-    if isinstance(value, dict):
-        children: list[object] = list(cast("dict[str, object]", value).values())
-    elif isinstance(value, list):
-        children = cast("list[object]", value)
-    else:
-        return False
-    return levels == 0 or any(_is_deeper(child, levels - 1) for child in children)
+def _check_shape(value: dict[str, Any]) -> None:
+    """Level by level, and never through more than `MAX_VALUES`: a frame of brackets has a hundred thousand."""
+    count = 0
+    values: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        containers = [each for each in values if type(each) in _CONTAINERS]
+        if not containers:
+            return
+        count += sum(map(len, containers))
+        if count > MAX_VALUES:
+            raise BadFrame(f"A command has no more than {MAX_VALUES} values.")
+        values = [child for each in containers for child in (each if hasattr(each, "append") else each.values())]
+    raise BadFrame(f"A command nests no deeper than {MAX_DEPTH} levels.")
 
 
 def _command_id(fields: dict[str, Any]) -> CommandId:
