@@ -140,7 +140,7 @@ class WireStream(trio.abc.Stream):
     def let_frames_pass(self, *budgets: TokenBucket) -> None:
         """The handshake is accepted. Each byte from now on, and `FRAME_COST` for each frame, is charged to these.
 
-        When one of them is in debt, nothing is received until it is paid: the peer is slowed down.
+        When one of them is in debt, nothing is passed on until it is paid: the peer is slowed down.
         """
         self._budgets = budgets
         self._is_accepted.set()
@@ -163,18 +163,17 @@ class WireStream(trio.abc.Stream):
         if not self._frames.is_in_head and not self._is_accepted.is_set():
             # wsproto would forget frames that come before the answer to the handshake.
             await self._is_accepted.wait()
-        await self._wait_until_paid()
-        passed = self._frames.pass_on()
-        while not passed and not self._frames.is_too_much:
+        data: bytes | bytearray = b""
+        while True:
+            await self._wait_until_paid()
+            passed = self._frames.pass_on(data)
+            if passed or self._frames.is_too_much:
+                self._charge(FRAME_COST * self._frames.frames_passed)
+                return passed
             data = await self._stream.receive_some(max_bytes)
             if not data:
                 return b""
             self._charge(len(data))
-            passed = self._frames.pass_on(data)
-            if not passed:
-                await self._wait_until_paid()
-        self._charge(FRAME_COST * self._frames.frames_passed)
-        return passed
 
     def _charge(self, amount: int) -> None:
         self.alive_at = now = trio.current_time()
