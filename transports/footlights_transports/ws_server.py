@@ -201,7 +201,7 @@ class WsServer:
     async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> Client | None:
         verdict = self._judge(request)
         if isinstance(verdict, Refused):
-            self._desk.incidents.refused(f"ws_handshake_{verdict.error.code}")
+            self._desk.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         self._being_accepted += 1
