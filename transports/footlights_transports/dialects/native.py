@@ -20,6 +20,7 @@ from footlights.errors import FootlightsError, InvalidCommand, TooLarge
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
+from footlights_transports.dialects import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 SUBPROTOCOL = "footlights.v1"
 MAX_DEPTH = 16
-MAX_VALUES = 16_384
-"""In all objects and lists of one command."""
 MAX_ID_CHARS = 128
 MAX_CURSORS = 4_096
 """Turns that one subscribe may name."""
@@ -219,29 +218,25 @@ def _reader(op: object) -> Callable[[_Fields], Command]:
 def read_object(frame: str | bytes) -> dict[str, Any]:
     """The JSON object in a frame, or in the body of a request. Raises `BadFrame`, which quotes nothing of it."""
     try:
-        value = orjson.loads(frame)
-    except orjson.JSONDecodeError:
+        value = json_text.parse(frame)
+    except json_text.TooManyValues:
+        raise BadFrame(f"A command has no more than {json_text.MAX_VALUES} values.") from None
+    except ValueError:
         raise BadFrame("The frame is not valid JSON.") from None
     if not isinstance(value, dict):
         raise BadFrame("A command is a JSON object.")
     fields = cast("dict[str, Any]", value)
-    _check_shape(fields)
+    if _is_deeper(fields, MAX_DEPTH):
+        raise BadFrame(f"A command nests no deeper than {MAX_DEPTH} levels.")
     return fields
 
 
-def _check_shape(value: dict[str, Any]) -> None:
-    """Level by level, and never through more than `MAX_VALUES`: a frame of brackets has a hundred thousand."""
-    count = 0
+def _is_deeper(value: dict[str, Any], levels: int) -> bool:
     values: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(levels):
         containers = [each for each in values if type(each) in _CONTAINERS]
-        if not containers:
-            return
-        count += sum(map(len, containers))
-        if count > MAX_VALUES:
-            raise BadFrame(f"A command has no more than {MAX_VALUES} values.")
         values = [child for each in containers for child in (each if hasattr(each, "append") else each.values())]
-    raise BadFrame(f"A command nests no deeper than {MAX_DEPTH} levels.")
+    return any(type(each) in _CONTAINERS for each in values)
 
 
 def _command_id(fields: dict[str, Any]) -> CommandId:
