@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -237,3 +238,24 @@ async def test_refused_messages_leave_nothing_to_the_garbage_collector(burst: in
     ):
         await shake_hands(stream, PERTURB)
         assert await garbage_of(stream, REFUSED_MESSAGES, b'"event_type":"done"') == {}
+
+
+@pytest.mark.parametrize("head", [HANDSHAKE, PERTURB], ids=["native", "chat"])
+async def test_refused_input_keeps_no_memory(head: bytes) -> None:
+    answer = b'"ok":false' if head is HANDSHAKE else b'"event_type":"done"'
+    data = Connection(ConnectionType.CLIENT).send(TextMessage(REFUSED_COMMANDS["a large list"]))
+    async with served(head, limits_for(1_000_000)) as house, await dial(house) as stream:
+        await shake_hands(stream, head)
+        taken: list[int] = []
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                for _ in range(20):
+                    await stream.send_all(data)
+                    await receive_until(stream, answer)
+                taken.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+    assert taken[1] - taken[0] < len(LARGE), "twenty more of them, and not one is kept"

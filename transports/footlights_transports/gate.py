@@ -48,11 +48,11 @@ class WireLimits:
     """What all connections of one user together may ask for in the long run."""
     user_command_burst: int = 4_000
     """What they may ask for at once, after they were silent."""
-    bytes_per_second: float = 1_048_576.0
+    bytes_per_second: int = 1_048_576
     """What is read of one WebSocket connection in the long run; each frame counts 1,024 bytes more than it has."""
     byte_burst: int = 4_194_304
     """What is read of it at once, after it was silent."""
-    user_bytes_per_second: float = 4_194_304.0
+    user_bytes_per_second: int = 4_194_304
     """What is read of all WebSocket connections of one user together in the long run."""
     user_byte_burst: int = 16_777_216
     """What is read of them at once, after they were silent."""
