@@ -68,8 +68,10 @@ _BODY = b"x" * 100_000
 _POST = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 _LENGTH = b"Content-Length: %d\r\n\r\n" % len(_BODY)
 
-# Not what is no HTTP at all: the error that h11 raises for that holds itself, and is left to the collector.
 VISITS_THAT_ARE_REFUSED: dict[str, Visit] = {
+    "no handshake": _says("ws_port", b"Good evening\r\n\r\n", b" 400 "),
+    "no HTTP": _says("http_port", b"Good evening\r\n\r\n", b" 400 "),
+    "headers without end": _says("http_port", b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, b" 431 "),
     "a handshake that is not ASCII": _says("ws_port", _HANDSHAKE.replace(b"footlights.v1", b"\xff"), b" 400 "),
     "a handshake with nothing": _says("ws_port", _HANDSHAKE.replace(b"/v1 ", b"/nothing "), b" 404 "),
     "a stranger's page": _says("ws_port", _HANDSHAKE.replace(b"Host", b"Origin: http://x\r\nHost"), b" 403 "),

@@ -20,6 +20,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from footlights.errors import Busy
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.dexi_runs import DexiRuns
+from footlights_transports.h11_errors import hold_no_input
 from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http_events import OpenStreams
@@ -61,6 +62,7 @@ async def serve_http(
     runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
     gate forbids to listen, and `OSError` for one that cannot be had.
     """
+    hold_no_input()
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:

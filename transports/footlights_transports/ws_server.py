@@ -18,6 +18,7 @@ from trio_websocket import ConnectionClosed, wrap_server_stream
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
 from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import SUBPROTOCOL
+from footlights_transports.h11_errors import hold_no_input
 from footlights_transports.idle import close_idle_sessions
 from footlights_transports.kgent_connection import Welcome
 from footlights_transports.kgent_gateway import UnknownAgent
@@ -63,6 +64,7 @@ async def serve_ws(
     With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free one. Raises
     `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
     """
+    hold_no_input()
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:
