@@ -21,7 +21,6 @@ from attrs import evolve
 
 from footlights.budget import BudgetConfig, BudgetTier
 from footlights.chat import (
-    Allowance,
     BrokeOff,
     ChatFluxConfig,
     ChatMessage,
@@ -42,6 +41,7 @@ from footlights.chat import (
 )
 from footlights.chat.flux_state import after
 from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, TooLarge
+from footlights.token_bucket import TokenBucket
 from footlights_actors.kgent_clock import StreamClock
 from footlights_actors.kgent_soul import COMMIT_PATIENCE
 
@@ -70,7 +70,7 @@ class KgentFlux:
         config: ChatFluxConfig | None = None,
         *,
         budget: BudgetConfig | None = None,
-        tokens: Allowance | None = None,
+        tokens: TokenBucket | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.soul = soul
@@ -284,9 +284,9 @@ class KgentFlux:
         return self._stamp
 
 
-def session_allowance(config: ChatFluxConfig) -> Allowance:
+def session_allowance(config: ChatFluxConfig) -> TokenBucket:
     """What a session may have said to it, from now on."""
-    return Allowance(config.session_tokens, config.session_tokens_seconds, trio.current_time())
+    return TokenBucket(config.session_tokens, config.session_tokens_seconds, trio.current_time())
 
 
 def _was_work(event: SoulEvent) -> bool:

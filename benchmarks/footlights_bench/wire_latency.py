@@ -37,7 +37,7 @@ _SECONDS_OF_BEGINNING = 3.0
 async def measure_latency(scale: WireScale) -> list[Figure]:
     accepted: list[float] = []
     canceled: list[float] = []
-    limits = WireLimits(commands_per_second=1e6, command_burst=1_000_000)
+    limits = WireLimits(commands_per_second=1e6, command_burst=1_000_000, byte_burst=1 << 30, user_byte_burst=1 << 30)
     async with open_stage(cast_of(said_and_stalled)) as stage, trio.open_nursery() as nursery:
         desk = FrontDesk(stage, Gate(limits=limits))
         listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))

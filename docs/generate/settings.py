@@ -88,7 +88,7 @@ def scenario_target() -> str:
 
 def _amount(limit: source.Member) -> str:
     number = limit.default or ""
-    return f"{float(number):g} / s" if limit.name.endswith("_per_second") else tables.amount(number)
+    return f"{float(number):,.15g} / s" if limit.name.endswith("_per_second") else tables.amount(number)
 
 
 def _tier(setting: Setting) -> str:

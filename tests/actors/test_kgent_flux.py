@@ -25,7 +25,6 @@ from footlights import (
 from footlights.authority import MemoryLedger
 from footlights.chat import (
     STANDARD_TEMPLATES,
-    Allowance,
     ChatFluxConfig,
     ChatMessage,
     DialogueMode,
@@ -33,6 +32,7 @@ from footlights.chat import (
     TurnType,
 )
 from footlights.testing.faults import FlakyLedger
+from footlights.token_bucket import TokenBucket
 from footlights_actors import Fail, Flood, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.kgent_flux import KgentFlux
 from footlights_actors.kgent_soul import COMMIT_PATIENCE, KgentSoul
@@ -561,7 +561,7 @@ async def test_an_answer_that_broke_off_takes_what_was_reserved_if_a_model_worke
     quiet_clock: MockClock, lines: tuple[Line, ...], taken: int
 ) -> None:
     config = ChatFluxConfig(session_tokens=100, session_tokens_seconds=1e12)
-    tokens = Allowance(100, 1e12, trio.current_time())
+    tokens = TokenBucket(100, 1e12, trio.current_time())
     async with open_room(saying(*lines)) as room:
         flux = KgentFlux(room.soul, config, budget=SMALL, tokens=tokens)
         await talk(flux)

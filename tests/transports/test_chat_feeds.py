@@ -148,14 +148,14 @@ async def test_a_feed_that_fails_is_gone_and_harms_nothing(caplog: pytest.LogCap
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=ledger) as house:
         session = house.stage.start()
         await house.contents(session)
-        with caplog.at_level(logging.ERROR, "footlights.chat"):
+        with caplog.at_level(logging.ERROR, "footlights.incidents"):
             assert await house.say(session, "sell me the lantern") == "ok"
             await wait_all_tasks_blocked()
         assert house.feeds.feed(session.session_id) is None
         assert await house.contents(session) == []
         assert await house.say(session, "hello") == "ok"
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("a chat feed failed: ValueError at ")
+    assert line.startswith("chat_feed failed: ValueError at ")
     assert "somebody" not in line
 
 

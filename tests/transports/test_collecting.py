@@ -16,7 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from footlights import open_stage
 from footlights_actors import ScriptedModel, Stall, standard_cast
 from footlights_transports import collecting
-from footlights_transports.collecting import THRESHOLDS, GentleCollector, collect_gently
+from footlights_transports.collecting import THRESHOLDS, GentleCollector, collect_gently, memory_in_use
 from footlights_transports.config import load_config
 from footlights_transports.serve import serve_here
 
@@ -109,12 +109,19 @@ def test_everything_is_as_before_when_it_is_left() -> None:
 
 def test_all_is_gone_through_when_memory_has_grown_and_it_is_quiet_or_has_grown_a_lot() -> None:
     with GentleCollector() as collector:
-        blocks = collector.blocks_then
-        assert not collector.is_due(blocks, quiet=True)
-        assert not collector.is_due(round(blocks * 1.2), quiet=True)
-        assert collector.is_due(round(blocks * 1.3), quiet=True)
-        assert not collector.is_due(blocks * 2 + 9_000_000, quiet=False)
-        assert collector.is_due(blocks * 2 + 11_000_000, quiet=False)
+        memory = collector.memory_then
+        assert not collector.is_due(memory, quiet=True)
+        assert not collector.is_due(round(memory * 1.2), quiet=True)
+        assert collector.is_due(round(memory * 1.3), quiet=True)
+        assert not collector.is_due(round(memory * 1.5) + 100_000_000, quiet=False)
+        assert collector.is_due(round(memory * 1.5) + 150_000_000, quiet=False)
+
+
+def test_memory_that_a_few_large_bodies_take_is_noticed() -> None:
+    before = memory_in_use()
+    kept = [b"x" * 1_000_000 for _ in range(50)]
+    assert memory_in_use() - before > 40_000_000
+    del kept
 
 
 async def test_a_server_waits_until_nobody_has_spoken_for_some_seconds(

@@ -46,6 +46,46 @@ async def by_http(server: Opened) -> None:
         await _read_to_its_end(stream)
 
 
+def _says(port: str, sent: bytes, answer: bytes) -> Visit:
+    """A visit that is refused."""
+
+    async def visit(server: Opened) -> None:
+        async with await trio.open_tcp_stream("127.0.0.1", getattr(server, port)) as stream:
+            await stream.send_all(sent)
+            got = b""
+            while data := await stream.receive_some():
+                got += data
+            assert answer in got
+
+    return visit
+
+
+def _frame(first_byte: int, payload: bytes) -> bytes:
+    return bytes((first_byte, 0x80 | len(payload))) + bytes(4) + payload
+
+
+_BODY = b"x" * 100_000
+_POST = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+_LENGTH = b"Content-Length: %d\r\n\r\n" % len(_BODY)
+
+VISITS_THAT_ARE_REFUSED: dict[str, Visit] = {
+    "no handshake": _says("ws_port", b"Good evening\r\n\r\n", b" 400 "),
+    "no HTTP": _says("http_port", b"Good evening\r\n\r\n", b" 400 "),
+    "headers without end": _says("http_port", b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000, b" 431 "),
+    "a handshake that is not ASCII": _says("ws_port", _HANDSHAKE.replace(b"footlights.v1", b"\xff"), b" 400 "),
+    "a handshake with nothing": _says("ws_port", _HANDSHAKE.replace(b"/v1 ", b"/nothing "), b" 404 "),
+    "a stranger's page": _says("ws_port", _HANDSHAKE.replace(b"Host", b"Origin: http://x\r\nHost"), b" 403 "),
+    "no WebSocket": _says("ws_port", _HANDSHAKE + b"\x81\x05xyzzy", b"\x88"),
+    "not UTF-8": _says("ws_port", _HANDSHAKE + _frame(0x81, b"\xff"), b"\x88"),
+    "too much": _says("ws_port", _HANDSHAKE + b"\x81\xff" + (1 << 40).to_bytes(8, "big"), b"\x88"),
+    "a body that is no JSON": _says(
+        "http_port", _POST + b"Content-Type: application/json\r\n" + _LENGTH + _BODY, b" 400 "
+    ),
+    "a body of another kind": _says("http_port", _POST + _LENGTH + _BODY, b" 415 "),
+    "no address": _says("http_port", _POST.replace(b"/v1/", b"/v9/") + _LENGTH + _BODY, b" 404 "),
+}
+
+
 async def _read_to_its_end(stream: trio.SocketStream) -> None:
     while await stream.receive_some():
         pass
@@ -69,9 +109,8 @@ async def _served(folder: Path) -> AsyncGenerator[Opened]:
         stop.set()
 
 
-@pytest.mark.parametrize("visit", [by_websocket, by_http])
-async def test_a_connection_leaves_nothing_to_the_garbage_collector(visit: Visit, tmp_path: Path) -> None:
-    async with _served(tmp_path) as server:
+async def _garbage_after(visit: Visit, folder: Path) -> int:
+    async with _served(folder) as server:
         await visit(server)
         await visit(server)
         gc.freeze()
@@ -80,9 +119,20 @@ async def test_a_connection_leaves_nothing_to_the_garbage_collector(visit: Visit
             for _ in range(VISITS):
                 await visit(server)
             await visit(server)  # by now those before are gone, also on the server's side
-            found = gc.collect()
+            return gc.collect()
         finally:
             gc.enable()
             gc.unfreeze()
-    # The last one may still be going, and something else may happen now and then: but not in each.
-    assert found < VISITS
+
+
+# The last one may still be going, and something else may happen now and then: but not in each.
+
+
+@pytest.mark.parametrize("visit", [by_websocket, by_http])
+async def test_a_connection_leaves_nothing_to_the_garbage_collector(visit: Visit, tmp_path: Path) -> None:
+    assert await _garbage_after(visit, tmp_path) < VISITS
+
+
+@pytest.mark.parametrize("case", VISITS_THAT_ARE_REFUSED)
+async def test_a_connection_that_is_refused_leaves_nothing_either(case: str, tmp_path: Path) -> None:
+    assert await _garbage_after(VISITS_THAT_ARE_REFUSED[case], tmp_path) < VISITS

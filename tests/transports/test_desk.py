@@ -291,8 +291,8 @@ async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_oth
         turn_id = desk.begin_turn(NOBODY, session_id, "a secret", TurnParams())
         assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
     assert heard == [(session_id, turn_id, "a secret")]
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "footlights.desk"]
-    assert line.startswith("a listener to turns failed: OverflowError")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
+    assert line.startswith("turn_listener failed: OverflowError")
     assert "secret" not in line
 
 

@@ -141,7 +141,7 @@ async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
             run = await runs.begin(ME, SLOW)
             await trio.sleep(1)
         assert lawful(events_of(run))[-1]["outcome"] == "unknown"
-    assert [record.getMessage()[:30] for record in caplog.records] == ["the stream of r1-000001 failed"]
+    assert [record.getMessage()[:17] for record in caplog.records] == ["run_stream failed"]
 
 
 async def test_what_a_document_keeps_secret_is_in_no_event_of_a_run(tmp_path: Path, quiet_clock: MockClock) -> None:

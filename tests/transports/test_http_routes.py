@@ -189,8 +189,8 @@ async def test_what_fails_inside_is_told_and_logged_without_its_words(caplog: py
         assert refused(answer) == (500, "internal")
         assert "Edda" not in answer.text
         assert (await house.client.get("/healthz")).status_code == 200
-    (logged,) = [record.getMessage() for record in caplog.records if record.name == "footlights.http"]
-    assert logged.startswith("a request failed: ValueError at ")
+    (logged,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
+    assert logged.startswith("http_request failed: ValueError at ")
     assert "Edda" not in logged
 
 

@@ -209,7 +209,7 @@ async def test_who_is_sent_away_before_tls_was_agreed_on_leaves_nothing_behind(
             assert await read_all(silent) == b""
         await wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().tasks_living == before
-    assert not [record for record in caplog.records if record.name == "footlights.http"]
+    assert not [record for record in caplog.records if record.name == "footlights.incidents"]
 
 
 async def test_only_so_many_connections_are_served() -> None:
@@ -276,8 +276,8 @@ async def test_a_connection_that_fails_takes_no_other_with_it(caplog: pytest.Log
         await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + upgrade)
         await read_all(stream)
         assert taken(await house.client.get("/healthz")) == {"status": "ok"}
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "footlights.http"]
-    assert said.startswith("a connection failed: ")
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
+    assert said.startswith("http_connection failed: ")
     assert "Edda" not in said
 
 

@@ -242,7 +242,7 @@ async def test_a_dialogue_that_fails_in_an_unknown_way_ends_and_hurts_no_other(
             broken.setattr(KgentFlux, "_told", lambda *_: [][1])
             dialogue = await perform(gateway, conversation, "a")
         assert only(frames(dialogue), "error")[0]["code"] == "LLM_UNAVAILABLE"
-        assert "a dialogue failed: IndexError" in caplog.text
+        assert "dialogue failed: IndexError" in caplog.text
         assert SECRET not in caplog.text
         assert only(frames(await perform(gateway, conversation, "b")), "message")
 

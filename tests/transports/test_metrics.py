@@ -39,6 +39,12 @@ def read(metrics: Metrics, stage: Stage) -> dict[tuple[str, ...], float]:
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
 
+async def test_incidents_are_counted_by_kind() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
+        text = Metrics().render(stage, {"ws_handshake_unauthorized": 3}).decode()
+    assert 'footlights_incidents_total{kind="ws_handshake_unauthorized"} 3.0' in text
+
+
 def summary(**times: int | None) -> TurnSummary:
     fields = {"accepted_ms": 0, "first_token_ms": None, "terminal_ms": 0, "committed_ms": 0, **times}
     return TurnSummary(session_id="s1", turn_id="t1", outcome="ok", output_tokens=None, **fields)  # type: ignore[arg-type]

@@ -488,7 +488,7 @@ async def test_a_caller_that_fails_harms_nothing(caplog: pytest.LogCaptureFixtur
             await trio.testing.wait_all_tasks_blocked()
             assert callers(session) == 0
             await take_turn(session, "Hello")
-    failures = [each.getMessage() for each in caplog.records if each.name == "footlights.mission"]
+    failures = [each.getMessage() for each in caplog.records if each.name == "footlights.incidents"]
     assert len(failures) == 1
-    assert failures[0].startswith("the callouts of a session failed: RuntimeError at ")
+    assert failures[0].startswith("callouts failed: RuntimeError at ")
     assert "secret" not in caplog.text

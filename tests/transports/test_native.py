@@ -158,6 +158,20 @@ def test_a_command_may_nest_only_so_deep() -> None:
         read_command(nested(MAX_DEPTH))
 
 
+@pytest.mark.parametrize("value", ["1", "[]", "{}", '""'])
+def test_a_command_has_only_so_many_values(value: str) -> None:
+    with pytest.raises(BadFrame, match="params: must be an object"):
+        read_command(f'{{"op": "start", "id": 1, "params": [{",".join([value] * 8_000)}]}}')
+    with pytest.raises(BadFrame, match="no more than 16384 values"):
+        read_command(f'{{"op": "start", "id": 1, "params": [{",".join([value] * 17_000)}]}}')
+
+
+@pytest.mark.parametrize("text", ["," * 60_000, "[{," * 20_000, '"[\\' * 20_000])
+def test_what_is_in_a_string_is_no_value(text: str) -> None:
+    _, command = read_command(orjson.dumps({"op": "begin_turn", "id": 1, "session_id": "s", "input": text}))
+    assert command == BeginTurn("s", text, TurnParams())
+
+
 # -- anything at all
 
 anything = st.recursive(

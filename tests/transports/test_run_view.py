@@ -229,7 +229,7 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
     lawful([to_json(event) for event in shown])
     assert [event.type for event in shown[-3:]] == ["output_delta", "summary", "done"]
     [logged] = [record.getMessage() for record in caplog.records]
-    assert logged.startswith("the stream of r1-000001 failed: invalid_event at ")
+    assert logged.startswith("run_stream failed: invalid_event at ")
     assert "shelves" not in logged
 
 

@@ -12,9 +12,18 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed
 
-from footlights_transports.gate import WireLimits
+from footlights_transports.gate import Gate, WireLimits
 
-from .ws_peer import connect, error_code, open_house, open_stream, read_until_end, shake_hands, text_frame
+from .ws_peer import (
+    HANDSHAKE,
+    connect,
+    error_code,
+    open_house,
+    open_stream,
+    read_until_end,
+    shake_hands,
+    text_frame,
+)
 
 if TYPE_CHECKING:
     from footlights_transports.desk import FrontDesk
@@ -155,7 +164,7 @@ async def test_who_breaks_the_rules_of_websocket_is_told_which_and_nothing_of_it
             await stream.send_all(sent)
             assert close_sent(await read_until_end(stream)) == code
         await bystander.take_turn(await bystander.start())
-    assert not [record for record in caplog.records if record.name == "footlights.ws"]
+    assert not [record for record in caplog.records if record.name.startswith("footlights")]
     assert "xyzzy" not in caplog.text
     assert "0xff" not in caplog.text
 
@@ -173,6 +182,43 @@ async def test_who_says_goodbye_with_the_code_of_a_fault_gets_one_goodbye() -> N
         await shake_hands(stream)
         await stream.send_all(piece(CLOSE, closing(1007)))
         assert close_sent(await read_until_end(stream)) == 1007
+
+
+# -- handshakes
+
+
+MALFORMED: dict[str, bytes] = {
+    "no HTTP": b"Good evening\r\n\r\n",
+    "a request for a page": b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a host that is not ASCII": HANDSHAKE.replace(b"Host: here", b"Host: \xff"),
+    "a subprotocol that is not ASCII": HANDSHAKE.replace(b"footlights.v1", b"\xff"),
+    "an extension that is not ASCII": HANDSHAKE.replace(b"\r\n\r\n", b"\r\nSec-WebSocket-Extensions: \xff\r\n\r\n"),
+    "a connection that is not ASCII": HANDSHAKE.replace(b"Connection: Upgrade", b"Connection: \xff"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+async def test_malformed_handshakes_are_answered_counted_and_logged_in_numbers(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_house() as house, connect(house) as bystander:
+        for _ in range(20):
+            async with await open_stream(house) as stream:
+                await stream.send_all(MALFORMED[case])
+                assert (await read_until_end(stream)).startswith(b"HTTP/1.1 400 ")
+        await bystander.take_turn(await bystander.start())
+        assert sum(house.desk.incidents.counts.values()) == 20
+    assert len([record for record in caplog.records if record.name.startswith("footlights")]) <= 1
+
+
+async def test_refused_handshakes_are_counted_by_their_code() -> None:
+    async with open_house(gate=Gate({"ann": "ann's own token!"})) as house:
+        async with await open_stream(house) as stream:
+            assert (await shake_hands(stream)).startswith(b"HTTP/1.1 401 ")
+        async with await open_stream(house) as stream:
+            await stream.send_eof()
+            assert await read_until_end(stream) == b""
+        assert house.desk.incidents.counts == {"ws_handshake_unauthorized": 1, "ws_handshake_incomplete": 1}
 
 
 # -- messages in pieces

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, Event, Ping, TextMessage
 
-from footlights_transports.ws_frames import MAX_PIECES, FrameGate
+from footlights_transports.ws_frames import MAX_AT_ONCE, MAX_PIECES, FrameGate
 
 HEAD = b"GET /v1 HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -35,6 +35,16 @@ def in_frames(max_bytes: int) -> FrameGate:
     return gate
 
 
+def drain(gate: FrameGate, data: bytes) -> bytes:
+    """All that is passed on, in as many calls as it takes."""
+    passed = more = gate.pass_on(data)
+    while more:
+        assert gate.frames_passed <= MAX_AT_ONCE
+        more = gate.pass_on()
+        passed += more
+    return passed
+
+
 @given(events, st.sampled_from([b"\r\n\r\n", b"\n\n", b"\n\r\n"]), st.lists(st.integers(1, 40), min_size=1))
 def test_everything_is_passed_on_whole_wherever_it_is_cut(said: list[Event], end: bytes, sizes: list[int]) -> None:
     head, frames = b"GET /v1 HTTP/1.1\r\nHost: here" + end, sent(*said)
@@ -43,7 +53,7 @@ def test_everything_is_passed_on_whole_wherever_it_is_cut(said: list[Event], end
     gate, at, passed = FrameGate(1_000_000), 0, b""
     while at < len(everything):
         size = sizes[at % len(sizes)] * (1 if at < 500 else 1_000)
-        passed += gate.pass_on(everything[at : at + size])
+        passed += drain(gate, everything[at : at + size])
         at += size
         assert len(passed) < len(head) or len(passed) in ends
     assert passed == everything
@@ -81,14 +91,25 @@ def test_a_message_has_only_so_many_pieces_and_pings_are_none() -> None:
     pieces = sent(*[BytesMessage(b"", message_finished=False)] * MAX_PIECES)
     ping, last = sent(Ping(b"12"), BytesMessage(b""))
     gate = in_frames(1)
-    assert gate.pass_on(b"".join(pieces)) == b"".join(pieces)
+    assert drain(gate, b"".join(pieces)) == b"".join(pieces)
     assert gate.pass_on(ping[:2]) == b""  # a ping of two bytes is too much by itself
     assert gate.is_too_much
     gate = in_frames(2)
-    assert gate.pass_on(b"".join(pieces) + ping) == b"".join(pieces) + ping
+    assert drain(gate, b"".join(pieces) + ping) == b"".join(pieces) + ping
     assert not gate.is_too_much
     assert gate.pass_on(last) == b""
     assert gate.is_too_much
+
+
+def test_few_frames_are_passed_on_at_once_and_the_head_alone() -> None:
+    pings = sent(*[Ping(b"")] * (MAX_AT_ONCE + 1))
+    gate = FrameGate(1_000)
+    assert gate.pass_on(HEAD + b"".join(pings)) == HEAD
+    assert gate.frames_passed == 0
+    assert gate.pass_on() == b"".join(pings[:-1])
+    assert gate.frames_passed == MAX_AT_ONCE
+    assert gate.pass_on() == pings[-1]
+    assert gate.pass_on() == b""
 
 
 def test_a_finished_message_counts_no_more() -> None:

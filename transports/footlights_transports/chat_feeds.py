@@ -7,7 +7,6 @@ for a while, when there are too many, or when anything about it fails. That is n
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -17,8 +16,8 @@ import trio
 
 from footlights.errors import FootlightsError, LedgerUnavailable
 from footlights.events import CommitFinal
-from footlights.failures import describe
 from footlights_transports.dialects.chat_feed import ChatFeed, player_said, told
+from footlights_transports.incidents import Incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +36,6 @@ MAX_WORDS = 50
 """Of how many turns that are not told of yet it keeps what players said."""
 MAX_WORD_CHARS = 200_000
 """Of them together."""
-
-log = logging.getLogger("footlights.chat")
 
 
 class OpenFeed:
@@ -77,9 +74,15 @@ class ChatFeeds:
     """The feeds of one stage. `keep` runs as long as there are any."""
 
     def __init__(
-        self, ledger: Ledger, *, max_feeds: int = MAX_FEEDS, wall_clock: Callable[[], float] = time.time
+        self,
+        ledger: Ledger,
+        incidents: Incidents | None = None,
+        *,
+        max_feeds: int = MAX_FEEDS,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
+        self._incidents = incidents or Incidents()
         self._max_feeds = max_feeds
         self._wall_clock = wall_clock
         self._open: OrderedDict[str, OpenFeed] = OrderedDict()
@@ -147,7 +150,7 @@ class ChatFeeds:
         except FootlightsError:  # no place for it, or let go
             pass
         except Exception as error:  # noqa: BLE001 - whatever fails here is a feed, and nobody needs it
-            log.error("a chat feed failed: %s", describe(error))
+            self._incidents.failed("chat_feed", error)
         finally:
             opened.caught_up.set()
             if self._open.get(opened.session.session_id) is opened:

@@ -1,17 +1,22 @@
-"""How `footlights serve` collects garbage: a little at a time while somebody speaks, all of it when nobody does.
+"""Collector policy of `footlights serve`: a little at a time while turns are open, all of it when none is.
 
 Python looks for garbage among all that is alive, every session and every turn that is kept: with 10,000 sessions half a
 second, in which nobody gets a word. Turns leave nothing to be found there, and connections little. So what has survived
 two looks is set aside, and so is what would take too long to look at. All of it is gone through only when no turn has
-been open for some seconds and memory has grown. If there is no such moment, and memory has grown a lot, a pause is the
-lesser evil.
+been open for some seconds and resident memory has grown. If there is no such moment, and memory has grown a lot, a
+pause is the lesser evil.
+
+High thresholds and one `gc.freeze()` are not enough. Python counts what was made less what is gone, so a look at the
+young ones may be at any number of them: with 1,000 sessions streaming, 16 to 87 ms instead of 5.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import os
 import sys
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -31,9 +36,9 @@ _OLDEST = 2
 _GLANCE = 1.0
 _GLANCES_UNTIL_QUIET = 3
 _GROWN = 1.25
-_GROWN_A_LOT = 2.0
-_A_LOT = 10_000_000
-"""Blocks of memory; some hundred megabytes."""
+_GROWN_A_LOT = 1.5
+_A_LOT = 128 * 1024 * 1024
+_BYTES_OF_A_BLOCK = 64
 
 log = logging.getLogger("footlights.serve")
 
@@ -43,14 +48,14 @@ class GentleCollector:
 
     def __init__(self) -> None:
         self._thresholds = gc.get_threshold()
-        self.blocks_then = 0
-        """Blocks of memory that were in use when all was gone through last, or when it was entered."""
+        self.memory_then = 0
+        """What `memory_in_use` was when all was gone through last, or when it was entered."""
 
     def __enter__(self) -> GentleCollector:
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*THRESHOLDS)
         gc.freeze()
-        self.blocks_then = sys.getallocatedblocks()
+        self.memory_then = memory_in_use()
         gc.callbacks.append(_spare)
         return self
 
@@ -65,14 +70,14 @@ class GentleCollector:
         gc.unfreeze()
         found = gc.collect()
         gc.freeze()
-        self.blocks_then = sys.getallocatedblocks()
+        self.memory_then = memory_in_use()
         log.info("looked for garbage everywhere: found %d objects in %.3f s", found, perf_counter() - began)
 
-    def is_due(self, blocks: int, *, quiet: bool) -> bool:
-        """Whether to go through everything, with so many blocks of memory in use."""
+    def is_due(self, memory: int, *, quiet: bool) -> bool:
+        """Whether to go through everything, with so much memory in use."""
         if quiet:
-            return blocks > self.blocks_then * _GROWN
-        return blocks > self.blocks_then * _GROWN_A_LOT + _A_LOT
+            return memory > self.memory_then * _GROWN
+        return memory > self.memory_then * _GROWN_A_LOT + _A_LOT
 
 
 async def collect_gently(stage: Stage) -> None:
@@ -82,8 +87,17 @@ async def collect_gently(stage: Stage) -> None:
         while True:
             await trio.sleep(_GLANCE)
             quiet_glances = 0 if stage.open_turns else quiet_glances + 1
-            if collector.is_due(sys.getallocatedblocks(), quiet=quiet_glances >= _GLANCES_UNTIL_QUIET):
+            if collector.is_due(memory_in_use(), quiet=quiet_glances >= _GLANCES_UNTIL_QUIET):
                 collector.collect_all()
+
+
+def memory_in_use() -> int:
+    """Resident bytes, because a small cycle may hold a large body. Without /proc, an estimate of what Python has."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return sys.getallocatedblocks() * _BYTES_OF_A_BLOCK
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _spare(phase: Literal["start", "stop"], info: Mapping[str, int]) -> None:

@@ -5,7 +5,6 @@ Every call raises a `FootlightsError` whose code the wire knows, or does what it
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,11 +12,12 @@ import trio
 from attrs import evolve
 
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
-from footlights.failures import describe
 from footlights.ids import epoch_of_session
+from footlights.token_bucket import TokenBucket
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
+from footlights_transports.incidents import Incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 MAX_CLOSED = 10_000
-
-log = logging.getLogger("footlights.desk")
 
 
 class DeskWatch(Protocol):
@@ -54,11 +52,13 @@ class FrontDesk:
         self._watch = watch
         self._open: dict[User, set[str]] = {}
         self._paces: dict[User, Pace] = {}
+        self._byte_budgets: dict[User, TokenBucket] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
         self._is_closing = False
         self.encodings = Encodings()
+        self.incidents = Incidents()
         self.idleness = Idleness(gate.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""
@@ -81,6 +81,13 @@ class FrontDesk:
         """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
         now = trio.current_time()
         return self._pace(user, now).seconds_until_next(now)
+
+    def byte_budget(self, user: User) -> TokenBucket:
+        """What all connections of this user together may send."""
+        if user not in self._byte_budgets:
+            burst, per_second = self.gate.limits.user_byte_burst, self.gate.limits.user_bytes_per_second
+            self._byte_budgets[user] = TokenBucket(burst, burst / per_second, trio.current_time())
+        return self._byte_budgets[user]
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
@@ -144,7 +151,7 @@ class FrontDesk:
             try:
                 listener(session_id, turn_id, said)
             except Exception as error:  # noqa: BLE001 - see above
-                log.error("a listener to turns failed: %s", describe(error))
+                self.incidents.failed("turn_listener", error)
 
     def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
         session = self.session(user, session_id)

@@ -6,7 +6,6 @@ nothing. `keep` is that task's home: it ends when the server does, and then ever
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -17,7 +16,6 @@ from attrs import field, frozen
 from attrs.validators import optional
 
 from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
-from footlights.failures import describe
 from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
 from footlights.modes.classifier import check_classifier_id
 from footlights.outbox import DetachReason
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from footlights.modes import Classifier, IntentRules
     from footlights_transports.desk import FrontDesk
     from footlights_transports.gate import User
+    from footlights_transports.incidents import Incidents
 
 MAX_RUNS = 1_000
 """Finished runs that are kept; the oldest are forgotten first."""
@@ -42,8 +41,6 @@ MAX_BYTES = 64_000_000
 """What all finished runs together may take."""
 MAX_RUN_BYTES = 8_000_000
 """A finished run that takes more is not kept."""
-
-log = logging.getLogger("footlights.dexi")
 
 
 class DexiError(FootlightsError):
@@ -204,10 +201,10 @@ class DexiRuns:
                 async with session.subscribe(left.cursor, left.terminal_seen) as again:
                     left = await _tell(run, again)
         except Exception as error:  # noqa: BLE001 - see above
-            log.error("the stream of %s failed: %s", run.run_id, describe(error))
+            self._desk.incidents.failed("run_stream", error)
             run.break_off()
         except trio.Cancelled:  # the server goes, and clients have a moment left to hear of it
-            _let_go(run)
+            _let_go(run, self._desk.incidents)
             raise
         finally:
             run.end()
@@ -228,11 +225,11 @@ class DexiRuns:
         del self._finished[run_id], self._runs[run_id]
 
 
-def _let_go(run: Run) -> None:
+def _let_go(run: Run, incidents: Incidents) -> None:
     try:
         run.lose_sight()
     except Exception as error:  # noqa: BLE001 - the same boundary
-        log.error("the stream of %s failed: %s", run.run_id, describe(error))
+        incidents.failed("run_stream", error)
         run.break_off()
 
 

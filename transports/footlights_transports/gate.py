@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, fields, frozen
 
-from footlights.chat import Allowance
 from footlights.errors import RegistrationError, UnknownSession
+from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import RateLimited, Unauthorized
 
 if TYPE_CHECKING:
@@ -48,6 +48,14 @@ class WireLimits:
     """What all connections of one user together may ask for in the long run."""
     user_command_burst: int = 4_000
     """What they may ask for at once, after they were silent."""
+    bytes_per_second: int = 1_048_576
+    """What is read of one WebSocket connection in the long run; each frame counts 1,024 bytes more than it has."""
+    byte_burst: int = 4_194_304
+    """What is read of it at once, after it was silent."""
+    user_bytes_per_second: int = 4_194_304
+    """What is read of all WebSocket connections of one user together in the long run."""
+    user_byte_burst: int = 16_777_216
+    """What is read of them at once, after they were silent."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
     session_idle_seconds: float = 3_600.0
@@ -160,7 +168,7 @@ class Pace:
 
     def __init__(self, per_second: float, burst: int, now: float) -> None:
         self._per_second = per_second
-        self._allowance = Allowance(burst, burst / per_second, now)
+        self._allowance = TokenBucket(burst, burst / per_second, now)
 
     def take(self, now: float) -> None:
         """Raises `RateLimited`."""

@@ -6,7 +6,6 @@ address says already. Every answer is JSON, except events (Server-Sent Events), 
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -21,7 +20,6 @@ from starlette.routing import Route
 
 from footlights.authority.record import record_to_json
 from footlights.errors import FootlightsError, InvalidCommand
-from footlights.failures import describe
 from footlights_transports.dexi_runs import DexiError
 from footlights_transports.dialects.native import (
     BeginTurn,
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
     from footlights_transports.gate import User
     from footlights_transports.http_events import OpenStreams
     from footlights_transports.metrics import Metrics
-
-log = logging.getLogger("footlights.http")
 
 MAX_COMMITS = 200
 """Of one answer about the ledger."""
@@ -107,7 +103,7 @@ class HttpRoutes:
                 FootlightsError: _tell_error,
                 Refused: _tell_refusal,
                 HTTPException: _tell_http_refusal,
-                Exception: _tell_failure,  # the boundary: what fails here is one request
+                Exception: self._tell_failure,  # the boundary: what fails here is one request
             },
         )
         app.router.redirect_slashes = False
@@ -205,13 +201,17 @@ class HttpRoutes:
 
     async def metrics(self, request: Request) -> Response:
         self._user(request)
-        return Response(self._metrics.render(self._desk.stage), media_type=CONTENT_TYPE)
+        return Response(self._metrics.render(self._desk.stage, self._desk.incidents.counts), media_type=CONTENT_TYPE)
 
     def _user(self, request: Request) -> User:
         """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
         user = self._desk.gate.admit(request.headers.get("authorization"))
         self._desk.take_command(user)
         return user
+
+    async def _tell_failure(self, _: Request, error: Exception) -> Response:
+        self._desk.incidents.failed("http_request", error)
+        return error_response(FootlightsError())
 
 
 # -- reading requests
@@ -280,8 +280,3 @@ async def _tell_refusal(_: Request, error: Exception) -> Response:
 async def _tell_http_refusal(_: Request, error: Exception) -> Response:
     refused = cast("HTTPException", error)
     return http_refusal(refused.status_code, refused.headers)
-
-
-async def _tell_failure(_: Request, error: Exception) -> Response:
-    log.error("a request failed: %s", describe(error))
-    return error_response(FootlightsError())

@@ -18,9 +18,9 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.errors import Busy
-from footlights.failures import describe
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.dexi_runs import DexiRuns
+from footlights_transports.h11_errors import hold_no_input
 from footlights_transports.http_chat import ChatRoutes
 from footlights_transports.http_connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http_events import OpenStreams
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from footlights_transports.dexi_runs import DexiSettings
     from footlights_transports.gate import WireLimits
     from footlights_transports.missions import MissionSettings
-
-log = logging.getLogger("footlights.http")
 
 _MAX_HEADER_BYTES = 16_384
 
@@ -64,6 +62,7 @@ async def serve_http(
     runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
     gate forbids to listen, and `OSError` for one that cannot be had.
     """
+    hold_no_input()
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:
@@ -72,7 +71,7 @@ async def serve_http(
         del listeners[1:]
     metrics = metrics or Metrics()
     runs = DexiRuns(desk, dexi)
-    feeds = ChatFeeds(desk.stage.ledger)
+    feeds = ChatFeeds(desk.stage.ledger, desk.incidents)
     missions = Missions(desk, mission)
     server = _Server(desk, metrics, tls, goodbye, runs, feeds, missions)
     try:
@@ -120,6 +119,7 @@ class _Server:
         missions: Missions,
     ) -> None:
         self._limits = desk.gate.limits
+        self._incidents = desk.incidents
         self._tls = tls
         self._goodbye = goodbye
         self._event_streams = OpenStreams(desk.encodings)
@@ -165,7 +165,7 @@ class _Server:
             with connection.scope:
                 await self._serve(connection, stream)
         except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
-            log.warning("a connection failed: %s", describe(errors))
+            self._incidents.failed("http_connection", errors, logging.WARNING)
         finally:
             self._open.pop(connection, None)
             self._silent.pop(connection, None)

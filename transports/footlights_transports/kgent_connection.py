@@ -49,6 +49,7 @@ class Welcome:
     def __init__(self, gateway: KgentGateway, visitor: Visitor) -> None:
         """Raises `FootlightsError` if it may not."""
         user, agent = visitor.user, visitor.target.agent
+        self.user = user
         self.subprotocol = visitor.subprotocol
         self.headers = HEADERS.copy()
         """What it is told when it connects; one that talks, in which session, with % for what no header can hold."""
@@ -152,6 +153,12 @@ class PerturbConnection(_Connection):
 
     async def take(self, frame: str | bytes) -> None:
         """Begin a dialogue, or say why not."""
+        refused = self._begin_dialogue(frame)
+        if refused:
+            await self._writer.send_events(map(kgent.write_event, refused))
+
+    def _begin_dialogue(self, frame: str | bytes) -> list[ChatEvent]:
+        """What is said of a frame that began none. No exception, which holds the frame, is kept while that is sent."""
         correlation_id: str | None = None
         try:
             # Before it is read: what cannot be read costs its sender as much.
@@ -160,20 +167,20 @@ class PerturbConnection(_Connection):
             correlation_id = message.correlation_id
             dialogue = self._gateway.perturb(self._sender, message, may_be_kept=self._may_be_kept)
         except kgent.Unreadable as error:
-            await self._send(_refusal(error, error.correlation_id, self._gateway.now))
+            return self._refusal(error, error.correlation_id)
         except FootlightsError as error:
-            known = correlation_id or kgent.correlation_id_in(frame)
-            await self._send(_refusal(error, known, self._gateway.now))
-        else:
-            self._tasks.start_soon(self._report, dialogue, name="kgent report")
+            return self._refusal(error, correlation_id or kgent.correlation_id_in(frame))
+        self._tasks.start_soon(self._report, dialogue, name="kgent report")
+        return []
 
     async def _report(self, dialogue: Dialogue) -> None:
         await dialogue.over.wait()
         if dialogue.failure:
             await self._writer.send_events(dialogue.failure)
 
-    async def _send(self, events: list[ChatEvent]) -> None:
-        await self._writer.send_events(map(kgent.write_event, events))
+    def _refusal(self, error: FootlightsError, correlation_id: str | None) -> list[ChatEvent]:
+        self._gateway.desk.incidents.refused(f"kgent_message_{error.code}")
+        return _refusal(error, correlation_id, self._gateway.now)
 
 
 class ObserveConnection(_Connection):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from footlights import InteractionSession, Subscription
-    from footlights.chat import Allowance
+    from footlights.token_bucket import TokenBucket
     from footlights_actors.kgent_flux import KgentFlux
     from footlights_transports.desk import FrontDesk
     from footlights_transports.gate import User
@@ -43,7 +43,7 @@ class Terms:
     """What counts for one session, whichever agent is talked to in it."""
 
     session: InteractionSession
-    tokens: Allowance
+    tokens: TokenBucket
     """What may be said to it."""
     remote_models: bool | None = None
     """What was said of it when the session was begun here; None if nothing was, or it was begun elsewhere."""

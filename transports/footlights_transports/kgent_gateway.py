@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from footlights.chat import STANDARD_TEMPLATES, Allowance, ChatFluxConfig, ErrorCode
+from footlights.chat import STANDARD_TEMPLATES, ChatFluxConfig, ErrorCode
 from footlights.errors import InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import describe
 from footlights.params import SessionParams
+from footlights.token_bucket import TokenBucket
 from footlights_actors.kgent_flux import KgentFlux, session_allowance
 from footlights_actors.kgent_soul import KgentSoul
 from footlights_transports.kgent_conversation import Conversation, DeskSession, Terms
@@ -82,7 +83,7 @@ class KgentGateway:
         self._wall_clock = wall_clock
         self._stamp = 0.0
         self._rooms: dict[tuple[User, str], Room] = {}
-        self._paces: dict[User, Allowance] = {}
+        self._paces: dict[User, TokenBucket] = {}
         self._conversations: dict[tuple[User, str, str], Conversation] = {}
         self._terms: dict[str, Terms] = {}
         """Of each session."""
@@ -140,7 +141,7 @@ class KgentGateway:
     def sender(self, conversation: Conversation) -> Sender:
         """One more client that talks: with a token all of its user's are one, without one each is."""
         burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
-        user, pace = conversation.user, Allowance(burst, seconds, trio.current_time())
+        user, pace = conversation.user, TokenBucket(burst, seconds, trio.current_time())
         return Sender(self.desk, conversation, pace if user.name is None else self._paces.setdefault(user, pace))
 
     def perturb(self, sender: Sender, message: ChatMessage, *, may_be_kept: bool = False) -> Dialogue:
@@ -214,7 +215,7 @@ class KgentGateway:
                     room.tell(dialogue, [event])
         except Exception as error:  # noqa: BLE001 - see above
             code = ErrorCode.LLM_UNAVAILABLE
-            log.error("a dialogue failed: %s", describe(error))
+            self.desk.incidents.failed("dialogue", error)
         finally:
             room.end(dialogue, code, self.now, telling.rest(self.now))
             if is_kept:

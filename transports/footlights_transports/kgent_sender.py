@@ -10,7 +10,7 @@ from footlights_transports.dialects.native import RateLimited
 from footlights_transports.gate import Pace
 
 if TYPE_CHECKING:
-    from footlights.chat import Allowance
+    from footlights.token_bucket import TokenBucket
     from footlights_transports.desk import FrontDesk
     from footlights_transports.kgent_conversation import Conversation
 
@@ -23,7 +23,7 @@ class TooManyMessages(RateLimited):
 class Sender:
     """`messages` is what its user may send; if the user has no token, what it may send itself."""
 
-    def __init__(self, desk: FrontDesk, conversation: Conversation, messages: Allowance) -> None:
+    def __init__(self, desk: FrontDesk, conversation: Conversation, messages: TokenBucket) -> None:
         limits = desk.gate.limits
         self.conversation = conversation
         self._desk = desk

@@ -22,7 +22,7 @@ from footlights.memory_claims import MEMORY_CLAIMS
 from footlights_transports.measured_ledger import MeasuredLedger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from prometheus_client.metrics_core import Metric
 
@@ -121,18 +121,19 @@ class Metrics:
 
     # -- what it tells
 
-    def render(self, stage: Stage) -> bytes:
-        """Everything, in Prometheus' text format. It walks every session."""
+    def render(self, stage: Stage, incidents: Mapping[str, int] | None = None) -> bytes:
+        """Everything, in Prometheus' text format, with what `Incidents` counted. It walks every session."""
         of_stage = CollectorRegistry()
-        of_stage.register(_StageCollector(stage))
+        of_stage.register(_StageCollector(stage, incidents or {}))
         return generate_latest(self._registry) + generate_latest(of_stage)
 
 
 class _StageCollector(Collector):
-    """What the stage counts itself."""
+    """What the stage and its servers count themselves."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, incidents: Mapping[str, int]) -> None:
         self._stage = stage
+        self._incidents = incidents
 
     def collect(self) -> Iterator[Metric]:
         now = self._stage.statistics()
@@ -143,6 +144,7 @@ class _StageCollector(Collector):
             "delivery_class",
             {"best_effort": now.best_effort_dropped, "bounded": now.bounded_dropped},
         )
+        yield _counted("incidents", "What clients were refused, and what failed for them.", "kind", self._incidents)
         yield CounterMetricFamily("footlights_turns_untraced", "Turns left out of the trace.", now.turns_untraced)
         open_turns = GaugeMetricFamily("footlights_open_turns", "Turns that are not settled.", labels=["state"])
         for state in TurnState:
@@ -164,7 +166,7 @@ def _gauge(name: str, documentation: str, value: float) -> Metric:
     return GaugeMetricFamily(f"footlights_{name}", documentation, value)
 
 
-def _counted(name: str, documentation: str, label: str, counts: dict[str, int]) -> Metric:
+def _counted(name: str, documentation: str, label: str, counts: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(f"footlights_{name}", documentation, labels=[label])
     for value, count in counts.items():
         family.add_metric([value], count)

@@ -6,7 +6,6 @@ then on. Nobody needs a board: none of this delays a turn, and all of it may be 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ import trio
 from attrs import frozen
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
-from footlights.failures import describe
 from footlights.mission import Context
 from footlights.mission.closing import debrief_of
 from footlights_actors.announcer import Announcer
@@ -40,8 +38,6 @@ MAX_CALLERS = 100
 """Sessions whose turns are called out at once. Of whoever has the most, the one not read for longest goes."""
 UNREAD_SECONDS = 600.0
 """A session whose board nobody has read for so long is called out no more. So none is kept open by its board."""
-
-log = logging.getLogger("footlights.mission")
 
 
 @frozen(kw_only=True)
@@ -228,7 +224,7 @@ class Missions:
         except* FootlightsError:  # no place for it, or closed meanwhile
             pass
         except* Exception as errors:  # noqa: BLE001 - whatever fails here is a board, and harms nothing
-            log.error("the callouts of a session failed: %s", describe(errors))
+            self._desk.incidents.failed("callouts", errors)
         finally:
             if self._called.get(name) is called:
                 del self._called[name]

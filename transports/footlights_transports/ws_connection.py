@@ -6,7 +6,6 @@ known, and hold up no other. Losing the connection changes nothing about the tur
 
 from __future__ import annotations
 
-import logging
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from attrs import frozen
 from trio_websocket import ConnectionClosed
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
-from footlights.failures import describe
 from footlights_transports.dialects import native
 from footlights_transports.gate import Pace
 from footlights_transports.ws_stream import PING
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from footlights_transports.ws_courier import Courier, Errand
     from footlights_transports.ws_handshake import Admitted
     from footlights_transports.ws_stream import WireStream
-
-log = logging.getLogger("footlights.ws")
 
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
@@ -126,36 +122,39 @@ class WsConnection:
     # -- commands
 
     async def _take(self, frame: str | bytes) -> None:
-        if isinstance(frame, bytes):
-            await self._answer(None, native.BadFrame("A command is a text frame."))
-            return
-        command: native.Command | native.BadFrame
-        try:
-            command_id, command = native.read_command(frame)
-        except native.BadFrame as error:
-            command_id, command = error.command_id, error
-        await self._answer(command_id, command)
+        answer = await self._answer(frame)
+        if answer is not None:
+            await self._writer.send(answer)
 
-    async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame) -> None:
+    async def _answer(self, frame: str | bytes) -> bytes | None:
+        """The answer to a frame; None if it comes by itself.
+
+        An exception holds the frame through its traceback, so none is kept in a variable, nor while an answer is sent.
+        """
+        command_id: CommandId = None
         try:
+            # Before the frame is read: one that cannot be read costs its sender as much.
             self._pace.take(trio.current_time())
             self._desk.take_command(self._user)
+            command_id, command = native.read_command(_text(frame))
             result = await self._perform(command_id, command)
+        except native.RateLimited as error:
+            return self._refusal(native.id_in(frame), error)
+        except native.BadFrame as error:
+            return self._refusal(error.command_id, error)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            await self._writer.send(_refusal(command_id, error))
-        else:
-            if result is not None:
-                self._take_along(command)
-                await self._writer.send(native.write_reply(command_id, result))
+            return self._refusal(command_id, error)
+        if result is None:
+            return None
+        self._take_along(command)
+        return native.write_reply(command_id, result)
 
-    def _take_along(self, command: native.Command | native.BadFrame) -> None:
+    def _take_along(self, command: native.Command) -> None:
         """What a command brings about at once goes out with its answer, in one piece."""
         if isinstance(command, native.BeginTurn | native.Cancel) and command.session_id in self._followed:
             self._courier.take_along(self._followed[command.session_id].errand)
 
-    async def _perform(
-        self, command_id: CommandId, command: native.Command | native.BadFrame
-    ) -> Mapping[str, JsonValue] | None:
+    async def _perform(self, command_id: CommandId, command: native.Command) -> Mapping[str, JsonValue] | None:
         """Do it, and return the result; None if the reply comes by itself."""
         desk, user = self._desk, self._user
         match command:
@@ -187,8 +186,6 @@ class WsConnection:
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
-            case _:
-                raise command
         return None
 
     async def _finalize(self, session_id: str, turn_id: str) -> dict[str, JsonValue]:
@@ -214,12 +211,19 @@ class WsConnection:
             # Not before it is sent: a client that asks and never reads would have any number of them waiting.
             self._waiting -= 1
 
-    @staticmethod
-    async def _answer_of(command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
+    async def _answer_of(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
         try:
             return native.write_reply(command_id, await work())
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-            return _refusal(command_id, error)
+            return self._refusal(command_id, error)
+
+    def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
+        told = error if isinstance(error, FootlightsError) else FootlightsError()
+        if told.code in native.WIRE_CODES and told.code != "internal":
+            self._desk.incidents.refused(f"ws_command_{told.code}")
+        else:
+            self._desk.incidents.failed("ws_command", error)
+        return native.write_error(command_id, told)
 
     # -- events
 
@@ -244,7 +248,8 @@ class WsConnection:
                     stream = await self._enter(stack, command_id, followed)
                 except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
                     task_status.started()
-                    last_word = None if self._is_leaving else _refusal(command_id, error)  # the next server may not
+                    # Not if the server goes: the next one may not refuse it.
+                    last_word = None if self._is_leaving else self._refusal(command_id, error)
                 else:
                     task_status.started()
                     last_word = await self._pump(session_id, stream, followed.errand)
@@ -286,6 +291,12 @@ class WsConnection:
         return None if is_going else native.write_notice("ended", session_id)
 
 
+def _text(frame: str | bytes) -> str:
+    if isinstance(frame, bytes):
+        raise native.BadFrame("A command is a text frame.")
+    return frame
+
+
 def _lose(tasks: trio.Nursery) -> None:
     # Not a method: the writer would hold the connection that holds it, and both would be left to the collector.
     tasks.cancel_scope.cancel(reason="the connection is gone")
@@ -315,12 +326,3 @@ async def watch_for_silence(stream: WireStream, patience: float, lose: Callable[
         await trio.sleep_until(given_up_at)
         if stream.alive_at == silent_since:
             lose()
-
-
-def _refusal(command_id: CommandId, error: Exception) -> bytes:
-    if isinstance(error, FootlightsError):
-        if error.code not in native.WIRE_CODES:
-            log.error("a command failed: %s", error.code)
-        return native.write_error(command_id, error)
-    log.error("a command failed: %s", describe(error))
-    return native.write_error(command_id, FootlightsError())

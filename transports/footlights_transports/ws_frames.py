@@ -1,7 +1,8 @@
-"""What of a client's bytes is passed on to trio-websocket: whole frames, of messages that are not too much.
+"""Frame gate: the bytes of a client that are passed on to trio-websocket, as whole frames of messages within limits.
 
 trio-websocket keeps every piece of a message until its last one has come, and counts only the letters in them. A
-client that sends pieces without end, empty ones or a letter each, would have it keep them all. Pure: no sockets.
+client that sends pieces without end, empty ones or a letter each, would have it keep them all. It also handles all
+frames that it is given without a checkpoint, so it is given few at once. Pure: no sockets.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from attrs import frozen
 
 MAX_PIECES = 1_024
 """Frames of one message."""
+MAX_AT_ONCE = 32
+"""Frames that are passed on together."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _LAST = 0x80
@@ -27,34 +30,42 @@ class FrameGate:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._is_in_head = True
         self._waiting = bytearray()
         self._bytes = 0
         self._pieces = 0
+        self.is_in_head = True
+        """Whether the head of the request is not complete."""
         self.is_too_much = False
         """Whether a message has more bytes or pieces than it may. Nothing is passed on from there."""
+        self.frames_passed = 0
+        """How many frames were passed on by the last call."""
 
-    def pass_on(self, data: bytes | bytearray) -> bytes:
-        """What may be passed on now: nothing if there is no whole frame yet."""
+    def pass_on(self, data: bytes | bytearray = b"") -> bytes:
+        """What may be passed on now: a part of the head, or up to `MAX_AT_ONCE` frames.
+
+        If it is nothing, more data is needed. Without data it goes on with what has come before.
+        """
         self._waiting += data
-        return self._pass_head(data) if self._is_in_head else self._pass_frames()
+        return self._pass_head(data) if self.is_in_head else self._pass_frames()
 
     def _pass_head(self, data: bytes | bytearray) -> bytes:
         found = _END_OF_HEAD.search(self._waiting)
         if found is None:
             del self._waiting[:-2]  # what is left may be how its end begins
             return bytes(data)
-        self._is_in_head = False
+        self.is_in_head = False
         del self._waiting[: found.end()]
-        return bytes(data[: len(data) - len(self._waiting)]) + self._pass_frames()
+        return bytes(data[: len(data) - len(self._waiting)])
 
     def _pass_frames(self) -> bytes:
         end = 0
-        while (frame := _frame_at(self._waiting, end)) is not None:
+        self.frames_passed = 0
+        while self.frames_passed < MAX_AT_ONCE and (frame := _frame_at(self._waiting, end)) is not None:
             self.is_too_much = self.is_too_much or self._would_be_too_much(frame)
             if self.is_too_much or len(self._waiting) < frame.end:
                 break
             self._count(frame)
+            self.frames_passed += 1
             end = frame.end
         passed = bytes(self._waiting[:end])
         del self._waiting[:end]

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
-from attrs import frozen
+from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 from footlights_transports.dialects import kgent
 from footlights_transports.dialects.native import SUBPROTOCOL, Unauthorized, UnsupportedVersion, error_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_websocket import WebSocketRequest
 
-    from footlights.errors import FootlightsError
+    from footlights.events import JsonValue
     from footlights_transports.gate import Gate, User
 
 PATH = "/v1"
@@ -50,14 +52,17 @@ class Visitor:
 
 @frozen
 class Refused:
-    """The answer to a handshake that fails: an HTTP status, and the error as JSON."""
+    """The answer to a handshake that fails: an HTTP status, and the error as JSON.
+
+    Not the exception itself: through its traceback it would hold the request, and this answer too.
+    """
 
     status: int
-    error: FootlightsError
+    error: Mapping[str, JsonValue] = field(converter=error_json)
 
     @property
     def body(self) -> bytes:
-        return orjson.dumps({"error": error_json(self.error)})
+        return orjson.dumps({"error": self.error})
 
 
 def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -> Admitted | Visitor | Refused:

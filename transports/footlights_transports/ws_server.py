@@ -9,14 +9,16 @@ A connection that fails takes no other with it. Nothing that a client sent is ev
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
-from footlights.failures import describe
+from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import SUBPROTOCOL
+from footlights_transports.h11_errors import hold_no_input
 from footlights_transports.idle import close_idle_sessions
 from footlights_transports.kgent_connection import Welcome
 from footlights_transports.kgent_gateway import UnknownAgent
@@ -40,9 +42,8 @@ if TYPE_CHECKING:
 
     Client: TypeAlias = WsConnection | PerturbConnection | ObserveConnection
 
-log = logging.getLogger("footlights.ws")
-
 _JSON = [(b"content-type", b"application/json")]
+_MALFORMED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 # What it says below that may be a client's own words: the reason of a close, what is in a ping.
 logging.getLogger("trio-websocket").addFilter(lambda record: record.levelno >= logging.WARNING)
@@ -63,6 +64,7 @@ async def serve_ws(
     With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free one. Raises
     `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
     """
+    hold_no_input()
     desk.gate.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:
@@ -139,20 +141,30 @@ class WsServer:
         except* ConnectionClosed:
             pass
         except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
-            log.warning("a connection failed: %s", describe(errors))
+            self._desk.incidents.failed("ws_connection", errors, logging.WARNING)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         patience = trio.CancelScope()
         wire = WireStream(stream, patience.cancel, self._limits.max_frame_bytes)
-        async with trio.open_nursery() as nursery:
-            client = await self._meet(wire, nursery, patience)
-            if client is None:
-                nursery.cancel_scope.cancel(reason="nobody came in")
-            else:
-                await self._host(client)
-        with trio.move_on_after(self._goodbye):
+        client, last_words = None, b""
+        try:
+            async with trio.open_nursery() as nursery:
+                client = await self._meet(wire, nursery, patience)
+                if client is None:
+                    nursery.cancel_scope.cancel(reason="nobody came in")
+                else:
+                    await self._host(client)
+        except* UnicodeError as errors:
+            if client is not None:
+                raise
+            # wsproto decodes some headers without a check, and leaves the handshake unanswered.
+            self._desk.incidents.failed("ws_handshake", errors, logging.WARNING)
+            last_words = _MALFORMED
+        with trio.move_on_after(self._goodbye), suppress(trio.BrokenResourceError):
             if client is not None and client.fault is not None:
                 await wire.refuse(client.fault.code, client.fault.reason)
+            if last_words:
+                await stream.send_all(last_words)
             await stream.aclose()
 
     def _make_room_for_a_stranger(self) -> None:
@@ -185,11 +197,13 @@ class WsServer:
                 return await self._answer(request, wire, nursery)
         finally:
             self._strangers.pop(patience, None)
+        self._desk.incidents.refused("ws_handshake_incomplete")
         return None
 
     async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> Client | None:
         verdict = self._judge(request)
         if isinstance(verdict, Refused):
+            self._desk.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         self._being_accepted += 1
@@ -197,11 +211,17 @@ class WsServer:
             if isinstance(verdict, Welcome):
                 with verdict:
                     socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
+                wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
                 return verdict.connection(socket, wire, nursery)
             socket = await request.accept(subprotocol=SUBPROTOCOL)
+            wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
             return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery)
         finally:
             self._being_accepted -= 1
+
+    def _byte_budget(self) -> TokenBucket:
+        burst = self._limits.byte_burst
+        return TokenBucket(burst, burst / self._limits.bytes_per_second, trio.current_time())
 
     def _judge(self, request: WebSocketRequest) -> Admitted | Welcome | Refused:
         verdict = judge(request, self._desk.gate, has_gateway=self._kgent is not None)

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_transports.ws_frames import FrameGate
+from footlights_transports.ws_frames import MAX_AT_ONCE, FrameGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from footlights.token_bucket import TokenBucket
+
+FRAME_COST = 1_024
+"""What a frame is charged besides its bytes: an empty one costs about as much as a kilobyte of text to handle."""
 PING = b"\x89\x00"
 
 _TEXT = 0x81
@@ -50,9 +54,9 @@ def close_frame(code: int, reason: str) -> bytes:
 class WireStream(trio.abc.Stream):
     """A stream that several tasks may send on: what each sends arrives in one piece.
 
-    A send that was cut off leaves half a frame behind, so nothing is sent after it. What is received ends where a
-    message is too much. `on_end` is called when nothing more will come. Closing it leaves the stream below open, so
-    that a last word can be said by `refuse`.
+    A send that was cut off leaves half a frame behind, so nothing is sent after it. What is received is the head of the
+    handshake and, after `let_frames_pass`, frames; it ends where a message is too much. `on_end` is called when nothing
+    more will come. Closing it leaves the stream below open, so that a last word can be said by `refuse`.
     """
 
     def __init__(self, stream: trio.abc.Stream, on_end: Callable[[], None], max_message_bytes: int) -> None:
@@ -66,6 +70,8 @@ class WireStream(trio.abc.Stream):
         self._is_torn = False
         self._is_closed = False
         self._receiving = trio.CancelScope()
+        self._is_accepted = trio.Event()
+        self._budgets: tuple[TokenBucket, ...] = ()
         self.has_said_goodbye = False
         """Whether a close frame was sent."""
         self.alive_at = trio.current_time()
@@ -131,25 +137,56 @@ class WireStream(trio.abc.Stream):
     async def wait_send_all_might_not_block(self) -> None:
         await self._stream.wait_send_all_might_not_block()
 
+    def let_frames_pass(self, *budgets: TokenBucket) -> None:
+        """The handshake is accepted. Each byte from now on, and `FRAME_COST` for each frame, is charged to these.
+
+        When one of them is in debt, nothing is passed on until it is paid: the peer is slowed down.
+        """
+        self._budgets = budgets
+        self._is_accepted.set()
+
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        passed = b""
+        passed: bytes | None = None
         try:
-            while not passed and not self._frames.is_too_much:
-                data = await self._receive(max_bytes)
-                if not data:
-                    break
-                self.alive_at = trio.current_time()
-                passed = self._frames.pass_on(data)
+            if not self._is_closed:
+                with trio.CancelScope() as self._receiving:
+                    passed = await self._receive_frames(max_bytes)
         finally:
             if not passed:
                 self._on_end()
+        if passed is None:
+            raise trio.ClosedResourceError("The connection is closed.")
         return passed
 
-    async def _receive(self, max_bytes: int | None) -> bytes | bytearray:
-        if not self._is_closed:
-            with trio.CancelScope() as self._receiving:
-                return await self._stream.receive_some(max_bytes)
-        raise trio.ClosedResourceError("The connection is closed.")
+    async def _receive_frames(self, max_bytes: int | None) -> bytes:
+        """A part of the head, or some frames; nothing at the end."""
+        if not self._frames.is_in_head and not self._is_accepted.is_set():
+            # wsproto would forget frames that come before the answer to the handshake.
+            await self._is_accepted.wait()
+        data: bytes | bytearray = b""
+        while True:
+            await self._wait_until_paid()
+            passed = self._frames.pass_on(data)
+            if passed or self._frames.is_too_much:
+                self._charge(FRAME_COST * self._frames.frames_passed)
+                return passed
+            data = await self._stream.receive_some(max_bytes)
+            if not data:
+                return b""
+            self._charge(len(data))
+
+    def _charge(self, amount: int) -> None:
+        self.alive_at = now = trio.current_time()
+        for each in self._budgets:
+            each.settle(0, amount, now)
+
+    async def _wait_until_paid(self) -> None:
+        """A checkpoint if there is a debt, or if there may be more frames: nobody waits for all that one peer sent."""
+        now = trio.current_time()
+        delay = max((each.seconds_in_debt(now) for each in self._budgets), default=0.0)
+        if delay or self._frames.frames_passed == MAX_AT_ONCE:
+            self.alive_at = now + delay  # we do not listen, so its silence means nothing
+            await trio.sleep(delay)
 
     @property
     def was_sent_too_much(self) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from footlights.chat.allowance import Allowance
     from footlights.chat.flux_state import FLUX_TRANSITIONS, FluxState, FluxStep
     from footlights.chat.messages import (
         RECOVERY,
@@ -38,7 +37,6 @@ __all__ = [
     "NO_TEMPLATES",
     "RECOVERY",
     "STANDARD_TEMPLATES",
-    "Allowance",
     "BrokeOff",
     "ChatChunk",
     "ChatEvent",
@@ -72,7 +70,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "footlights.chat.allowance": "Allowance",
     "footlights.chat.flux_state": "FLUX_TRANSITIONS FluxState FluxStep",
     "footlights.chat.messages": "RECOVERY ChatChunk ChatEvent ChatMessage DialogueMode ErrorCode InvalidMessage",
     "footlights.chat.mirror": "HolographicBuffer Reflection Watcher",

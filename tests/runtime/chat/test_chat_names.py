@@ -5,7 +5,7 @@ from __future__ import annotations
 from footlights import chat
 
 NAMES = """
-    affordable Allowance BrokeOff ChatChunk ChatEvent ChatFluxConfig ChatMessage Committed CONTENT_KEYS_VARIABLE
+    affordable BrokeOff ChatChunk ChatEvent ChatFluxConfig ChatMessage Committed CONTENT_KEYS_VARIABLE
     DialogueMode ErrorCode FLUX_TRANSITIONS FluxState FluxStep HolographicBuffer IDENTITY InvalidMessage NO_TEMPLATES
     RECOVERY Reflection SoulEvent speech_of Spoke SpokeAll standard_tier STANDARD_TEMPLATES Telling Templates
     TemplateUse thoughts_of TraceMonoid Turn TurnChain TurnReading TurnType UnlawfulTrace Watcher

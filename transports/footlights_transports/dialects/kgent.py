@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl, unquote
 
-import orjson
 from attrs import evolve, frozen
 
 from footlights.chat import ChatMessage, DialogueMode, ErrorCode, InvalidMessage, Telling
 from footlights.chat.messages import MAX_CORRELATION_CHARS, is_correlation_id
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number
+from footlights_transports.dialects import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -185,10 +185,10 @@ def correlation_id_in(frame: str | bytes) -> str | None:
 
 
 def _document(frame: str) -> object:
-    """What JSON says; None if it is none, or null."""
+    """What JSON says; None if it is none, or null, or has too many values."""
     try:
-        return orjson.loads(frame)
-    except orjson.JSONDecodeError:
+        return json_text.parse(frame)
+    except ValueError:
         return None
 
 

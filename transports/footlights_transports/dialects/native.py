@@ -20,6 +20,7 @@ from footlights.errors import FootlightsError, InvalidCommand, TooLarge
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
+from footlights_transports.dialects import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ MAX_DEPTH = 16
 MAX_ID_CHARS = 128
 MAX_CURSORS = 4_096
 """Turns that one subscribe may name."""
+_CONTAINERS = (dict, list)
 
 CommandId: TypeAlias = str | int | None
 """Whatever the client calls its command by; None for one that could not even be read that far."""
@@ -150,6 +152,14 @@ def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
         raise BadFrame(str(error), command_id) from None
 
 
+def id_in(frame: str | bytes) -> CommandId:
+    """The id in a frame that is not looked at otherwise; None if it cannot be read."""
+    try:
+        return None if isinstance(frame, bytes) else _command_id(read_object(frame))
+    except BadFrame:
+        return None
+
+
 def read_fields(op: object, fields: dict[str, Any]) -> Command:
     """The command of that name with these fields, which are used up. Raises `InvalidCommand`, which quotes nothing."""
     try:
@@ -208,8 +218,10 @@ def _reader(op: object) -> Callable[[_Fields], Command]:
 def read_object(frame: str | bytes) -> dict[str, Any]:
     """The JSON object in a frame, or in the body of a request. Raises `BadFrame`, which quotes nothing of it."""
     try:
-        value = orjson.loads(frame)
-    except orjson.JSONDecodeError:
+        value = json_text.parse(frame)
+    except json_text.TooManyValues:
+        raise BadFrame(f"A command has no more than {json_text.MAX_VALUES} values.") from None
+    except ValueError:
         raise BadFrame("The frame is not valid JSON.") from None
     if not isinstance(value, dict):
         raise BadFrame("A command is a JSON object.")
@@ -219,14 +231,12 @@ def read_object(frame: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def _is_deeper(value: object, levels: int) -> bool:
-    if isinstance(value, dict):
-        children: list[object] = list(cast("dict[str, object]", value).values())
-    elif isinstance(value, list):
-        children = cast("list[object]", value)
-    else:
-        return False
-    return levels == 0 or any(_is_deeper(child, levels - 1) for child in children)
+def _is_deeper(value: dict[str, Any], levels: int) -> bool:
+    values: list[Any] = [value]
+    for _ in range(levels):
+        containers = [each for each in values if type(each) in _CONTAINERS]
+        values = [child for each in containers for child in (each if hasattr(each, "append") else each.values())]
+    return any(type(each) in _CONTAINERS for each in values)
 
 
 def _command_id(fields: dict[str, Any]) -> CommandId:

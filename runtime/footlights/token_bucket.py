@@ -1,4 +1,4 @@
-"""How much of something may still be used: so much at once, and it comes back evenly with time."""
+"""Token bucket: an amount that may be used at once and comes back evenly with time. Pure: the caller says when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HAIR = 4e-7
 """If no more than that is missing, there is enough."""
 
 
-class Allowance:
+class TokenBucket:
     """`capacity` is what there is after a long silence; all of it comes back in `seconds`."""
 
     __slots__ = ("_capacity", "_left", "_per_second", "_since")
@@ -45,3 +45,7 @@ class Allowance:
         self.left(now)
         missing = min(amount, self._capacity) - self._left - _HAIR
         return max(1, ceil(missing / self._per_second))
+
+    def seconds_in_debt(self, now: float) -> float:
+        """In how many seconds nothing is owed, if nothing is used meanwhile; 0 if nothing is owed now."""
+        return max(0.0, -self.left(now) / self._per_second)
