@@ -19,6 +19,7 @@ from footlights.budget import BudgetConfig
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
 from footlights.limits import Limits
+from footlights.private_files import OTHERS, exposure
 from footlights.redaction import Redactor
 from footlights_actors.voice import EspeakVoice, VoiceError
 from footlights_actors.weights import CACHE_VARIABLE
@@ -200,16 +201,19 @@ def _tls(source: Source, server: Mapping[str, Any]) -> ssl.SSLContext | None:
         source.complain(("server",), f"needs {missing[0]} too, the path of a file.")
     if not server["tls_cert"] or not server["tls_key"]:
         return None
+    key = _path(source, server, "tls_key")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         # A key that wants a passphrase would ask for it on the terminal, and a server has none.
-        context.load_cert_chain(
-            _path(source, server, "tls_cert"), _path(source, server, "tls_key"), password=lambda: b""
-        )
+        context.load_cert_chain(_path(source, server, "tls_cert"), key, password=lambda: b"")
+        exposed = exposure(key, OTHERS)  # a group may share certificates: many systems have one for that
     except (OSError, ssl.SSLError) as error:
         source.complain(
             ("server", "tls_cert"), f"and tls_key cannot be used: {error.strerror or type(error).__name__}."
         )
+    else:
+        if exposed is not None:
+            source.complain(("server", "tls_key"), f"names {key}, {exposed}.")
     return context
 
 
@@ -226,7 +230,11 @@ def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
         else:
             source.problems.append(Problem("environment", 0, f"tokens {sentence}"))
         tokens = {}
-    gate = Gate(tokens, origins=server["origins"], limits=limits)
+    try:
+        gate = Gate(tokens, origins=server["origins"], limits=limits)
+    except FootlightsError as error:
+        source.complain(("server", "origins"), f"is refused: {error}")
+        gate = Gate(tokens, limits=limits)
     try:
         gate.check_address(server["host"])
     except FootlightsError as error:
@@ -263,11 +271,14 @@ def _tokens_in_file(source: Source, server: Mapping[str, Any]) -> dict[str, str]
         return {}
     file = _path(source, server, "tokens_file")
     try:
+        exposed = exposure(file)
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         source.complain(path, f"names {file}, which cannot be read: {why}.")
         return {}
+    if exposed is not None:
+        source.complain(path, f"names {file}, {exposed}.")
     tokens: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         user, _, token = line.strip().partition(" ")

@@ -11,6 +11,7 @@ import hmac
 import re
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from attrs import evolve, fields, frozen
 
@@ -89,6 +90,11 @@ class Gate:
     ) -> None:
         self.limits = limits or WireLimits()
         self._origins = frozenset(origins)
+        if "*" in self._origins and not tokens:
+            raise RegistrationError(
+                "Without tokens any page that a browser on this machine opens could play: configure tokens, or list "
+                "the pages."
+            )
         self._users = {_fingerprint(token): User(name) for name, token in (tokens or {}).items()}
         # Neither is repeated in what is said of them: they may stand in each other's place.
         for name, token in (tokens or {}).items():
@@ -109,6 +115,11 @@ class Gate:
             raise RegistrationError(
                 f"Without tokens anybody who can reach {host} could play: configure tokens, or listen on 127.0.0.1."
             )
+
+    def check_host(self, host: str | None) -> None:
+        """Raises `Unauthorized` if, without tokens, a client names another host: DNS rebinding leads pages here."""
+        if host is not None and not self._users and not is_loopback(_name_in(host)):
+            raise Unauthorized("Without tokens this server answers only to localhost and loopback addresses.")
 
     def check_origin(self, origin: str | None) -> None:
         """Raises `Unauthorized` for a web page that is not on the list. Programs that are no browsers send none."""
@@ -151,6 +162,13 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _name_in(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 class Pace:
