@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from attrs import field, frozen
 
 from footlights.authority.rules import RuleBook
+from footlights.authority.visibility import Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
 from footlights.budget import BudgetConfig
 from footlights.errors import RegistrationError
@@ -160,6 +161,8 @@ class Cast:
     """What is true when the stage opens, unless its ledger knows better."""
     rules: RuleBook = field(factory=RuleBook)
     """What may become true."""
+    visibility: Visibility = own_approvals
+    """What each user of a server may see of the world."""
     workloads: ExtensionManager = field(factory=ExtensionManager)
     """What turns may name instead of the standard performance."""
     personas: Mapping[str, Persona] = field(factory=lambda: {"default": Persona()})

@@ -19,7 +19,7 @@ OTHERS = stat.S_IRWXO
 
 
 def create_for_owner_only(path: Path) -> None:
-    """Create an empty file with mode 0600. If it exists, or cannot be created, the caller finds out when it opens it."""
+    """Create an empty file with mode 0600, unless it exists. Whether that failed is found out by opening it."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
 

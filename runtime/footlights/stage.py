@@ -35,6 +35,7 @@ from footlights.tracer import Tracer
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
+    from footlights.authority.visibility import User
     from footlights.cast import Cast
     from footlights.lifecycle import TurnState
     from footlights.pool import ModelStatus
@@ -119,6 +120,10 @@ class Stage:
     def world(self) -> Any:
         """What is true: a copy of the world as it was committed last."""
         return self._supervisor.committed_world.view()
+
+    def world_for(self, user: User) -> Any:
+        """What this user may see of the world, as the cast's `visibility` decides."""
+        return self._supervisor.cast.visibility(self.world, user)
 
     @property
     def models(self) -> tuple[ModelStatus, ...]:

@@ -414,6 +414,19 @@ def test_a_token_from_the_environment_is_text_whatever_it_looks_like() -> None:
     assert gate.admit(f"Bearer {digits}") == User("alice")
 
 
+def test_settings_say_which_user_runs_the_server_and_which_speaks_for_many(folder: Path) -> None:
+    file = written(folder, "[users.alice]\noperator = true\n[users.bob]\ngame_server = true")
+    environ = {"FOOTLIGHTS_TOKENS__ALICE": TOKEN, "FOOTLIGHTS_TOKENS__BOB": ANOTHER}
+    gate = load_config(file, environ).gate
+    alice, bob = gate.admit(f"Bearer {TOKEN}"), gate.admit(f"Bearer {ANOTHER}")
+    assert (alice.operator, alice.game_server, bob.operator, bob.game_server) == (True, False, False, True)
+    assert problems(written(folder, "[users.carol]\n[users.bob]\noperator = 1"), environ) == [
+        "1: users.carol has no token.",
+        "3: users.bob.operator must be true or false.",
+    ]
+    assert TOKEN not in problems(written(folder, f"[users.{TOKEN}]"), environ)[0]
+
+
 def test_tls_takes_a_certificate_and_its_key(folder: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost")
     (folder / "key.pem").touch(0o600)
@@ -463,7 +476,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is no setting. Did you mean server? "
-            "There are: server, tokens, cast, analyst, models, personas, world, budget, chat, dexi, limits, wire."
+            "There are: server, tokens, users, cast, analyst, models, personas, world, budget, chat, dexi, limits, wire."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",

@@ -27,7 +27,7 @@ from footlights_transports.config_cast import read_cast
 from footlights_transports.config_chat import read_chat
 from footlights_transports.config_dexi import read_redactor
 from footlights_transports.config_read import checked, complain_unknown, section
-from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, WIRE
+from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, USER, WIRE
 from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Problem, Source
 from footlights_transports.dialects.native import MAX_CURSORS
 from footlights_transports.gate import Gate, WireLimits
@@ -230,16 +230,30 @@ def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
         else:
             source.problems.append(Problem("environment", 0, f"tokens {sentence}"))
         tokens = {}
+    roles = _roles(source, tokens)
     try:
-        gate = Gate(tokens, origins=server["origins"], limits=limits)
+        gate = Gate(tokens, roles=roles, origins=server["origins"], limits=limits)
     except FootlightsError as error:
         source.complain(("server", "origins"), f"is refused: {error}")
-        gate = Gate(tokens, limits=limits)
+        gate = Gate(tokens, roles=roles, limits=limits)
     try:
         gate.check_address(server["host"])
     except FootlightsError as error:
         source.complain(("server", "host"), f"is refused: {error}")
     return gate
+
+
+def _roles(source: Source, tokens: Mapping[str, str]) -> dict[str, dict[str, bool]]:
+    """What each user may do besides playing."""
+    roles: dict[str, dict[str, bool]] = {}
+    for name in source.table(("users",)):
+        if name in tokens:
+            roles[name] = section(source, ("users", name), USER)
+        elif len(name) < _MIN_TOKEN_CHARS:
+            source.complain(("users", name), "has no token.")
+        else:  # it may be a token in the wrong place
+            source.complain(("users",), "has somebody who has no token.")
+    return roles
 
 
 def _tokens_in_environment(source: Source) -> dict[str, str]:

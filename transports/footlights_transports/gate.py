@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from attrs import evolve, fields, frozen
 
+from footlights.authority.visibility import User
 from footlights.chat import Allowance
 from footlights.errors import RegistrationError, UnknownSession
 from footlights_transports.dialects.native import RateLimited, Unauthorized
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from footlights.params import SessionParams
+
+__all__ = ["Gate", "Pace", "User", "WireLimits", "is_loopback"]
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
@@ -71,13 +74,6 @@ class WireLimits:
                 raise RegistrationError(f"{limit.name} must be more than 0.")
 
 
-@frozen
-class User:
-    """Who asks. The anonymous one has no name."""
-
-    name: str | None = None
-
-
 class Gate:
     """Raises `RegistrationError` for tokens that are too short, used twice, or whose user's name cannot be one."""
 
@@ -85,6 +81,7 @@ class Gate:
         self,
         tokens: Mapping[str, str] | None = None,
         *,
+        roles: Mapping[str, Mapping[str, bool]] | None = None,
         origins: Iterable[str] = (),
         limits: WireLimits | None = None,
     ) -> None:
@@ -95,7 +92,9 @@ class Gate:
                 "Without tokens any page that a browser on this machine opens could play: configure tokens, or list "
                 "the pages."
             )
-        self._users = {_fingerprint(token): User(name) for name, token in (tokens or {}).items()}
+        self._users = {
+            _fingerprint(token): User(name, **(roles or {}).get(name, {})) for name, token in (tokens or {}).items()
+        }
         # Neither is repeated in what is said of them: they may stand in each other's place.
         for name, token in (tokens or {}).items():
             if not _USER.fullmatch(name):

@@ -183,8 +183,7 @@ class HttpRoutes:
         return json_response({"commits": [record_to_json(commit) for commit in commits]})
 
     async def world(self, request: Request) -> Response:
-        self._user(request)
-        return json_response({"world": self._desk.stage.world})
+        return json_response({"world": self._desk.stage.world_for(self._user(request))})
 
     # -- for operators and browsers
 
