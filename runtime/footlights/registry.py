@@ -49,6 +49,7 @@ class SessionRegistry:
         self._closed: OrderedDict[str, SessionCore] = OrderedDict()
         self.open_turns = 0
         self.settled: Counter[str] = Counter()
+        self.settled_listeners: list[Callable[[str, str], None]] = []
         self.best_effort_dropped = 0
         self.bounded_dropped = 0
         self._supervisor = supervisor
@@ -141,6 +142,7 @@ class SessionRegistry:
         self.open_turns -= 1
         self.settled[outcome_of(turn)] += 1
         self._trace(turn)
+        self._tell_listeners(turn)
         self._tell_observer(turn)
 
     def turn_in_doubt(self, turn: Turn) -> None:
@@ -171,6 +173,13 @@ class SessionRegistry:
             self._observe(summarize(turn))
         except Exception as error:  # noqa: BLE001 - a boundary: who only watches must not harm a commit
             log.error("the observer failed: %s", type(error).__name__)
+
+    def _tell_listeners(self, turn: Turn) -> None:
+        for listener in self.settled_listeners:
+            try:
+                listener(turn.session_id, turn.turn_id)
+            except Exception as error:  # noqa: BLE001 - the same boundary
+                log.error("a listener to settled turns failed: %s", type(error).__name__)
 
     def _trace(self, turn: Turn) -> None:
         if self.tracer is not None:

@@ -151,9 +151,23 @@ class Stage:
         return self._supervisor.ledger
 
     @property
+    def limits(self) -> Limits:
+        """What it bears."""
+        return self._registry.limits
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions are open."""
+        return len(self._registry.sessions)
+
+    @property
     def open_turns(self) -> int:
         """How many turns are not settled."""
         return self._registry.open_turns
+
+    def call_when_settled(self, callback: Callable[[str, str], None]) -> None:
+        """From now on call this with the session and the id of each turn that is settled. It must be short."""
+        self._registry.settled_listeners.append(callback)
 
     def statistics(self) -> StageStatistics:
         """What is open and waiting, and the limits. It walks every session."""

@@ -476,7 +476,8 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is no setting. Did you mean server? "
-            "There are: server, tokens, users, cast, analyst, models, personas, world, budget, chat, dexi, limits, wire."
+            "There are: server, tokens, users, cast, analyst, models, personas, world, "
+            "budget, chat, dexi, limits, wire."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",

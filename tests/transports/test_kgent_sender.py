@@ -42,7 +42,7 @@ class Client:
         self._said += 1
         message = ChatMessage("user", "Tell me all of it.", correlation_id=name or str(self._said))
         try:
-            self.sender.take_frame()
+            self.sender.take_frame(1)
             dialogue = self._gateway.perturb(self.sender, message)
         except TooManyMessages as error:
             return error.retry_after

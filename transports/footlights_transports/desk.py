@@ -6,7 +6,7 @@ Every call raises a `FootlightsError` whose code the wire knows, or does what it
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -16,6 +16,7 @@ from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClo
 from footlights.failures import describe
 from footlights.ids import epoch_of_session
 from footlights_transports.encodings import Encodings
+from footlights_transports.fair_share import FairShare
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
 
@@ -53,7 +54,12 @@ class FrontDesk:
         self.gate = gate
         self._watch = watch
         self._open: dict[User, set[str]] = {}
+        self._connected: Counter[User] = Counter()
+        self._turns: dict[tuple[str, str], User] = {}
+        """The user of each open turn, by its session and its id."""
+        self._turns_of: Counter[User] = Counter()
         self._paces: dict[User, Pace] = {}
+        self._byte_paces: dict[User, Pace] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
         """Sessions that were closed here, and which nobody opens by coming back to them."""
@@ -62,6 +68,47 @@ class FrontDesk:
         self.idleness = Idleness(gate.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""
+        self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
+        """Who is told of users whose tokens count no more, and lets their connections go."""
+        self._set_shares()
+        stage.call_when_settled(self._turn_settled)
+
+    def renew(self, gate: Gate) -> frozenset[User]:
+        """Go by other tokens, origins and limits from now on; the users whose tokens count no more are let go."""
+        revoked = self.gate.become(gate)
+        self._paces.clear()
+        self._byte_paces.clear()
+        self._set_shares()
+        for listener in self.revocation_listeners:
+            listener(revoked)
+        return revoked
+
+    def _set_shares(self) -> None:
+        wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
+        self._share_of_connections = FairShare(
+            what="connections",
+            limit=wire.max_connections,
+            limit_name="max_connections",
+            own_limit=wire.max_connections_per_user,
+            own_limit_name="max_connections_per_user",
+            is_divided=is_divided,
+        )
+        self._share_of_sessions = FairShare(
+            what="open sessions",
+            limit=of_stage.max_sessions,
+            limit_name="max_sessions",
+            own_limit=wire.max_sessions_per_user,
+            own_limit_name="max_sessions_per_user",
+            is_divided=is_divided,
+        )
+        self._share_of_turns = FairShare(
+            what="open turns",
+            limit=of_stage.max_open_turns,
+            limit_name="max_open_turns",
+            own_limit=wire.max_open_turns_per_user,
+            own_limit_name="max_open_turns_per_user",
+            is_divided=is_divided,
+        )
 
     def close_doors(self) -> None:
         """Begin nothing new: no session and no turn. What is open goes on."""
@@ -72,10 +119,21 @@ class FrontDesk:
         """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
         return self._is_closing
 
-    def take_command(self, user: User) -> None:
-        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
+    def connect(self, user: User) -> None:
+        """Count one more connection of this user's, to whatever server. Raises `Busy`."""
+        held, taken = self._connected[user], self._connected.total()
+        self._share_of_connections.check(held, taken, is_exempt=user.game_server)
+        self._connected[user] += 1
+
+    def disconnect(self, user: User) -> None:
+        """One connection of this user's is gone."""
+        self._connected[user] -= 1
+
+    def take_command(self, user: User, size: int = 0) -> None:
+        """Count one more command of this user's, of so many bytes, over whatever connection. Raises `RateLimited`."""
         now = trio.current_time()
         self._pace(user, now).take(now)
+        self._byte_pace(user, now).take(now, size)
 
     def seconds_until_command(self, user: User) -> int:
         """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
@@ -132,11 +190,20 @@ class FrontDesk:
         began = trio.current_time()
         session = self.session(user, session_id)
         self._check_doors()
+        held = self._turns_of[user]
+        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=user.game_server)
         turn_id = session.begin_turn(said, params, decision=decision)
+        self._turns[session_id, turn_id] = user
+        self._turns_of[user] += 1
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
         self._tell_listeners(session_id, turn_id, said)
         return turn_id
+
+    def _turn_settled(self, session_id: str, turn_id: str) -> None:
+        user = self._turns.pop((session_id, turn_id), None)
+        if user is not None:  # or the host began it itself
+            self._turns_of[user] -= 1
 
     def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
         """The supervision boundary of listeners: the turn has begun, and none of them can take that back."""
@@ -209,6 +276,13 @@ class FrontDesk:
             self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
         return self._paces[user]
 
+    def _byte_pace(self, user: User, now: float) -> Pace:
+        if user not in self._byte_paces:
+            limits = self.gate.limits
+            burst = max(limits.user_byte_burst, limits.max_frame_bytes)
+            self._byte_paces[user] = Pace(limits.user_bytes_per_second, burst, now, "bytes")
+        return self._byte_paces[user]
+
     def _next_name(self, user: User) -> str:
         while True:
             number = self._numbered[user] = self._numbered.get(user, 0) + 1
@@ -222,11 +296,12 @@ class FrontDesk:
             raise SessionClosed("The server is closing. Come back to this session when it is open again.")
 
     def _check_room(self, user: User) -> None:
-        limit = self.gate.limits.max_sessions_per_user
-        if len(self._open.get(user, ())) >= limit:
-            self._open[user] = {each for each in self._open[user] if self._is_open(each)}
-            if len(self._open[user]) >= limit:
-                raise Busy(f"You have {limit} open sessions (max_sessions_per_user).")
+        share, mine = self._share_of_sessions, self._open.setdefault(user, set())
+        try:
+            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
+        except Busy:
+            mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
+            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
 
     def _is_open(self, session_id: str) -> bool:
         try:

@@ -25,6 +25,7 @@ from footlights.params import SessionParams, TurnParams
 from footlights.redaction import Redactor
 from footlights_transports.dexi_run import Run
 from footlights_transports.dialects.dexi import DexiRun
+from footlights_transports.fair_share import first_of_the_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from footlights_transports.gate import User
 
 MAX_RUNS = 1_000
-"""Finished runs that are kept; the oldest are forgotten first."""
+"""Finished runs that are kept; of the user who has most, the oldest is forgotten first."""
 MAX_RUNS_OF_A_USER = 100
 """Finished runs of one user that are kept, so that nobody drives out those of others."""
 MAX_BYTES = 64_000_000
-"""What all finished runs together may take."""
+"""What all finished runs together may take; of the user whose runs take most, the oldest is forgotten first."""
 MAX_RUN_BYTES = 8_000_000
 """A finished run that takes more is not kept."""
 
@@ -221,8 +222,13 @@ class DexiRuns:
         of_user = [each for each in self._finished if self._runs[each].user == run.user]
         for run_id in of_user[:-MAX_RUNS_OF_A_USER]:
             self._forget(run_id)
-        while len(self._finished) > MAX_RUNS or sum(self._finished.values()) > MAX_BYTES:
-            self._forget(next(iter(self._finished)))
+        while len(self._finished) > MAX_RUNS:
+            self._forget(first_of_the_heaviest(dict.fromkeys(self._finished, 1), self._user_of))
+        while sum(self._finished.values()) > MAX_BYTES:
+            self._forget(first_of_the_heaviest(self._finished, self._user_of))
+
+    def _user_of(self, run_id: str) -> User:
+        return self._runs[run_id].user
 
     def _forget(self, run_id: str) -> None:
         del self._finished[run_id], self._runs[run_id]

@@ -39,7 +39,9 @@ class WireLimits:
     max_frame_bytes: int = 262_144
     """One command, or the body of one request."""
     max_connections: int = 4_096
-    """Of all users together."""
+    """Of all users together, to both servers. Of several users, one may have a half at most."""
+    max_connections_per_user: int = 4_096
+    """Of one user, to both servers."""
     max_handshakes: int = 256
     """Connections that have not said yet what they want."""
     handshake_timeout: float = 10.0
@@ -52,8 +54,16 @@ class WireLimits:
     """What all connections of one user together may ask for in the long run."""
     user_command_burst: int = 4_000
     """What they may ask for at once, after they were silent."""
+    user_bytes_per_second: float = 8_000_000.0
+    """How many bytes of commands and bodies all connections of one user together may send in the long run."""
+    user_byte_burst: int = 16_000_000
+    """What they may send at once, after they were silent; never less than `max_frame_bytes`."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
+    max_open_turns_per_user: int = 4_096
+    """Turns of one user that are not committed yet."""
+    max_feeds_per_user: int = 100
+    """Chat feeds of one user that are kept at once; one more, and the one not read for longest goes."""
     session_idle_seconds: float = 3_600.0
     """A session that nobody follows, asks for anything or has an open turn in is closed after so long; 0 is never."""
     max_subscriptions_per_connection: int = 256
@@ -107,6 +117,17 @@ class Gate:
     @property
     def wants_tokens(self) -> bool:
         return bool(self._users)
+
+    @property
+    def has_many_users(self) -> bool:
+        """Whether what is limited has to be divided."""
+        return len(self._users) > 1
+
+    def become(self, other: Gate) -> frozenset[User]:
+        """Go by the tokens, the origins and the limits of another; return the users whose tokens count no more."""
+        revoked = frozenset(user for token, user in self._users.items() if token not in other._users)
+        self.limits, self._origins, self._users = other.limits, other._origins, other._users
+        return revoked
 
     def check_address(self, host: str) -> None:
         """Raises `RegistrationError` if a server may not listen there."""
@@ -171,22 +192,24 @@ def _name_in(host: str) -> str:
 
 
 class Pace:
-    """How many commands somebody may still give: so many a second, and more at once after silence."""
+    """How many commands somebody may still give: so many a second, and more at once after silence. Or bytes."""
 
-    __slots__ = ("_allowance", "_per_second")
+    __slots__ = ("_allowance", "_per_second", "_what")
 
-    def __init__(self, per_second: float, burst: int, now: float) -> None:
+    def __init__(self, per_second: float, burst: int, now: float, what: str = "commands") -> None:
         self._per_second = per_second
         self._allowance = Allowance(burst, burst / per_second, now)
+        self._what = what
 
-    def take(self, now: float) -> None:
+    def take(self, now: float, amount: int = 1) -> None:
         """Raises `RateLimited`."""
-        if not self._allowance.take(1, now):
-            raise RateLimited(f"No more than {self._per_second:g} commands a second.", self.seconds_until_next(now))
+        if not self._allowance.take(amount, now):
+            wait = self.seconds_until_next(now, amount)
+            raise RateLimited(f"No more than {self._per_second:,g} {self._what} a second.", wait)
 
-    def seconds_until_next(self, now: float) -> int:
-        """In how many whole seconds one more may be given, if none is meanwhile; at least 1."""
-        return self._allowance.seconds_until(1, now)
+    def seconds_until_next(self, now: float, amount: int = 1) -> int:
+        """In how many whole seconds so much more may be given, if nothing is meanwhile; at least 1."""
+        return self._allowance.seconds_until(amount, now)
 
 
 def _fingerprint(token: str) -> bytes:

@@ -34,6 +34,7 @@ from footlights_transports.dialects.native import (
     read_fields,
     read_object,
 )
+from footlights_transports.http_access import authenticate
 from footlights_transports.http_dexi import DexiRoutes, tell_dexi_error
 from footlights_transports.http_errors import Refused, error_response, http_refusal, json_response
 from footlights_transports.http_events import EventStream, while_connected
@@ -208,9 +209,7 @@ class HttpRoutes:
 
     def _user(self, request: Request) -> User:
         """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
-        user = self._desk.gate.admit(request.headers.get("authorization"))
-        self._desk.take_command(user)
-        return user
+        return authenticate(request, self._desk)
 
 
 # -- reading requests

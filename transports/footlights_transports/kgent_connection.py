@@ -49,6 +49,7 @@ class Welcome:
     def __init__(self, gateway: KgentGateway, visitor: Visitor) -> None:
         """Raises `FootlightsError` if it may not."""
         user, agent = visitor.user, visitor.target.agent
+        self.user = user
         self.subprotocol = visitor.subprotocol
         self.headers = HEADERS.copy()
         """What it is told when it connects; one that talks, in which session, with % for what no header can hold."""
@@ -155,7 +156,7 @@ class PerturbConnection(_Connection):
         correlation_id: str | None = None
         try:
             # Before it is read: what cannot be read costs its sender as much.
-            self._sender.take_frame()
+            self._sender.take_frame(len(frame if isinstance(frame, bytes) else frame.encode()))
             message = kgent.read_message(frame, self._gateway.now)
             correlation_id = message.correlation_id
             dialogue = self._gateway.perturb(self._sender, message, may_be_kept=self._may_be_kept)

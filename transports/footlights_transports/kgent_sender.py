@@ -30,11 +30,11 @@ class Sender:
         self._messages = messages
         self._frames = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
 
-    def take_frame(self) -> None:
-        """Count whatever it sent. Raises `TooManyMessages`."""
+    def take_frame(self, size: int) -> None:
+        """Count whatever it sent, of so many bytes. Raises `TooManyMessages`."""
         try:
             self._frames.take(trio.current_time())
-            self._desk.take_command(self.conversation.user)
+            self._desk.take_command(self.conversation.user, size)
         except RateLimited as error:
             raise self._refusal() from error
 

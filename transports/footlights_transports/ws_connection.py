@@ -39,6 +39,7 @@ log = logging.getLogger("footlights.ws")
 
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
+NOT_ALLOWED = 1008
 NOT_UTF_8 = 1007
 TOO_BIG = 1009
 
@@ -113,6 +114,11 @@ class WsConnection:
         """What the client did wrong, if the connection ends for that and it was not told."""
         return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
+    async def close(self, code: int, reason: str) -> None:
+        """Say why, and let it go."""
+        await self._socket.aclose(code, reason)
+        self.lose()
+
     async def _leave(self) -> None:
         all_followed = list(self._followed.values())
         for followed in all_followed:
@@ -120,26 +126,25 @@ class WsConnection:
                 followed.stream.end()
         for followed in all_followed:
             await followed.done.wait()
-        await self._socket.aclose(GOING_AWAY, "the server goes away")
-        self.lose()
+        await self.close(GOING_AWAY, "the server goes away")
 
     # -- commands
 
     async def _take(self, frame: str | bytes) -> None:
         if isinstance(frame, bytes):
-            await self._answer(None, native.BadFrame("A command is a text frame."))
+            await self._answer(None, native.BadFrame("A command is a text frame."), len(frame))
             return
         command: native.Command | native.BadFrame
         try:
             command_id, command = native.read_command(frame)
         except native.BadFrame as error:
             command_id, command = error.command_id, error
-        await self._answer(command_id, command)
+        await self._answer(command_id, command, len(frame) if frame.isascii() else len(frame.encode()))
 
-    async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame) -> None:
+    async def _answer(self, command_id: CommandId, command: native.Command | native.BadFrame, size: int) -> None:
         try:
             self._pace.take(trio.current_time())
-            self._desk.take_command(self._user)
+            self._desk.take_command(self._user, size)
             result = await self._perform(command_id, command)
         except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
             await self._writer.send(_refusal(command_id, error))
