@@ -30,6 +30,8 @@ from . import http_peer, ws_peer
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+    from footlights_transports.dexi_run import Run
+
 FLOODER, GUEST = User("flooder"), User("guest")
 TOKENS = {"flooder": "f" * 16, "guest": "g" * 16}
 STALLING = standard_cast(ScriptedModel(lambda _: (Say("Well,"), Stall())))
@@ -234,7 +236,7 @@ async def test_one_who_runs_much_loses_its_own_finished_runs(
             await guests.wait_over()
             await wait_all_tasks_blocked()
             monkeypatch.setattr(dexi_runs, limit, 3 if limit == "MAX_RUNS" else 4 * guests.size)
-            flooders = []
+            flooders: list[Run] = []
             for _ in range(9):
                 flooders.append(await runs.begin(FLOODER, wish))
                 await flooders[-1].wait_over()

@@ -70,14 +70,23 @@ class Config:
     chat_agent: str | None = None
     redactor: Redactor = field(factory=Redactor)
     gentle_gc: bool = True
+    tls_files: tuple[Path, Path] | None = None
+    """The certificate and its key, from which `tls` was made."""
+    settings: Mapping[str, object] = field(factory=dict[str, object], repr=False)
+    """What was set, by section and name, without tokens."""
 
 
 def load_config(
     file: Path | None = None,
     environ: Mapping[str, str] | None = None,
     options: Mapping[KeyPath, object] | None = None,
+    *,
+    cast: Cast | None = None,
 ) -> Config:
-    """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong."""
+    """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong.
+
+    If there is a cast already, that of the settings is not made again.
+    """
     source = Source(file, environ or {}, options)
     _warn_of_strangers(environ or {})
     for name in source.tree:
@@ -88,8 +97,10 @@ def load_config(
     limits = checked(source, ("limits",), LIMITS, Limits)
     _check_cursors(source, limits)
     gate = _gate(source, server)
-    cast = read_cast(source)
-    chat_agent = None if cast is None else _chat_agent(source, server, cast)
+    chat_agent = None
+    if cast is None:
+        cast = read_cast(source)
+        chat_agent = None if cast is None else _chat_agent(source, server, cast)
     mission = _mission(source, server)
     chat = read_chat(source, server, environ or {}, BudgetConfig() if cast is None else cast.budget)
     redactor = read_redactor(source)
@@ -113,7 +124,14 @@ def load_config(
         chat=chat,
         redactor=redactor,
         gentle_gc=server["gentle_gc"],
+        tls_files=None if tls is None else (_path(source, server, "tls_cert"), _path(source, server, "tls_key")),
+        settings=_settings(source),
     )
+
+
+def _settings(source: Source) -> dict[str, object]:
+    sections = {name: source.table((name,)) for name in source.tree if name != "tokens"}
+    return {f"{section}.{name}": value for section, table in sections.items() for name, value in table.items()}
 
 
 def _warn_of_strangers(environ: Mapping[str, str]) -> None:

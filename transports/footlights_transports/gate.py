@@ -119,6 +119,11 @@ class Gate:
         return bool(self._users)
 
     @property
+    def tokens(self) -> int:
+        """How many there are."""
+        return len(self._users)
+
+    @property
     def has_many_users(self) -> bool:
         """Whether what is limited has to be divided."""
         return len(self._users) > 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
@@ -114,9 +115,13 @@ class WsConnection:
         """What the client did wrong, if the connection ends for that and it was not told."""
         return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
-    async def close(self, code: int, reason: str) -> None:
-        """Say why, and let it go."""
-        await self._socket.aclose(code, reason)
+    def dismiss(self, code: int, reason: str, patience: float) -> None:
+        """Say why, and let it go, at the latest after so many seconds."""
+        self._tasks.start_soon(self.close, code, reason, patience, name="ws dismissal")
+
+    async def close(self, code: int, reason: str, patience: float = inf) -> None:
+        with trio.move_on_after(patience):
+            await self._socket.aclose(code, reason)
         self.lose()
 
     async def _leave(self) -> None:

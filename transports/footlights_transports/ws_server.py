@@ -124,12 +124,7 @@ class WsServer:
         """Let the clients go that came with a token which counts no more."""
         for client, user in self._clients.items():
             if user in users:
-                self.connections.start_soon(self._dismiss, client, name="ws revoked")
-
-    async def _dismiss(self, client: Client) -> None:
-        with trio.move_on_after(self._goodbye):
-            await client.close(NOT_ALLOWED, "the token was revoked")
-        client.lose()
+                client.dismiss(NOT_ALLOWED, "the token was revoked", self._goodbye)
 
     async def _keep_connections(self) -> None:
         """Let connections live until the server closes, and then a moment longer."""

@@ -46,9 +46,9 @@ def own_approvals(view: Any, user: User) -> Any:
         return view
     world = cast("dict[str, Any]", view)
     match world.get(APPROVALS):
-        case {"pending": dict(pending), **others}:
-            waiting = cast("dict[str, dict[str, Any]]", pending)
-            own = {id_: each for id_, each in waiting.items() if owner_of(each["session_id"]) == user.name}
-            return {**world, APPROVALS: {**others, "pending": own}}
+        case {"pending": dict()}:
+            kept = cast("dict[str, dict[str, dict[str, str]]]", world[APPROVALS])
+            own = {id_: each for id_, each in kept["pending"].items() if owner_of(each["session_id"]) == user.name}
+            return {**world, APPROVALS: {**kept, "pending": own}}
         case _:
             return world
