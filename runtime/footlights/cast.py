@@ -119,8 +119,8 @@ class Services(Protocol):
         """Turns that are being performed now."""
         ...
 
-    def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run a tool as a task of the stage: it may outlive its turn, never the stage. Raises `Busy`."""
+    def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
+        """Run a tool of this session as a task of the stage: it may outlive its turn, not the stage. Raises `Busy`."""
         ...
 
 

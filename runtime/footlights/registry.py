@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights.authority.pending import owner_of
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
+from footlights.fair_share import first_of_the_heaviest
 from footlights.ids import epoch_of_session
 from footlights.params import SessionParams
 from footlights.session_core import SessionCore
@@ -152,8 +154,12 @@ class SessionRegistry:
         del self.sessions[session.session_id]
         self._closed[session.session_id] = session
         if len(self._closed) > self.limits.replay_sessions:
-            _, forgotten = self._closed.popitem(last=False)
-            forgotten.forget_turns()
+            self._closed.pop(self._next_to_forget()).forget_turns()
+
+    def _next_to_forget(self) -> str:
+        if not self._supervisor.is_divided:
+            return next(iter(self._closed))
+        return first_of_the_heaviest(dict.fromkeys(self._closed, 1), owner_of)
 
     def subscriber_gone(self, outbox: Outbox) -> None:
         gone = outbox.statistics()

@@ -165,6 +165,13 @@ class Stage:
         """How many turns are not settled."""
         return self._registry.open_turns
 
+    def divide(self, *, is_divided: bool) -> None:
+        """Say whether several owners share the stage: then none of them gets all tools, or all that is remembered.
+
+        Sessions whose ids begin with the same `name:` are one owner's, as in approvals.
+        """
+        self._supervisor.divide(is_divided=is_divided)
+
     def call_when_settled(self, callback: Callable[[str, str], None]) -> None:
         """From now on call this with the session and the id of each turn that is settled. It must be short."""
         self._registry.settled_listeners.append(callback)

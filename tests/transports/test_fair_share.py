@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 from trio_websocket import ConnectionRejected
 
-from footlights import Busy, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
+from footlights import Busy, Limits, MemoryLedger, SessionParams, ToolContext, TurnParams, open_stage, tool
+from footlights.fair_share import FairShare, first_of_the_heaviest
 from footlights.modes import ExecutionPolicy
-from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports import dexi_runs
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dexi_runs import DexiRuns, Request, UnknownRun
 from footlights_transports.dialects.native import RateLimited
-from footlights_transports.fair_share import FairShare, first_of_the_heaviest
 from footlights_transports.gate import Gate, User, WireLimits
 
 from . import http_peer, ws_peer
@@ -30,6 +30,8 @@ from . import http_peer, ws_peer
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+    from footlights import Prompt
+    from footlights_actors.scripted import Line
     from footlights_transports.dexi_run import Run
 
 FLOODER, GUEST = User("flooder"), User("guest")
@@ -136,6 +138,41 @@ async def test_one_who_floods_turns_leaves_one_for_the_guest(quiet_clock: MockCl
         desk.begin_turn(FLOODER, flooders, "Well?", TurnParams())
         with pytest.raises(Busy, match="max_open_turns"):
             desk.begin_turn(FLOODER, flooders, "Well?", TurnParams())
+
+
+async def test_one_who_floods_tools_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
+    running: list[str] = []
+
+    @tool
+    async def dig(context: ToolContext) -> None:
+        """Dig for a long time."""
+        running.append(context.session_id)
+        await trio.sleep_forever()
+
+    def script(prompt: Prompt) -> list[Line]:
+        return [Say("Well.")] if prompt.exchanges else [Call("dig")] * (4 if prompt.user == "all" else 1)
+
+    cast = standard_cast(ScriptedModel(script), tools=[dig])
+    async with open_stage(cast, limits=Limits(max_running_tools=4)) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        flooders = desk.start(FLOODER, SessionParams()).session_id
+        guests = desk.start(GUEST, SessionParams()).session_id
+        desk.begin_turn(FLOODER, flooders, "all", TurnParams())
+        await wait_all_tasks_blocked()
+        desk.begin_turn(GUEST, guests, "one", TurnParams())
+        await wait_all_tasks_blocked()
+        assert running == [flooders, flooders, guests]
+
+
+async def test_one_who_closes_many_sessions_does_not_make_the_end_of_the_guests_forgotten(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_stage(STALLING, limits=Limits(replay_sessions=2)) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS))
+        for user in (GUEST, *[FLOODER] * 5):
+            await desk.close(user, desk.start(user, SessionParams()).session_id)
+        async with desk.subscribe(GUEST, "guest:s1-000001", {}, ()) as stream:
+            assert [event async for event in stream] == []
 
 
 async def test_open_turns_of_one_user_have_a_limit_of_their_own_which_no_game_server_has(

@@ -159,13 +159,17 @@ async def sell_horse(context: ToolContext) -> str:
     return "It is written down."
 
 
+def question(_view: object, _intent: Intent) -> str:
+    return "Sell a horse?"
+
+
 def asking_cast(visibility: Visibility = own_approvals) -> Cast:
     """A cast that sells nothing before it was answered."""
     return standard_cast(
         ScriptedModel(lambda prompt: [Say("Well.")] if prompt.exchanges else [Call("sell_horse")]),
         tools=[sell_horse],
         world={"horses": 2},
-        rules=with_approvals({}, lambda *_: "Sell a horse?"),
+        rules=with_approvals({}, question),
         visibility=visibility,
     )
 

@@ -19,8 +19,8 @@ from footlights.authority.pending import owner_of
 from footlights.errors import FootlightsError, LedgerUnavailable
 from footlights.events import CommitFinal
 from footlights.failures import describe
+from footlights.fair_share import first_of_the_heaviest
 from footlights_transports.dialects.chat_feed import ChatFeed, player_said, told
-from footlights_transports.fair_share import first_of_the_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

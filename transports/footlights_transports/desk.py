@@ -14,9 +14,9 @@ from attrs import evolve
 
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
 from footlights.failures import describe
+from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights_transports.encodings import Encodings
-from footlights_transports.fair_share import FairShare
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
 
@@ -85,6 +85,7 @@ class FrontDesk:
 
     def _set_shares(self) -> None:
         wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
+        self.stage.divide(is_divided=is_divided)
         self._share_of_connections = FairShare(
             what="connections",
             limit=wire.max_connections,

@@ -18,6 +18,7 @@ from attrs.validators import optional
 
 from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
+from footlights.fair_share import first_of_the_heaviest
 from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
 from footlights.modes.classifier import check_classifier_id
 from footlights.outbox import DetachReason
@@ -25,7 +26,6 @@ from footlights.params import SessionParams, TurnParams
 from footlights.redaction import Redactor
 from footlights_transports.dexi_run import Run
 from footlights_transports.dialects.dexi import DexiRun
-from footlights_transports.fair_share import first_of_the_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

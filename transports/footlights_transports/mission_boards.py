@@ -9,7 +9,7 @@ from collections import OrderedDict
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from footlights_transports.fair_share import first_of_the_heaviest
+from footlights.fair_share import first_of_the_heaviest
 from footlights_transports.mission_board import MissionBoard
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from attrs import frozen
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import describe
+from footlights.fair_share import first_of_the_heaviest
 from footlights.mission import Context
 from footlights.mission.closing import debrief_of
 from footlights_actors.announcer import Announcer
 from footlights_actors.caller import Caller
-from footlights_transports.fair_share import first_of_the_heaviest
 from footlights_transports.mission_board import Acknowledgement
 from footlights_transports.mission_boards import Boards
 

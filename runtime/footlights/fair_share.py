@@ -3,9 +3,9 @@
 An owner is the user of a token. A limit that is first come, first served belongs to the owner who floods: it takes the
 last place, and all others are refused. There are two cures, because there are two kinds of places.
 
-**Places that cannot be taken back** (connections, sessions, open turns) are given out with foresight. `FairShare` has
-one rule: *an owner may take a place while it holds fewer places than are free.* From this follows, without a timer, a
-queue or a reservation for users who may never come:
+**Places that cannot be taken back** (connections, sessions, open turns, running tools) are given out with foresight.
+`FairShare` has one rule: *an owner may take a place while it holds fewer places than are free.* From this follows,
+without a timer, a queue or a reservation for users who may never come:
 
 1. An owner alone holds at most half of the places, rounded up: with `h` held and `limit - h` free, it takes one more
    only if `h < limit - h`.
@@ -22,9 +22,9 @@ everything. The rule is that of dynamic thresholds for buffers that ports of a s
 To evict in place of refusing was rejected: a turn that runs cannot end at once, a session that is followed would end
 for its followers, and a connection carries both.
 
-**Things that are only kept** (chat feeds, mission boards, finished runs) can be forgotten at any time. There a newcomer
-always finds a place, and `first_of_the_heaviest` says what goes for it: what stands first among the things of the owner
-who keeps most. So nothing of an owner is forgotten because of another who keeps less.
+**Things that are only kept** (chat feeds, mission boards, finished runs, the ends of closed sessions) can be forgotten
+at any time. There a newcomer always finds a place, and `first_of_the_heaviest` says what goes for it: what stands first
+among the things of the owner who keeps most. So nothing of an owner is forgotten because of another who keeps less.
 """
 
 from __future__ import annotations
