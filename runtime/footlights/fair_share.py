@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 _K = TypeVar("_K")
 
 
-@frozen(kw_only=True)
+@frozen
 class FairShare:
     """The rule of one limit. Who holds how much is counted elsewhere."""
 
     what: str
     """The places, in the plural."""
+    limit_name: str
+    """That of a limit of one owner ends in `_per_user`."""
     limit: int
     """All places."""
-    limit_name: str
-    own_limit: int
+    own_limit: int | None
     """What one owner may hold in any case."""
-    own_limit_name: str
     is_divided: bool
     """Whether there are several owners."""
 
@@ -63,10 +63,10 @@ class FairShare:
         One that is exempt has no limit of its own, and shares with the others all the same.
         """
         free = self.limit - taken
-        if held >= self.own_limit and not is_exempt:
-            raise Busy(f"You have {held} {self.what} ({self.own_limit_name}).")
         if free <= 0:
             raise Busy(f"There are {self.limit} {self.what} ({self.limit_name}).")
+        if self.own_limit is not None and held >= self.own_limit and not is_exempt:
+            raise Busy(f"You have {held} {self.what} ({self.limit_name}_per_user).")
         if self.is_divided and held >= free:
             raise Busy(f"You have {held} {self.what}, and the {free} left are for others ({self.limit_name}).")
 

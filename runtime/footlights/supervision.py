@@ -68,14 +68,7 @@ class Supervisor:
         """Say whether several owners share the stage. The ids of their sessions begin with their names."""
         self.is_divided = is_divided
         limit = self.limits.max_running_tools
-        self._share_of_tools = FairShare(
-            what="running tools",
-            limit=limit,
-            limit_name="max_running_tools",
-            own_limit=limit,
-            own_limit_name="max_running_tools",
-            is_divided=is_divided,
-        )
+        self._share_of_tools = FairShare("running tools", "max_running_tools", limit, None, is_divided)
 
     # -- what sessions and actors ask for
 

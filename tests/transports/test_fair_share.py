@@ -46,15 +46,8 @@ def bearer(user: User) -> dict[str, str]:
 # -- the rule
 
 
-def share(limit: int, own_limit: int = 1_000, *, is_divided: bool = True) -> FairShare:
-    return FairShare(
-        what="places",
-        limit=limit,
-        limit_name="max_places",
-        own_limit=own_limit,
-        own_limit_name="max_places_per_user",
-        is_divided=is_divided,
-    )
+def share(limit: int, own_limit: int | None = None, *, is_divided: bool = True) -> FairShare:
+    return FairShare("places", "max_places", limit, own_limit, is_divided)
 
 
 @given(st.integers(2, 40), st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=200))

@@ -87,28 +87,13 @@ class FrontDesk:
         wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
         self.stage.divide(is_divided=is_divided)
         self._share_of_connections = FairShare(
-            what="connections",
-            limit=wire.max_connections,
-            limit_name="max_connections",
-            own_limit=wire.max_connections_per_user,
-            own_limit_name="max_connections_per_user",
-            is_divided=is_divided,
+            "connections", "max_connections", wire.max_connections, wire.max_connections_per_user, is_divided
         )
         self._share_of_sessions = FairShare(
-            what="open sessions",
-            limit=of_stage.max_sessions,
-            limit_name="max_sessions",
-            own_limit=wire.max_sessions_per_user,
-            own_limit_name="max_sessions_per_user",
-            is_divided=is_divided,
+            "open sessions", "max_sessions", of_stage.max_sessions, wire.max_sessions_per_user, is_divided
         )
         self._share_of_turns = FairShare(
-            what="open turns",
-            limit=of_stage.max_open_turns,
-            limit_name="max_open_turns",
-            own_limit=wire.max_open_turns_per_user,
-            own_limit_name="max_open_turns_per_user",
-            is_divided=is_divided,
+            "open turns", "max_open_turns", of_stage.max_open_turns, wire.max_open_turns_per_user, is_divided
         )
 
     def close_doors(self) -> None:

@@ -95,7 +95,8 @@ class WsServer:
         self._goodbye = goodbye
         self._kgent = kgent
         self._courier = Courier(desk.encodings.encode)
-        self._strangers: dict[trio.CancelScope, None] = {}
+        self._strangers: dict[trio.CancelScope, User | None] = {}
+        """Those who shake hands, the one who has taken longest first; and who they are, once they have said it."""
         self._clients: dict[Client, User] = {}
         self._opened = trio.Event()
         self._closing = trio.Event()
@@ -122,6 +123,9 @@ class WsServer:
 
     def _revoke(self, users: Collection[User]) -> None:
         """Let the clients go that came with a token which counts no more."""
+        for stranger, user in self._strangers.items():
+            if user in users:
+                stranger.cancel(reason="the token was revoked")
         for client, user in self._clients.items():
             if user in users:
                 client.dismiss(NOT_ALLOWED, "the token was revoked", self._goodbye)
@@ -198,15 +202,21 @@ class WsServer:
                 request = await wrap_server_stream(
                     nursery, wire, max_message_size=self._limits.max_frame_bytes, receive_buffer_size=None
                 )
-                return await self._answer(request, wire, nursery, place)
+                verdict = self._judge(request, place)
+                if not isinstance(verdict, Refused):
+                    self._strangers[patience] = verdict.user
+                return await self._answer(request, verdict, wire, nursery)
         finally:
             self._strangers.pop(patience, None)
         return None
 
     async def _answer(
-        self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery, place: ExitStack
+        self,
+        request: WebSocketRequest,
+        verdict: Admitted | Welcome | Refused,
+        wire: WireStream,
+        nursery: trio.Nursery,
     ) -> tuple[Client, User] | None:
-        verdict = self._judge(request, place)
         if isinstance(verdict, Refused):
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
