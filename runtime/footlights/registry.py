@@ -144,7 +144,8 @@ class SessionRegistry:
         self.open_turns -= 1
         self.settled[outcome_of(turn)] += 1
         self._trace(turn)
-        self._tell_listeners(turn)
+        if self.settled_listeners:
+            self._tell_listeners(turn)
         self._tell_observer(turn)
 
     def turn_in_doubt(self, turn: Turn) -> None:

@@ -7,7 +7,6 @@ waits until the last commit is durable, or until `shutdown_deadline`. A turn tha
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import trio
@@ -40,7 +39,7 @@ class Supervisor:
         self.limits = limits
         self.running_turns = 0
         self.running_tools = 0
-        self._tools_of: Counter[str] = Counter()
+        self._tools_of: dict[str, int] = {}
         self.divide(is_divided=False)
         self.opened = trio.Event()
         self.closing = trio.Event()
@@ -93,9 +92,9 @@ class Supervisor:
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
         assert self._tools is not None
         owner = owner_of(session_id)
-        self._share_of_tools.check(self._tools_of[owner], self.running_tools)
+        self._share_of_tools.check(self._tools_of.get(owner, 0), self.running_tools)
         self.running_tools += 1
-        self._tools_of[owner] += 1
+        self._tools_of[owner] = self._tools_of.get(owner, 0) + 1
         self._tools.start_soon(self._run_tool, run, owner, name=name)
 
     # -- the tasks

@@ -14,8 +14,9 @@ import trio
 import trio.lowlevel
 import trustme
 from attrs import frozen
-from trio_websocket import ConnectionClosed
+from trio_websocket import ConnectionClosed, wrap_client_stream
 
+from footlights_actors.kgent_store import new_key
 from footlights_transports.config import load_config
 from footlights_transports.serve import Opened, serve
 
@@ -118,6 +119,33 @@ async def test_new_tokens_get_in_and_revoked_ones_are_sent_away(game: Path, list
             await bob.start()
         assert [await running.status(each) for each in (ANN, BOB, EVE)] == [401, 200, 200]
         assert not [each for each in (ANN, BOB, EVE) if each in said]
+
+
+@pytest.mark.parametrize("path", ["/observe/default", "/perturb/default"])
+async def test_the_chat_gateway_lets_revoked_tokens_go_too(game: Path, listener: Listener, path: str) -> None:
+    headers = [(b"Authorization", f"Bearer {ANN}".encode())]
+    async with open_running(game, listener) as running:
+        stream = await trio.open_tcp_stream("127.0.0.1", running.opened.ws_port)
+        async with stream, trio.open_nursery() as nursery:
+            socket = await wrap_client_stream(nursery, stream, "localhost", path, extra_headers=headers)
+            write_tokens(game.parent, bob=BOB)
+            await running.reload()
+            with pytest.raises(ConnectionClosed):
+                await socket.get_message()
+            assert socket.closed is not None
+            assert socket.closed.code == 1008
+
+
+async def test_new_keys_of_kept_content_count_at_once(tmp_path: Path, listener: Listener) -> None:
+    keys = tmp_path / "content.keys"
+    keys.touch(0o600)
+    keys.write_text(new_key())
+    file = write_game(tmp_path, 'content_folder = "kept"\ncontent_keys_file = "content.keys"\n')
+    async with open_running(file, listener) as running:
+        keys.write_text(f"{new_key()}\n{keys.read_text()}")
+        assert "the keys of kept content were read again" in await running.reload()
+        keys.chmod(0o644)
+        assert "chmod 600" in await running.reload()
 
 
 async def test_a_token_that_was_replaced_is_revoked(game: Path, listener: Listener) -> None:
