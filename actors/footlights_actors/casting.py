@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from footlights.authority import JsonWorld, NotCanonical, RuleBook
+from footlights.authority import JsonWorld, NotCanonical, RuleBook, own_approvals
 from footlights.budget import BudgetConfig
 from footlights.cast import Cast
 from footlights.errors import RegistrationError
@@ -21,7 +21,7 @@ from footlights_actors.watchdog import TurnWatchdog
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from footlights.authority import Rule, World
+    from footlights.authority import Rule, Visibility, World
     from footlights.cast import ChooseModel
     from footlights.events import JsonValue
     from footlights.extensions import Workload
@@ -36,6 +36,7 @@ def standard_cast(
     tools: Iterable[Tool] = (),
     world: World | JsonValue = None,
     rules: Mapping[str, Rule] | None = None,
+    visibility: Visibility = own_approvals,
     workloads: Mapping[str, Workload] | ExtensionManager | None = None,
     personas: Mapping[str, Persona] | Persona | None = None,
     budget: BudgetConfig | None = None,
@@ -45,9 +46,9 @@ def standard_cast(
 ) -> Cast:
     """A cast whose turns use the first model, unless they or their persona name another or `choose_model` knows better.
 
-    `world` is a JSON document or a world of your own. `model_memory_bytes` is what all loaded models together may take.
-    `remote_models` says whether text may go to models elsewhere in sessions that do not say. Raises
-    `RegistrationError` for a cast that cannot work.
+    `world` is a JSON document or a world of your own, `visibility` what each user of a server may see of it.
+    `model_memory_bytes` is what all loaded models together may take. `remote_models` says whether text may go to models
+    elsewhere in sessions that do not say. Raises `RegistrationError` for a cast that cannot work.
     """
     by_id = _by_name("model", ((model.model_id, model) for model in models))
     StandardPool(by_id, model_memory_bytes)  # so that models that cannot work are refused here
@@ -61,6 +62,7 @@ def standard_cast(
         tools=_by_name("tool", ((tool.name, tool) for tool in tools)),
         world=_as_world(world),
         rules=RuleBook(rules or {}),
+        visibility=visibility,
         workloads=workloads if isinstance(workloads, ExtensionManager) else ExtensionManager(workloads),
         personas={"default": personas or Persona()} if not isinstance(personas, Mapping) else personas,
         budget=budget or BudgetConfig(),

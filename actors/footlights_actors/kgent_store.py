@@ -27,6 +27,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
+from footlights.private_files import exposure
 from footlights_actors.kgent_folder import alone_in
 
 if TYPE_CHECKING:
@@ -74,11 +75,15 @@ def new_key() -> str:
 
 def keys_from_file(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """One key a line, the newest first: that one seals, and all of them open. Raises `ContentKeyError`."""
+    file = Path(path)
     try:
-        lines = Path(path).read_text(encoding="ascii").splitlines()
+        exposed = exposure(file)
+        lines = file.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise ContentKeyError(f"The keys of kept content cannot be read from {os.fspath(path)}: {why}.") from None
+    if exposed is not None:
+        raise ContentKeyError(f"The keys of kept content are in {os.fspath(path)}, {exposed}.")
     return _at_least_one((line.strip() for line in lines if not line.startswith("#")), f"The file {os.fspath(path)}")
 
 

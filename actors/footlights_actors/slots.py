@@ -1,4 +1,5 @@
-"""Places at one model, given out fairly: sessions take turns, and within a session turns come in their order.
+"""Places at one model, given out fairly: owners take turns, so do the sessions of an owner, and within a session turns
+come in their order. Where a server knows no users, each session is an owner of its own.
 
 A place that is given back goes straight to whoever is next, so nobody can slip in between.
 """
@@ -9,12 +10,15 @@ from collections import OrderedDict, deque
 
 import trio
 
+from footlights.authority.pending import owner_of
+
 
 class Slots:
     def __init__(self, number: int) -> None:
         self._free = number
         self._number = number
-        self._waiting: OrderedDict[str, deque[trio.Event]] = OrderedDict()
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[trio.Event]]] = OrderedDict()
+        """By owner and by session, in the order in which they get the next places."""
 
     @property
     def taken(self) -> int:
@@ -22,7 +26,7 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        return sum(map(len, self._waiting.values()))
+        return sum(len(queue) for sessions in self._waiting.values() for queue in sessions.values())
 
     def take_now(self) -> bool:
         if self._waiting or not self._free:
@@ -35,7 +39,8 @@ class Slots:
             await trio.lowlevel.cancel_shielded_checkpoint()
             return
         granted = trio.Event()
-        self._waiting.setdefault(session_id, deque()).append(granted)
+        sessions = self._waiting.setdefault(owner_of(session_id), OrderedDict())
+        sessions.setdefault(session_id, deque()).append(granted)
         try:
             await granted.wait()
         except trio.Cancelled:
@@ -49,15 +54,22 @@ class Slots:
         if not self._waiting:
             self._free += 1
             return
-        session_id, queue = next(iter(self._waiting.items()))
+        owner, sessions = next(iter(self._waiting.items()))
+        session_id, queue = next(iter(sessions.items()))
         granted = queue.popleft()
-        self._waiting.move_to_end(session_id)
-        if not queue:
-            del self._waiting[session_id]
+        sessions.move_to_end(session_id)
+        self._waiting.move_to_end(owner)
+        self._forget_if_empty(owner, session_id)
         granted.set()
 
     def _leave(self, session_id: str, granted: trio.Event) -> None:
-        queue = self._waiting[session_id]
-        queue.remove(granted)
-        if not queue:
-            del self._waiting[session_id]
+        owner = owner_of(session_id)
+        self._waiting[owner][session_id].remove(granted)
+        self._forget_if_empty(owner, session_id)
+
+    def _forget_if_empty(self, owner: str, session_id: str) -> None:
+        sessions = self._waiting[owner]
+        if not sessions[session_id]:
+            del sessions[session_id]
+        if not sessions:
+            del self._waiting[owner]

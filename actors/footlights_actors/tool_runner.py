@@ -58,7 +58,7 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
         call.refuse("invalid_arguments", request.problem)
     else:
         try:
-            services.start_tool(call.run, f"tool {tool.name} of {turn.turn_id}")
+            services.start_tool(call.run, f"tool {tool.name} of {turn.turn_id}", turn.session_id)
         except Busy:
             call.refuse(Busy.code, "Too many tools are running.")
     return call

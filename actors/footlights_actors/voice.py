@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import rfc8785
@@ -17,10 +18,9 @@ import trio
 from blake3 import blake3
 
 from footlights.errors import FootlightsError
+from footlights.private_files import create_for_owner_only
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from footlights.mission import UtilityPayload
 
 PROGRAM = "espeak-ng"
@@ -95,6 +95,7 @@ class EspeakVoice:
         await self._keep(file)
 
     async def _record(self, text: str, part: trio.Path) -> None:
+        create_for_owner_only(Path(part))  # the program writes into it, and keeps its mode
         ended = await trio.run_process(
             [self._program, "--stdin", "-w", str(part)],
             stdin=_PHONEMES.sub("[ ", text).encode(),
@@ -102,7 +103,7 @@ class EspeakVoice:
             stderr=subprocess.DEVNULL,
             check=False,
         )
-        if ended.returncode != 0 or not await part.exists():
+        if ended.returncode != 0 or not (await part.stat()).st_size:
             raise VoiceError(f"{PROGRAM} ended with {ended.returncode} and wrote nothing that can be heard.")
 
     async def _keep(self, file: trio.Path) -> None:

@@ -20,8 +20,9 @@ _COMMIT = b'"event_type":"commit_final"'
 _REPLY = b'"reply":'
 _REFUSAL = b'"ok":false'
 _HANDSHAKE = (
-    "GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: footlights.v1\r\n\r\n"
+    "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    "Sec-WebSocket-Protocol: footlights.v1\r\n\r\n"
 )
 _REQUEST = "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
 _RECEIVE_BYTES = 1 << 18

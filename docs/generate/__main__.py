@@ -57,6 +57,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "dexi-laws": dexi.laws,
     "dexi-schema": dexi.schemas,
     "config-server": settings.server,
+    "config-users": settings.users,
     "config-cast": settings.cast,
     "config-analyst": settings.analyst,
     "config-dexi": settings.dexi,

@@ -22,6 +22,10 @@ def server() -> str:
     return _settings(config_schema.SERVER)
 
 
+def users() -> str:
+    return _settings(config_schema.USER)
+
+
 def cast() -> str:
     return _settings(config_schema.CAST)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from attrs import field, frozen
 
 from footlights.authority.rules import RuleBook
+from footlights.authority.visibility import Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
 from footlights.budget import BudgetConfig
 from footlights.errors import RegistrationError
@@ -120,8 +121,8 @@ class Services(Protocol):
         """Turns that are being performed now."""
         ...
 
-    def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
-        """Run a tool as a task of the stage: it may outlive its turn, never the stage. Raises `Busy`."""
+    def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
+        """Run a tool of this session as a task of the stage: it may outlive its turn, not the stage. Raises `Busy`."""
         ...
 
 
@@ -162,6 +163,8 @@ class Cast:
     """What is true when the stage opens, unless its ledger knows better."""
     rules: RuleBook = field(factory=RuleBook)
     """What may become true."""
+    visibility: Visibility = own_approvals
+    """What each user of a server may see of the world."""
     workloads: ExtensionManager = field(factory=ExtensionManager)
     """What turns may name instead of the standard performance."""
     personas: Mapping[str, Persona] = field(factory=lambda: {"default": Persona()})

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights.authority.pending import owner_of
 from footlights.choices import check_text
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import contained, describe
+from footlights.fair_share import first_of_the_heaviest
 from footlights.ids import epoch_of_session
 from footlights.params import SessionParams
 from footlights.session_core import SessionCore
@@ -51,6 +53,7 @@ class SessionRegistry:
         self._closed: OrderedDict[str, SessionCore] = OrderedDict()
         self.open_turns = 0
         self.settled: Counter[str] = Counter()
+        self.settled_listeners: list[Callable[[str, str], None]] = []
         self.best_effort_dropped = 0
         self.bounded_dropped = 0
         self._supervisor = supervisor
@@ -147,6 +150,8 @@ class SessionRegistry:
         self.open_turns -= 1
         self.settled[outcome_of(turn)] += 1
         self._trace(turn)
+        if self.settled_listeners:
+            self._tell_listeners(turn)
         self._tell_observer(turn)
 
     def turn_in_doubt(self, turn: Turn) -> None:
@@ -156,8 +161,12 @@ class SessionRegistry:
         del self.sessions[session.session_id]
         self._closed[session.session_id] = session
         if len(self._closed) > self.limits.replay_sessions:
-            _, forgotten = self._closed.popitem(last=False)
-            forgotten.forget_turns()
+            self._closed.pop(self._next_to_forget()).forget_turns()
+
+    def _next_to_forget(self) -> str:
+        if not self._supervisor.is_divided:
+            return next(iter(self._closed))
+        return first_of_the_heaviest(dict.fromkeys(self._closed, 1), owner_of)
 
     def subscriber_gone(self, outbox: Outbox) -> None:
         gone = outbox.statistics()
@@ -175,6 +184,11 @@ class SessionRegistry:
             return
         with contained(lambda error: log.error("the observer failed: %s", describe(error))):
             self._observe(summarize(turn))
+
+    def _tell_listeners(self, turn: Turn) -> None:
+        for listener in self.settled_listeners:
+            with contained(lambda error: log.error("a listener to settled turns failed: %s", describe(error))):
+                listener(turn.session_id, turn.turn_id)
 
     def _trace(self, turn: Turn) -> None:
         if self.tracer is not None:

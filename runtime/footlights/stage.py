@@ -36,6 +36,7 @@ from footlights.tracer import Tracer
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
+    from footlights.authority.visibility import User
     from footlights.cast import Cast
     from footlights.lifecycle import TurnState
     from footlights.pool import ModelStatus
@@ -124,6 +125,10 @@ class Stage:
         """What is true: a copy of the world as it was committed last."""
         return self._supervisor.committed_world.view()
 
+    def world_for(self, user: User) -> Any:
+        """What this user may see of the world, as the cast's `visibility` decides."""
+        return self._supervisor.cast.visibility(self.world, user)
+
     @property
     def models(self) -> tuple[ModelStatus, ...]:
         """How the models are doing, in the order of the cast."""
@@ -150,9 +155,30 @@ class Stage:
         return self._supervisor.ledger
 
     @property
+    def limits(self) -> Limits:
+        """What it bears."""
+        return self._registry.limits
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions are open."""
+        return len(self._registry.sessions)
+
+    @property
     def open_turns(self) -> int:
         """How many turns are not settled."""
         return self._registry.open_turns
+
+    def divide(self, *, is_divided: bool) -> None:
+        """Say whether several owners share the stage: then none of them gets all tools, or all that is remembered.
+
+        Sessions whose ids begin with the same `name:` are one owner's, as in approvals.
+        """
+        self._supervisor.divide(is_divided=is_divided)
+
+    def call_when_settled(self, callback: Callable[[str, str], None]) -> None:
+        """From now on call this with the session and the id of each turn that is settled. It must be short."""
+        self._registry.settled_listeners.append(callback)
 
     def statistics(self) -> StageStatistics:
         """What is open and waiting, and the limits. It walks every session."""

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.errors import Busy, IllegalTransition
+from footlights.authority.pending import owner_of
+from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
 from footlights.failures import contained, describe, explain, leaves
+from footlights.fair_share import FairShare
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,6 +40,8 @@ class Supervisor:
         self.limits = limits
         self.running_turns = 0
         self.running_tools = 0
+        self._tools_of: dict[str, int] = {}
+        self.divide(is_divided=False)
         self.opened = trio.Event()
         self.closing = trio.Event()
         self.closed = trio.Event()
@@ -60,6 +64,12 @@ class Supervisor:
     def is_open(self) -> bool:
         return self.opened.is_set() and not self.closing.is_set()
 
+    def divide(self, *, is_divided: bool) -> None:
+        """Say whether several owners share the stage. The ids of their sessions begin with their names."""
+        self.is_divided = is_divided
+        limit = self.limits.max_running_tools
+        self._share_of_tools = FairShare("running tools", "max_running_tools", limit, None, is_divided)
+
     # -- what sessions and actors ask for
 
     def run_turn(self, turn: Turn) -> None:
@@ -80,12 +90,13 @@ class Supervisor:
             grace.cancel(reason="the turn has ended")
         self._committer.submit_nowait(turn)
 
-    def start_tool(self, run: Callable[[], Awaitable[None]], name: str) -> None:
+    def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
         assert self._tools is not None
-        if self.running_tools >= self.limits.max_running_tools:
-            raise Busy(f"{self.limits.max_running_tools} tools are running already (max_running_tools).")
+        owner = owner_of(session_id)
+        self._share_of_tools.check(self._tools_of.get(owner, 0), self.running_tools)
         self.running_tools += 1
-        self._tools.start_soon(self._run_tool, run, name=name)
+        self._tools_of[owner] = self._tools_of.get(owner, 0) + 1
+        self._tools.start_soon(self._run_tool, run, owner, name=name)
 
     # -- the tasks
 
@@ -144,11 +155,14 @@ class Supervisor:
             turn.abandon_tools()
 
     @enable_ki_protection
-    async def _run_tool(self, run: Callable[[], Awaitable[None]]) -> None:
+    async def _run_tool(self, run: Callable[[], Awaitable[None]], owner: str) -> None:
         try:
             await run()
         finally:
             self.running_tools -= 1
+            self._tools_of[owner] -= 1
+            if not self._tools_of[owner]:
+                del self._tools_of[owner]
 
 
 def _finish(turn: Turn) -> None:

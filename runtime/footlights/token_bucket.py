@@ -21,6 +21,13 @@ class TokenBucket:
         self._left = self._capacity
         self._since = now
 
+    def resize(self, capacity: float, seconds: float, now: float) -> None:
+        """Go by another capacity and rate from now on."""
+        self.left(now)
+        self._capacity = float(capacity)
+        self._per_second = capacity / seconds
+        self._left = min(self._left, self._capacity)
+
     def left(self, now: float) -> float:
         """What may be used now; less than nothing if more was used than there was."""
         self._left = min(self._capacity, self._left + max(now - self._since, 0.0) * self._per_second)

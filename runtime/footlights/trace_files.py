@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights.errors import RegistrationError
+from footlights.private_files import create_for_owner_only
 
 if TYPE_CHECKING:
     from collections import deque
@@ -65,6 +66,7 @@ class TraceFiles:
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         while turns:
+            create_for_owner_only(self.path)
             with self.path.open("a+b", buffering=0) as file:
                 self._fill(file, turns)
             if turns:

@@ -263,6 +263,7 @@ def test_without_a_key_nothing_is_kept(tmp_path: Path) -> None:
 def test_keys_come_from_a_file_the_newest_first(tmp_path: Path) -> None:
     file = tmp_path / "content.keys"
     keys = (new_key(), new_key())
+    file.touch(0o600)
     file.write_text(f"# ours\n{keys[0]}\n\n  {keys[1]}\n")
     assert keys_from_file(file) == keys
     file.write_text("# none\n\n")
@@ -272,6 +273,16 @@ def test_keys_come_from_a_file_the_newest_first(tmp_path: Path) -> None:
     for path in (file, tmp_path / "missing", os.fspath(tmp_path)):
         with pytest.raises(ContentKeyError, match="cannot be read"):
             keys_from_file(path)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_keys_that_other_users_may_read_are_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    file, key = tmp_path / "content.keys", new_key()
+    file.write_text(key)
+    file.chmod(mode)
+    with pytest.raises(ContentKeyError, match="chmod 600") as refused:
+        keys_from_file(file)
+    assert key not in str(refused.value)
 
 
 def test_keys_come_from_the_environment() -> None:

@@ -37,6 +37,25 @@ async def test_sessions_take_turns_and_each_keeps_its_order() -> None:
     assert (slots.taken, slots.waiting) == (0, 0)
 
 
+async def test_one_owner_with_many_sessions_waits_for_another_with_one() -> None:
+    slots = Slots(1)
+    assert slots.take_now()
+    got: list[str] = []
+
+    async def ask(session_id: str) -> None:
+        await slots.take(session_id)
+        got.append(session_id)
+        slots.give_back()
+
+    async with trio.open_nursery() as nursery:
+        for session_id in ("flooder:1", "flooder:2", "flooder:3", "guest:1"):
+            nursery.start_soon(ask, session_id)
+            await trio.testing.wait_all_tasks_blocked()
+        slots.give_back()
+    assert got == ["flooder:1", "guest:1", "flooder:2", "flooder:3"]
+    assert slots.waiting == 0
+
+
 async def test_nobody_slips_in_before_those_who_wait() -> None:
     slots = Slots(1)
     assert slots.take_now()

@@ -65,6 +65,7 @@ async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> N
     await voice.speak(payload())
     (file,) = (tmp_path / "a" / "wav").iterdir()
     assert file.name == f"{NAME}.wav"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     said, arguments = file.read_text().split("--stdin")
     assert said == "The guard woke."
     assert "guard" not in arguments

@@ -282,6 +282,7 @@ def test_the_exit_code_tells_whether_the_targets_were_met(
 
 
 async def test_the_command_measures_a_server_whose_token_is_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text("harness a-token-for-the-harness\n")
     game = write_game(tmp_path, f'tokens_file = "{tmp_path}/tokens"\n')
     result = tmp_path / "result.json"

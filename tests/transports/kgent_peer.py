@@ -163,7 +163,7 @@ async def connect_to(
     extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
     if token is not None:
         extra.append((b"authorization", f"Bearer {token}".encode()))
-    wrap = partial(wrap_client_stream, host="here", resource=path, subprotocols=subprotocols)
+    wrap = partial(wrap_client_stream, host="localhost", resource=path, subprotocols=subprotocols)
     async with (
         await trio.open_tcp_stream("127.0.0.1", port) as stream,
         trio.open_nursery() as nursery,

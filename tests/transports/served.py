@@ -118,7 +118,7 @@ async def open_peer(
     plain = await trio.open_tcp_stream("127.0.0.1", port)
     stream = plain if tls is None else trio.SSLStream(plain, tls, server_hostname="localhost", https_compatible=True)
     async with stream, trio.open_nursery() as nursery:
-        socket = await wrap_client_stream(nursery, stream, "here", "/v1", subprotocols=V1, extra_headers=headers)
+        socket = await wrap_client_stream(nursery, stream, "localhost", "/v1", subprotocols=V1, extra_headers=headers)
         peer = Peer(socket)
         peer.after = after
         yield peer

@@ -22,6 +22,7 @@ SAID = "xyzzy-said-in-private"
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
     file = tmp_path / "content.keys"
+    file.touch(0o600)
     file.write_text(f"{new_key()}\n")
     return file
 

@@ -170,6 +170,7 @@ async def test_the_analyst_searches_the_folder_that_is_named(folder: Path, quiet
 
 
 def test_a_file_describes_a_whole_game(folder: Path) -> None:
+    (folder / "tokens").touch(0o600)
     (folder / "tokens").write_text(f"# who may come in\n\nalice {TOKEN}\nbob   {ANOTHER}\n")
     config = load_config(
         written(
@@ -315,7 +316,8 @@ def test_the_files_in_the_docs_are_good(folder: Path) -> None:
         file = written(folder, block)
         told = _problems_of(file)
         # Their certificates and tokens are on somebody else's disk.
-        assert [each for each in map(str, told) if "No such file" not in each and "Without tokens" not in each] == []
+        elsewhere = ("No such file", "Without tokens", "has no token")
+        assert [each for each in map(str, told) if not any(words in each for words in elsewhere)] == []
 
 
 def _problems_of(file: Path, environ: Mapping[str, str] | None = None) -> tuple[Problem, ...]:
@@ -413,8 +415,22 @@ def test_a_token_from_the_environment_is_text_whatever_it_looks_like() -> None:
     assert gate.admit(f"Bearer {digits}") == User("alice")
 
 
+def test_settings_say_which_user_runs_the_server_and_which_speaks_for_many(folder: Path) -> None:
+    file = written(folder, "[users.alice]\noperator = true\n[users.bob]\ngame_server = true")
+    environ = {"FOOTLIGHTS_TOKENS__ALICE": TOKEN, "FOOTLIGHTS_TOKENS__BOB": ANOTHER}
+    gate = load_config(file, environ).gate
+    alice, bob = gate.admit(f"Bearer {TOKEN}"), gate.admit(f"Bearer {ANOTHER}")
+    assert (alice.operator, alice.game_server, bob.operator, bob.game_server) == (True, False, False, True)
+    assert problems(written(folder, "[users.carol]\n[users.bob]\noperator = 1"), environ) == [
+        "1: users.carol has no token.",
+        "3: users.bob.operator must be true or false.",
+    ]
+    assert TOKEN not in problems(written(folder, f"[users.{TOKEN}]"), environ)[0]
+
+
 def test_tls_takes_a_certificate_and_its_key(folder: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost")
+    (folder / "key.pem").touch(0o600)
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     file = written(folder, '[server]\ntls_cert = "cert.pem"\ntls_key = "key.pem"')
@@ -461,7 +477,8 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "5: server.origins must be a list of strings.",
         (
             "10: servr is no setting. Did you mean server? "
-            "There are: server, tokens, cast, analyst, models, personas, world, budget, chat, dexi, limits, wire."
+            "There are: server, tokens, users, cast, analyst, models, personas, world, "
+            "budget, chat, dexi, limits, wire."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",
@@ -710,6 +727,7 @@ def test_whatever_is_set_is_either_served_or_explained(
     ],
 )
 def test_a_bad_file_of_tokens_is_explained_without_a_word_of_it(folder: Path, lines: str, sentence: str) -> None:
+    (folder / "tokens").touch(0o600)
     (folder / "tokens").write_text(lines, encoding="utf-8")
     told = problems(written(folder, "[server]\ntokens_file = 'tokens'"))
     assert len(told) == 1
@@ -722,8 +740,39 @@ def test_a_bad_file_of_tokens_is_explained_without_a_word_of_it(folder: Path, li
 def test_a_file_of_tokens_that_cannot_be_read_is_named(folder: Path) -> None:
     file = written(folder, "[server]\ntokens_file = 'tokens'")
     assert problems(file)[0].endswith("which cannot be read: No such file or directory.")
+    (folder / "tokens").touch(0o600)
     (folder / "tokens").write_bytes(b"\xff")
     assert problems(file)[0].endswith("which cannot be read: it is not UTF-8 text.")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_tokens_that_other_users_may_open_are_refused_with_what_to_do(folder: Path, mode: int) -> None:
+    (folder / "tokens").write_text(f"alice {TOKEN}")
+    (folder / "tokens").chmod(mode)
+    (told,) = problems(written(folder, "[server]\ntokens_file = 'tokens'"))
+    assert told.startswith("2: server.tokens_file names ")
+    assert told.endswith("which other users of this machine may open: give it the mode 600 (chmod 600).")
+    assert TOKEN not in told
+
+
+def test_a_key_of_tls_may_be_shared_with_a_group_and_nobody_else(folder: Path) -> None:
+    certificate = trustme.CA().issue_cert("localhost")
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    file = written(folder, '[server]\ntls_cert = "cert.pem"\ntls_key = "key.pem"')
+    (folder / "key.pem").chmod(0o640)
+    assert load_config(file).tls is not None
+    (folder / "key.pem").chmod(0o644)
+    (told,) = problems(file)
+    assert told.startswith("3: server.tls_key names ")
+    assert told.endswith("(chmod 600).")
+
+
+def test_without_tokens_all_pages_are_too_many(folder: Path) -> None:
+    file = written(folder, "[server]\norigins = ['*']")
+    (told,) = problems(file)
+    assert told.startswith("2: server.origins is refused: Without tokens any page ")
+    assert load_config(file, {"FOOTLIGHTS_TOKENS__ALICE": TOKEN}).gate.wants_tokens
 
 
 def test_bad_tokens_in_the_environment_are_explained_without_a_word_of_them() -> None:

@@ -58,6 +58,7 @@ def test_a_session_has_tokens_for_a_whisper_at_least(tmp_path: Path) -> None:
 
 
 def test_the_keys_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "keys").touch(0o600)
     (tmp_path / "keys").write_text(new_key())
     file = written(tmp_path, '[server]\ncontent_folder = "kept"\ncontent_keys_file = "keys"\n')
     assert isinstance(load_config(file).chat.keeper, ContentStore)

@@ -99,7 +99,9 @@ def test_only_pages_on_the_list_may_connect_and_programs_may() -> None:
     for origin in ("https://evil.example", "http://game.example", "null", ""):
         with pytest.raises(Unauthorized):
             gate.check_origin(origin)
-    Gate(origins=["*"]).check_origin("https://evil.example")
+    Gate({"ann": ANN}, origins=["*"]).check_origin("https://evil.example")
+    with pytest.raises(RegistrationError, match="configure tokens"):
+        Gate(origins=["*"])
     with pytest.raises(Unauthorized):
         Gate().check_origin("http://localhost")
 

@@ -9,21 +9,25 @@ import pytest
 from footlights import (
     BusyRule,
     CommitOutcome,
+    Intent,
+    IntentType,
     InterruptReason,
     InvalidCommand,
     Limits,
     MemoryLedger,
     SessionParams,
+    ToolContext,
     TurnInterrupted,
     TurnParams,
     UnknownSession,
+    tool,
 )
-from footlights.authority import patch
+from footlights.authority import own_approvals, patch, with_approvals
 from footlights.authority.rules import accept
 from footlights.authority.world import JsonWorld
 from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
-from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.gate import Gate, WireLimits
 
 from .http_peer import TALK, HttpGuest, open_house, refused, taken
@@ -33,10 +37,11 @@ if TYPE_CHECKING:
 
     from footlights import Cast
     from footlights.authority.record import CommitRecord
+    from footlights.authority.visibility import Visibility
     from footlights.authority.world import World
 
 STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
-ANN, BOB = "ann-has-a-secret-token", "bob-has-a-secret-token"
+ANN, BOB, EVE = (f"{name}-has-a-secret-token" for name in ("ann", "bob", "eve"))
 JSON = {"content-type": "application/json"}
 
 
@@ -145,6 +150,52 @@ async def test_the_world_is_what_was_committed_last() -> None:
         assert taken(await house.client.get("/v1/world")) == {"world": {"rooms": 3}}
         await guest.finalize(await guest.begin_turn("A room?"))
         assert taken(await house.client.get("/v1/world")) == {"world": {"rooms": 2}}
+
+
+@tool
+async def sell_horse(context: ToolContext) -> str:
+    """Sell a horse."""
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"act": "sell"}))
+    return "It is written down."
+
+
+def question(_view: object, _intent: Intent) -> str:
+    return "Sell a horse?"
+
+
+def asking_cast(visibility: Visibility = own_approvals) -> Cast:
+    """A cast that sells nothing before it was answered."""
+    return standard_cast(
+        ScriptedModel(lambda prompt: [Say("Well.")] if prompt.exchanges else [Call("sell_horse")]),
+        tools=[sell_horse],
+        world={"horses": 2},
+        rules=with_approvals({}, question),
+        visibility=visibility,
+    )
+
+
+async def test_users_do_not_see_what_others_are_asked_and_an_operator_does() -> None:
+    gate = Gate({"ann": ANN, "bob": BOB, "eve": EVE}, roles={"eve": {"operator": True}})
+    async with open_house(cast=asking_cast(), gate=gate, headers=bearer(ANN)) as house:
+        guest = await house.start()
+        await guest.finalize(await guest.begin_turn("A horse!"))
+        anns, bobs, eves = [
+            taken(await house.client.get("/v1/world", headers=bearer(token)))["world"] for token in (ANN, BOB, EVE)
+        ]
+    assert bobs == {"horses": 2, "approvals": {"asked": 1, "pending": {}}}
+    assert anns["approvals"]["pending"]["a-000001"]["session_id"] == guest.session_id
+    assert eves == anns
+
+
+async def test_a_host_decides_what_is_seen_of_its_world() -> None:
+    cast = asking_cast(lambda view, user: {**view, "you": user.name})
+    async with open_house(cast=cast, gate=Gate({"ann": ANN}), headers=bearer(ANN)) as house:
+        assert taken(await house.client.get("/v1/world")) == {"world": {"horses": 2, "you": "ann"}}
+
+
+async def test_a_visibility_that_fails_shows_nothing() -> None:
+    async with open_house(cast=asking_cast(lambda view, _: view["a secret"])) as house:
+        assert refused(await house.client.get("/v1/world")) == (500, "internal")
 
 
 async def test_the_ledger_tells_the_newest_commits_of_one_session() -> None:

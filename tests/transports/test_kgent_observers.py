@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .kgent_peer import ChatHouse
 
 OBSERVE = (
-    b"GET /observe/default HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"GET /observe/default HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 LONG = BudgetConfig(whisper_max=14_000, dialogue_max=14_000, deep_max=14_000)
@@ -147,7 +147,7 @@ async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_c
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
         nursery.start_soon(server.serve, ours)
-        client = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        client = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
         room = gateway.room(User(), "default")
         await trio.testing.wait_all_tasks_blocked()
         # All at once, before its connection gets to read any of them.
@@ -207,7 +207,7 @@ async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
         vanishing = None if alone else await three_who_delay(server, nursery)
         ours, theirs = memory_stream_pair()
         nursery.start_soon(server.serve, ours)
-        fast = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        fast = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
         await trio.testing.wait_all_tasks_blocked()
         for name in "ab":
             began = trio.current_time()
@@ -233,7 +233,7 @@ async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet
         ours, theirs = memory_stream_pair()
         way_out = Trickle(ours.send_stream)
         nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
-        client = Client(await wrap_client_stream(nursery, theirs, "here", "/observe/default"))  # type: ignore[arg-type]
+        client = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
         way_out.seconds = gateway.desk.gate.limits.send_timeout * 0.4
         room = gateway.room(User(), "default")
         for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):

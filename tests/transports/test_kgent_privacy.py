@@ -92,7 +92,7 @@ async def misbehave(ws_port: int, http_port: int) -> None:
 
 def request_for(path: str, token: str = TOKEN) -> bytes:
     return (
-        f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer "
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer "
         f"{token}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     ).encode()
 
@@ -110,7 +110,9 @@ async def dialogue(mouth: Client, ear: Client, said: str, name: str) -> list[dic
 async def test_no_byte_that_a_chat_leaves_behind_says_what_was_said(tmp_path: Path) -> None:
     folder, key = tmp_path / "server", new_key()
     folder.mkdir()
+    (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    (tmp_path / "content.keys").touch(0o600)
     (tmp_path / "content.keys").write_text(f"{key}\n")
     write_game(folder, SETTINGS)
     environ = {"FOOTLIGHTS_LOG": "debug", "PYTHONDEVMODE": "1", "TMPDIR": str(folder), "HOME": str(folder)}

@@ -174,6 +174,7 @@ async def test_the_guide_for_operators_names_every_metric_and_every_code(tmp_pat
 async def test_both_servers_speak_tls(tmp_path: Path, nursery: trio.Nursery) -> None:
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
+    (tmp_path / "key.pem").touch(0o600)
     certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
     client = ssl.create_default_context()
@@ -199,6 +200,7 @@ async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path, taken:
 
 
 async def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="192.0.2.1", tokens_file=str(tmp_path / "tokens"))
     with pytest.raises(CannotServe, match=r"^Nothing can listen on 192\.0\.2\.1, port 0: "):
@@ -251,6 +253,7 @@ def test_where_things_are_is_printed(tmp_path: Path) -> None:
 
 
 def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) -> None:
+    (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="::1", tokens_file=str(tmp_path / "tokens"))
     shown = cli_serve.told(config, Opened(1, 2, 1))

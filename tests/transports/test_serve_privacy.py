@@ -53,6 +53,7 @@ key_env = "THE_KEY"
 async def test_no_byte_that_a_server_leaves_behind_says_what_was_said(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     folder.mkdir()
+    (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
     environ = {"FOOTLIGHTS_LOG": "debug", "THE_KEY": KEY, "PYTHONDEVMODE": "1"}
     well = Answer([*completions.said(ANSWERED), completions.END, completions.DONE])
@@ -111,7 +112,7 @@ async def talk_badly(server: Served) -> None:
         async with open_peer(server.ws_port, token=WRONG):
             pytest.fail("nobody has this token")
     assert refused.group_contains(ConnectionRejected)
-    head = f"Host: here\r\nAuthorization: Bearer {WRONG}\r\nCookie: {MISSPOKEN}\r\nOrigin: http://{MISSPOKEN}\r\n"
+    head = f"Host: localhost\r\nAuthorization: Bearer {WRONG}\r\nCookie: {MISSPOKEN}\r\nOrigin: http://{MISSPOKEN}\r\n"
     upgrade = f"{head}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: bearer.{TOKEN}\r\n"
     for port in (server.ws_port, server.http_port):
         for said in (

@@ -61,7 +61,7 @@ async def refusal(house: House, request: bytes) -> tuple[int, str]:
 
 
 def with_header(header: str) -> bytes:
-    return HANDSHAKE.replace(b"Host: here", f"Host: here\r\n{header}".encode())
+    return HANDSHAKE.replace(b"Host: localhost", f"Host: localhost\r\n{header}".encode())
 
 
 # -- who may connect
@@ -81,6 +81,25 @@ async def test_who_does_not_offer_our_subprotocol_speaks_another_version() -> No
 async def test_our_subprotocol_is_chosen() -> None:
     async with open_house() as house, connect(house, subprotocols=["chat", "footlights.v1"]) as peer:
         assert peer.socket.subprotocol == "footlights.v1"
+
+
+@pytest.mark.parametrize("host", ["inn.example", "inn.example:7600", "127.0.0.1.evil.example", "::"])
+async def test_without_tokens_a_name_that_was_made_to_point_here_does_not_get_in(host: str) -> None:
+    async with open_house() as house:
+        request = HANDSHAKE.replace(b"Host: localhost", f"Host: {host}".encode())
+        assert await refusal(house, request) == (403, "unauthorized")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:7600", "[::1]:7600"])
+async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str) -> None:
+    async with open_house() as house, connect(house, host=host) as peer:
+        await peer.start()
+
+
+async def test_with_tokens_the_host_may_be_any() -> None:
+    gate, headers = Gate({"ann": TOKEN}), {"Authorization": f"Bearer {TOKEN}"}
+    async with open_house(gate=gate) as house, connect(house, headers=headers, host="inn.example") as peer:
+        await peer.start()
 
 
 async def test_pages_from_elsewhere_may_not_connect() -> None:
@@ -171,8 +190,8 @@ async def test_who_says_its_headers_too_slowly_is_sent_away(mock_clock: MockCloc
     "garbage",
     [
         b"\x16\x03\x01 hello\r\n\r\n",
-        b"POST /v1 HTTP/1.1\r\nHost: here\r\n\r\n",
-        b"GET /v1 HTTP/1.1\r\nHost: here\r\n\r\n",
+        b"POST /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /v1 HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
         HANDSHAKE.replace(b"footlights.v1", b"xyzzy\xff"),
         b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n",

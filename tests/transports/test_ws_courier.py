@@ -66,7 +66,7 @@ class House:
         return await wrap_client_stream(
             self._nursery,
             trio.SocketStream(theirs),
-            "here",
+            "localhost",
             path,
             subprotocols=["footlights.v1"],
             message_queue_size=0,

@@ -99,7 +99,8 @@ async def test_the_chat_gateway_slows_a_flood_down_too(request_head: bytes, quie
 
 async def test_a_user_is_slowed_down_over_all_its_connections_and_no_other_user_is(quiet_clock: MockClock) -> None:
     tokens = {"ann": "ann's own token!", "bob": "bob's own token!"}
-    limits = WireLimits(user_bytes_per_second=RATE * FRAME_COST, user_byte_burst=100 * FRAME_COST)
+    burst = 100 * FRAME_COST
+    limits = WireLimits(user_bytes_per_second=RATE * FRAME_COST, user_byte_burst=burst, max_frame_bytes=burst)
     as_ann, as_bob = ({"Authorization": f"Bearer {token}"} for token in tokens.values())
     async with (
         open_house(gate=Gate(tokens, limits=limits)) as house,

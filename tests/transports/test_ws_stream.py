@@ -262,7 +262,7 @@ async def play(nursery: trio.Nursery, stream: trio.abc.Stream, session_id: str, 
     """Follow the turn as far as it comes."""
     with trio.move_on_after(5.0):
         try:
-            socket = await wrap_client_stream(nursery, stream, "here", "/v1", subprotocols=["footlights.v1"])  # type: ignore[arg-type]
+            socket = await wrap_client_stream(nursery, stream, "localhost", "/v1", subprotocols=["footlights.v1"])  # type: ignore[arg-type]
             await socket.send_message(f'{{"op":"subscribe","id":1,"session_id":"{session_id}","after":{{}}}}')
             await socket.get_message()
             while wire.decode(await socket.get_message()).event_type is not EventType.COMMIT_FINAL:

@@ -174,10 +174,11 @@ async def connect(
     subprotocols: Sequence[str] = V1,
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
+    host: str = "localhost",
 ) -> AsyncGenerator[Peer]:
     """A client whose events are held to the laws when it leaves."""
     extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-    wrap = partial(wrap_client_stream, host="here", resource=f"/v1{query}", subprotocols=subprotocols)
+    wrap = partial(wrap_client_stream, host=host, resource=f"/v1{query}", subprotocols=subprotocols)
     # The stream is ours: trio-websocket does not close one whose peer has closed the connection.
     async with await open_stream(house, tls) as stream, trio.open_nursery() as nursery:
         peer = Peer(await wrap(nursery, stream, extra_headers=extra, max_message_size=1 << 24))
@@ -206,7 +207,7 @@ def error_code(reply: Mapping[str, Any]) -> str:
 # -- raw bytes
 
 HANDSHAKE = (
-    b"GET /v1 HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"GET /v1 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: footlights.v1\r\n\r\n"
 )
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from footlights.authority.pending import owner_of
 from footlights.errors import FootlightsError, LedgerUnavailable
 from footlights.events import CommitFinal
+from footlights.fair_share import first_of_the_heaviest
 from footlights_transports.dialects.chat_feed import ChatFeed, player_said, told
 from footlights_transports.incidents import Incidents
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from footlights_transports.dialects.chat_feed import ChatMessage
 
 MAX_FEEDS = 100
-"""The one that was not read for longest goes."""
+"""Of the user who has most, the one that was not read for longest goes."""
 UNREAD_SECONDS = 600.0
 """A feed that nobody has read for so long is gone."""
 LOOK_UP_SECONDS = 5.0
@@ -97,9 +99,9 @@ class ChatFeeds:
             finally:
                 self._nursery = None  # before it is closed: nobody may find one that takes no task
 
-    async def read(self, session: InteractionSession) -> tuple[ChatMessage, ...]:
-        """The chat of this session, from when it was first read on."""
-        opened = self._opened(session)
+    async def read(self, session: InteractionSession, own_limit: int = MAX_FEEDS) -> tuple[ChatMessage, ...]:
+        """The chat of this session, from when it was first read on. Its user may have so many at once."""
+        opened = self._opened(session, own_limit)
         if opened is None:
             await trio.lowlevel.checkpoint()
             return ()
@@ -123,7 +125,7 @@ class ChatFeeds:
 
     # -- inside
 
-    def _opened(self, session: InteractionSession) -> OpenFeed | None:
+    def _opened(self, session: InteractionSession, own_limit: int) -> OpenFeed | None:
         """Its feed, begun if it was not; None if the server is closing."""
         session_id = session.session_id
         opened = self._open.get(session_id)
@@ -136,11 +138,18 @@ class ChatFeeds:
                 return None
             self._open[session_id] = opened = OpenFeed(session)
             self._nursery.start_soon(self._fill, opened, name=f"chat of {session_id}")
-            while len(self._open) > self._max_feeds:
-                self._open.popitem(last=False)[1].end("there are too many feeds")
+            self._make_room(owner_of(session_id), own_limit)
         self._open.move_to_end(session_id)
         opened.read()
         return opened
+
+    def _make_room(self, owner: str, own_limit: int) -> None:
+        own = [each for each in self._open if owner_of(each) == owner]
+        for each in own[:-own_limit]:
+            self._open.pop(each).end("its user has too many feeds")
+        while len(self._open) > self._max_feeds:
+            going = first_of_the_heaviest(dict.fromkeys(self._open, 1), owner_of)
+            self._open.pop(going).end("there are too many feeds")
 
     async def _fill(self, opened: OpenFeed) -> None:
         """The supervision boundary of a feed."""

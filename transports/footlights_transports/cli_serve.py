@@ -51,8 +51,9 @@ def serve(
     """Serve a cast by WebSocket and HTTP; a tavern on this machine, if nothing is said.
 
     SIGTERM and Ctrl-C stop it in order: turns may finish, everybody is told, nothing is lost. A second one ends it at
-    once. Every setting can also come from the environment, as FOOTLIGHTS_SERVER__WS_PORT; FOOTLIGHTS_LOG is how much is
-    logged: debug, info, warning or error.
+    once. SIGHUP makes it read tokens, certificates, origins and the limits of users again. Every setting can also come
+    from the environment, as FOOTLIGHTS_SERVER__WS_PORT; FOOTLIGHTS_LOG is how much is logged: debug, info, warning or
+    error.
     """
     gc.disable()  # until it is open: to look for garbage in all that is imported now is a tenth of the start
     from footlights.failures import describe
@@ -69,9 +70,10 @@ def serve(
     }
     try:
         set_up_logs(os.environ.get(VARIABLE, "warning").lower(), sys.stderr)
-        config = load_config(
-            config_file, os.environ, {("server", name): value for name, value in given.items() if value is not None}
-        )
+        options: dict[tuple[str, ...], object] = {
+            ("server", name): value for name, value in given.items() if value is not None
+        }
+        config = load_config(config_file, os.environ, options)
         if check:
             typer.echo(f"{config_file or 'The settings'}: nothing is wrong.")
             return
@@ -82,7 +84,7 @@ def serve(
             gc.freeze()  # what is here by now stays
             gc.enable()
 
-        serve_here(config, announce)
+        serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
     except ConfigError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1 if check else 2) from None

@@ -19,6 +19,7 @@ from footlights.budget import BudgetConfig
 from footlights.chat import CONTENT_KEYS_VARIABLE
 from footlights.errors import FootlightsError
 from footlights.limits import Limits
+from footlights.private_files import OTHERS, exposure
 from footlights.redaction import Redactor
 from footlights_actors.voice import EspeakVoice, VoiceError
 from footlights_actors.weights import CACHE_VARIABLE
@@ -26,7 +27,7 @@ from footlights_transports.config_cast import read_cast
 from footlights_transports.config_chat import read_chat
 from footlights_transports.config_dexi import read_redactor
 from footlights_transports.config_read import checked, complain_unknown, section
-from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, WIRE
+from footlights_transports.config_schema import LIMITS, SECTIONS, SERVER, USER, WIRE
 from footlights_transports.config_source import PREFIX, SEPARATOR, ConfigError, Problem, Source
 from footlights_transports.dialects.native import MAX_CURSORS
 from footlights_transports.gate import Gate, WireLimits
@@ -69,14 +70,23 @@ class Config:
     chat_agent: str | None = None
     redactor: Redactor = field(factory=Redactor)
     gentle_gc: bool = True
+    tls_files: tuple[Path, Path] | None = None
+    """The certificate and its key, from which `tls` was made."""
+    settings: Mapping[str, object] = field(factory=dict[str, object], repr=False)
+    """What was set, by section and name, without tokens."""
 
 
 def load_config(
     file: Path | None = None,
     environ: Mapping[str, str] | None = None,
     options: Mapping[KeyPath, object] | None = None,
+    *,
+    cast: Cast | None = None,
 ) -> Config:
-    """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong."""
+    """Read the settings, and make what they describe. Raises `ConfigError` with all that is wrong.
+
+    If there is a cast already, that of the settings is not made again.
+    """
     source = Source(file, environ or {}, options)
     _warn_of_strangers(environ or {})
     for name in source.tree:
@@ -87,8 +97,10 @@ def load_config(
     limits = checked(source, ("limits",), LIMITS, Limits)
     _check_cursors(source, limits)
     gate = _gate(source, server)
-    cast = read_cast(source)
-    chat_agent = None if cast is None else _chat_agent(source, server, cast)
+    chat_agent = None
+    if cast is None:
+        cast = read_cast(source)
+        chat_agent = None if cast is None else _chat_agent(source, server, cast)
     mission = _mission(source, server)
     chat = read_chat(source, server, environ or {}, BudgetConfig() if cast is None else cast.budget)
     redactor = read_redactor(source)
@@ -112,7 +124,14 @@ def load_config(
         chat=chat,
         redactor=redactor,
         gentle_gc=server["gentle_gc"],
+        tls_files=None if tls is None else (_path(source, server, "tls_cert"), _path(source, server, "tls_key")),
+        settings=_settings(source),
     )
+
+
+def _settings(source: Source) -> dict[str, object]:
+    sections = {name: source.table((name,)) for name in source.tree if name != "tokens"}
+    return {f"{section}.{name}": value for section, table in sections.items() for name, value in table.items()}
 
 
 def _warn_of_strangers(environ: Mapping[str, str]) -> None:
@@ -200,16 +219,19 @@ def _tls(source: Source, server: Mapping[str, Any]) -> ssl.SSLContext | None:
         source.complain(("server",), f"needs {missing[0]} too, the path of a file.")
     if not server["tls_cert"] or not server["tls_key"]:
         return None
+    key = _path(source, server, "tls_key")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         # A key that wants a passphrase would ask for it on the terminal, and a server has none.
-        context.load_cert_chain(
-            _path(source, server, "tls_cert"), _path(source, server, "tls_key"), password=lambda: b""
-        )
+        context.load_cert_chain(_path(source, server, "tls_cert"), key, password=lambda: b"")
+        exposed = exposure(key, OTHERS)  # a group may share certificates: many systems have one for that
     except (OSError, ssl.SSLError) as error:
         source.complain(
             ("server", "tls_cert"), f"and tls_key cannot be used: {error.strerror or type(error).__name__}."
         )
+    else:
+        if exposed is not None:
+            source.complain(("server", "tls_key"), f"names {key}, {exposed}.")
     return context
 
 
@@ -226,12 +248,30 @@ def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
         else:
             source.problems.append(Problem("environment", 0, f"tokens {sentence}"))
         tokens = {}
-    gate = Gate(tokens, origins=server["origins"], limits=limits)
+    roles = _roles(source, tokens)
+    try:
+        gate = Gate(tokens, roles=roles, origins=server["origins"], limits=limits)
+    except FootlightsError as error:
+        source.complain(("server", "origins"), f"is refused: {error}")
+        gate = Gate(tokens, roles=roles, limits=limits)
     try:
         gate.check_address(server["host"])
     except FootlightsError as error:
         source.complain(("server", "host"), f"is refused: {error}")
     return gate
+
+
+def _roles(source: Source, tokens: Mapping[str, str]) -> dict[str, dict[str, bool]]:
+    """What each user may do besides playing."""
+    roles: dict[str, dict[str, bool]] = {}
+    for name in source.table(("users",)):
+        if name in tokens:
+            roles[name] = section(source, ("users", name), USER)
+        elif len(name) < _MIN_TOKEN_CHARS:
+            source.complain(("users", name), "has no token.")
+        else:  # it may be a token in the wrong place
+            source.complain(("users",), "has somebody who has no token.")
+    return roles
 
 
 def _tokens_in_environment(source: Source) -> dict[str, str]:
@@ -263,11 +303,14 @@ def _tokens_in_file(source: Source, server: Mapping[str, Any]) -> dict[str, str]
         return {}
     file = _path(source, server, "tokens_file")
     try:
+        exposed = exposure(file)
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         source.complain(path, f"names {file}, which cannot be read: {why}.")
         return {}
+    if exposed is not None:
+        source.complain(path, f"names {file}, {exposed}.")
     tokens: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         user, _, token = line.strip().partition(" ")

@@ -115,6 +115,12 @@ SERVER = (
     Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers speak TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )
+USER = (
+    Setting("operator", FLAG, "Whether this user runs the server: it sees the whole world.", False),
+    Setting(
+        "game_server", FLAG, "Whether this user speaks for many players: limits of one user do not hold for it.", False
+    ),
+)
 CAST = (
     Setting("make", IMPORT, "A function without arguments that returns a whole Cast, in place of all that follows."),
     Setting("tools", IMPORTS, "What turns may call: each path names a tool, or several in a list.", ()),
@@ -204,6 +210,7 @@ CHAT = _of_class(ChatFluxConfig)
 SECTIONS = (
     "server",
     "tokens",
+    "users",
     "cast",
     "analyst",
     "models",

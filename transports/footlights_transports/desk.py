@@ -5,15 +5,17 @@ Every call raises a `FootlightsError` whose code the wire knows, or does what it
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 from attrs import evolve
 
 from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
+from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.token_bucket import TokenBucket
+from footlights_transports.dialects.native import RateLimited
 from footlights_transports.encodings import Encodings
 from footlights_transports.gate import Pace
 from footlights_transports.idle import Idleness
@@ -51,6 +53,10 @@ class FrontDesk:
         self.gate = gate
         self._watch = watch
         self._open: dict[User, set[str]] = {}
+        self._connected: Counter[User] = Counter()
+        self._turns: dict[tuple[str, str], User] = {}
+        """The user of each open turn, by its session and its id."""
+        self._turns_of: Counter[User] = Counter()
         self._paces: dict[User, Pace] = {}
         self._byte_budgets: dict[User, TokenBucket] = {}
         self._numbered: dict[User, int] = {}
@@ -62,6 +68,34 @@ class FrontDesk:
         self.idleness = Idleness(gate.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""
+        self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
+        """Who is told of users whose tokens count no more, and lets their connections go."""
+        self._set_shares()
+        stage.call_when_settled(self._turn_settled)
+
+    def renew(self, gate: Gate) -> frozenset[User]:
+        """Go by other tokens, origins and limits from now on; the users whose tokens count no more are let go."""
+        revoked = self.gate.become(gate)
+        self._paces.clear()
+        for budget in self._byte_budgets.values():  # streams hold them
+            budget.resize(*self._byte_rate(), trio.current_time())
+        self._set_shares()
+        for listener in self.revocation_listeners:
+            listener(revoked)
+        return revoked
+
+    def _set_shares(self) -> None:
+        wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
+        self.stage.divide(is_divided=is_divided)
+        self._share_of_connections = FairShare(
+            "connections", "max_connections", wire.max_connections, wire.max_connections_per_user, is_divided
+        )
+        self._share_of_sessions = FairShare(
+            "open sessions", "max_sessions", of_stage.max_sessions, wire.max_sessions_per_user, is_divided
+        )
+        self._share_of_turns = FairShare(
+            "open turns", "max_open_turns", of_stage.max_open_turns, wire.max_open_turns_per_user, is_divided
+        )
 
     def close_doors(self) -> None:
         """Begin nothing new: no session and no turn. What is open goes on."""
@@ -72,10 +106,27 @@ class FrontDesk:
         """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
         return self._is_closing
 
-    def take_command(self, user: User) -> None:
-        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
+    def connect(self, user: User) -> None:
+        """Count one more connection of this user's, to whatever server. Raises `Busy`."""
+        held, taken = self._connected[user], self._connected.total()
+        self._share_of_connections.check(held, taken, is_exempt=user.game_server)
+        self._connected[user] += 1
+
+    def disconnect(self, user: User) -> None:
+        """One connection of this user's is gone."""
+        self._connected[user] -= 1
+
+    def take_command(self, user: User, size: int = 0) -> None:
+        """Count one more command of this user's, over whatever connection. Raises `RateLimited`.
+
+        `size` is for bytes that are not charged as they come, as those of a WebSocket are.
+        """
         now = trio.current_time()
         self._pace(user, now).take(now)
+        budget = self.byte_budget(user)
+        if size and not budget.take(size, now):
+            per_second = self.gate.limits.user_bytes_per_second
+            raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(size, now))
 
     def seconds_until_command(self, user: User) -> int:
         """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
@@ -85,9 +136,13 @@ class FrontDesk:
     def byte_budget(self, user: User) -> TokenBucket:
         """What all connections of this user together may send."""
         if user not in self._byte_budgets:
-            burst, per_second = self.gate.limits.user_byte_burst, self.gate.limits.user_bytes_per_second
-            self._byte_budgets[user] = TokenBucket(burst, burst / per_second, trio.current_time())
+            self._byte_budgets[user] = TokenBucket(*self._byte_rate(), trio.current_time())
         return self._byte_budgets[user]
+
+    def _byte_rate(self) -> tuple[float, float]:
+        limits = self.gate.limits
+        burst = max(limits.user_byte_burst, limits.max_frame_bytes)
+        return burst, burst / limits.user_bytes_per_second
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
@@ -139,11 +194,20 @@ class FrontDesk:
         began = trio.current_time()
         session = self.session(user, session_id)
         self._check_doors()
+        held = self._turns_of[user]
+        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=user.game_server)
         turn_id = session.begin_turn(said, params, decision=decision)
+        self._turns[session_id, turn_id] = user
+        self._turns_of[user] += 1
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
         self._tell_listeners(session_id, turn_id, said)
         return turn_id
+
+    def _turn_settled(self, session_id: str, turn_id: str) -> None:
+        user = self._turns.pop((session_id, turn_id), None)
+        if user is not None:  # or the host began it itself
+            self._turns_of[user] -= 1
 
     def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
         """The supervision boundary of listeners: the turn has begun, and none of them can take that back."""
@@ -229,11 +293,12 @@ class FrontDesk:
             raise SessionClosed("The server is closing. Come back to this session when it is open again.")
 
     def _check_room(self, user: User) -> None:
-        limit = self.gate.limits.max_sessions_per_user
-        if len(self._open.get(user, ())) >= limit:
-            self._open[user] = {each for each in self._open[user] if self._is_open(each)}
-            if len(self._open[user]) >= limit:
-                raise Busy(f"You have {limit} open sessions (max_sessions_per_user).")
+        share, mine = self._share_of_sessions, self._open.setdefault(user, set())
+        try:
+            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
+        except Busy:
+            mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
+            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
 
     def _is_open(self, session_id: str) -> bool:
         try:

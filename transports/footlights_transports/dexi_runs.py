@@ -16,6 +16,7 @@ from attrs import field, frozen
 from attrs.validators import optional
 
 from footlights.errors import Detached, FootlightsError, SessionClosed, UnknownSession
+from footlights.fair_share import first_of_the_heaviest
 from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
 from footlights.modes.classifier import check_classifier_id
 from footlights.outbox import DetachReason
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from footlights_transports.incidents import Incidents
 
 MAX_RUNS = 1_000
-"""Finished runs that are kept; the oldest are forgotten first."""
+"""Finished runs that are kept; of the user who has most, the oldest is forgotten first."""
 MAX_RUNS_OF_A_USER = 100
 """Finished runs of one user that are kept, so that nobody drives out those of others."""
 MAX_BYTES = 64_000_000
-"""What all finished runs together may take."""
+"""What all finished runs together may take; of the user whose runs take most, the oldest is forgotten first."""
 MAX_RUN_BYTES = 8_000_000
 """A finished run that takes more is not kept."""
 
@@ -218,8 +219,13 @@ class DexiRuns:
         of_user = [each for each in self._finished if self._runs[each].user == run.user]
         for run_id in of_user[:-MAX_RUNS_OF_A_USER]:
             self._forget(run_id)
-        while len(self._finished) > MAX_RUNS or sum(self._finished.values()) > MAX_BYTES:
-            self._forget(next(iter(self._finished)))
+        while len(self._finished) > MAX_RUNS:
+            self._forget(first_of_the_heaviest(dict.fromkeys(self._finished, 1), self._user_of))
+        while sum(self._finished.values()) > MAX_BYTES:
+            self._forget(first_of_the_heaviest(self._finished, self._user_of))
+
+    def _user_of(self, run_id: str) -> User:
+        return self._runs[run_id].user
 
     def _forget(self, run_id: str) -> None:
         del self._finished[run_id], self._runs[run_id]

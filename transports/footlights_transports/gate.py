@@ -11,9 +11,11 @@ import hmac
 import re
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from attrs import evolve, fields, frozen
 
+from footlights.authority.visibility import User
 from footlights.errors import RegistrationError, UnknownSession
 from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import RateLimited, Unauthorized
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from footlights.params import SessionParams
+
+__all__ = ["Gate", "Pace", "User", "WireLimits", "is_loopback"]
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
@@ -35,7 +39,9 @@ class WireLimits:
     max_frame_bytes: int = 262_144
     """One command, or the body of one request."""
     max_connections: int = 4_096
-    """Of all users together."""
+    """Of all users together, to both servers. Of several users, one may have a half at most."""
+    max_connections_per_user: int = 4_096
+    """Of one user, to both servers."""
     max_handshakes: int = 256
     """Connections that have not said yet what they want."""
     handshake_timeout: float = 10.0
@@ -53,11 +59,15 @@ class WireLimits:
     byte_burst: int = 4_194_304
     """What is read of it at once, after it was silent."""
     user_bytes_per_second: int = 4_194_304
-    """What is read of all WebSocket connections of one user together in the long run."""
+    """What is read of all WebSocket connections of one user together in the long run, and of bodies of its requests."""
     user_byte_burst: int = 16_777_216
-    """What is read of them at once, after they were silent."""
+    """What is read of them at once, after they were silent; never less than `max_frame_bytes`."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
+    max_open_turns_per_user: int = 4_096
+    """Turns of one user that are not committed yet."""
+    max_feeds_per_user: int = 100
+    """Chat feeds of one user that are kept at once; one more, and the one not read for longest goes."""
     session_idle_seconds: float = 3_600.0
     """A session that nobody follows, asks for anything or has an open turn in is closed after so long; 0 is never."""
     max_subscriptions_per_connection: int = 256
@@ -78,13 +88,6 @@ class WireLimits:
                 raise RegistrationError(f"{limit.name} must be more than 0.")
 
 
-@frozen
-class User:
-    """Who asks. The anonymous one has no name."""
-
-    name: str | None = None
-
-
 class Gate:
     """Raises `RegistrationError` for tokens that are too short, used twice, or whose user's name cannot be one."""
 
@@ -92,12 +95,20 @@ class Gate:
         self,
         tokens: Mapping[str, str] | None = None,
         *,
+        roles: Mapping[str, Mapping[str, bool]] | None = None,
         origins: Iterable[str] = (),
         limits: WireLimits | None = None,
     ) -> None:
         self.limits = limits or WireLimits()
         self._origins = frozenset(origins)
-        self._users = {_fingerprint(token): User(name) for name, token in (tokens or {}).items()}
+        if "*" in self._origins and not tokens:
+            raise RegistrationError(
+                "Without tokens any page that a browser on this machine opens could play: configure tokens, or list "
+                "the pages."
+            )
+        self._users = {
+            _fingerprint(token): User(name, **(roles or {}).get(name, {})) for name, token in (tokens or {}).items()
+        }
         # Neither is repeated in what is said of them: they may stand in each other's place.
         for name, token in (tokens or {}).items():
             if not _USER.fullmatch(name):
@@ -111,12 +122,33 @@ class Gate:
     def wants_tokens(self) -> bool:
         return bool(self._users)
 
+    @property
+    def tokens(self) -> int:
+        """How many there are."""
+        return len(self._users)
+
+    @property
+    def has_many_users(self) -> bool:
+        """Whether what is limited has to be divided."""
+        return len(self._users) > 1
+
+    def become(self, other: Gate) -> frozenset[User]:
+        """Go by the tokens, the origins and the limits of another; return the users whose tokens count no more."""
+        revoked = frozenset(user for token, user in self._users.items() if token not in other._users)
+        self.limits, self._origins, self._users = other.limits, other._origins, other._users
+        return revoked
+
     def check_address(self, host: str) -> None:
         """Raises `RegistrationError` if a server may not listen there."""
         if not self._users and not is_loopback(host):
             raise RegistrationError(
                 f"Without tokens anybody who can reach {host} could play: configure tokens, or listen on 127.0.0.1."
             )
+
+    def check_host(self, host: str | None) -> None:
+        """Raises `Unauthorized` if, without tokens, a client names another host: DNS rebinding leads pages here."""
+        if host is not None and not self._users and not is_loopback(_name_in(host)):
+            raise Unauthorized("Without tokens this server answers only to localhost and loopback addresses.")
 
     def check_origin(self, origin: str | None) -> None:
         """Raises `Unauthorized` for a web page that is not on the list. Programs that are no browsers send none."""
@@ -159,6 +191,13 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _name_in(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 class Pace:

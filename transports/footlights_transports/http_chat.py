@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 from starlette.responses import Response
 from starlette.routing import Route
 
+from footlights_transports.chat_feeds import MAX_FEEDS
+from footlights_transports.http_access import authenticate
 from footlights_transports.http_errors import json_response
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession
     from footlights_transports.chat_feeds import ChatFeeds
     from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
 
 _HEADERS = {"cache-control": "no-store"}
 
@@ -37,16 +40,17 @@ class ChatRoutes:
         return [Route(address, self.read, methods=["GET"]), Route(address, self.drop, methods=["DELETE"])]
 
     async def read(self, request: Request) -> Response:
-        messages = await self._feeds.read(self._session(request))
+        user, session = self._session(request)
+        limits = self._desk.gate.limits
+        messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
         return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
 
     async def drop(self, request: Request) -> Response:
-        self._feeds.drop(self._session(request).session_id)
+        self._feeds.drop(self._session(request)[1].session_id)
         return Response(status_code=204)
 
-    def _session(self, request: Request) -> InteractionSession:
-        """The session that is asked for. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
-        user = self._desk.gate.admit(request.headers.get("authorization"))
-        self._desk.take_command(user)
+    def _session(self, request: Request) -> tuple[User, InteractionSession]:
+        """The session that is asked for, and whose it is. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
+        user = authenticate(request, self._desk)
         path = cast("dict[str, str]", request.path_params)
-        return self._desk.session(user, path["session_id"])
+        return user, self._desk.session(user, path["session_id"])

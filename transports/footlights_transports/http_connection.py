@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from hypercorn.events import Event
 
-    from footlights_transports.gate import WireLimits
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
 
 _PIECE = 65_536
 
@@ -29,7 +30,12 @@ _PIECE = 65_536
 class HttpConnection:
     """What is known of a connection besides its bytes. `on_first_request` may raise `Busy`."""
 
-    def __init__(self, limits: WireLimits, on_first_request: Callable[[HttpConnection], None]) -> None:
+    user: User | None = None
+    """Whose it is: the user of its latest request with a token that counts."""
+
+    def __init__(self, desk: FrontDesk, on_first_request: Callable[[HttpConnection], None]) -> None:
+        limits = desk.gate.limits
+        self._desk = desk
         self._pace = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_first_request = on_first_request
         self._is_silent = True
@@ -45,6 +51,19 @@ class HttpConnection:
             self._on_first_request(self)
             self._is_silent = False
         self._pace.take(trio.current_time())
+
+    def belong_to(self, user: User) -> None:
+        """A request of this user's came over it. Raises `Busy` if that one has connections enough."""
+        if user != self.user:
+            self._desk.connect(user)
+            self.leave()
+            self.user = user
+
+    def leave(self) -> None:
+        """It is nobody's any more."""
+        if self.user is not None:
+            self._desk.disconnect(self.user)
+            self.user = None
 
     @contextmanager
     def answering(self) -> Generator[None]:

@@ -26,6 +26,7 @@ from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.dexi_runs import Request as RunRequest
 from footlights_transports.dialects.native import read_object
+from footlights_transports.http_access import authenticate
 from footlights_transports.http_errors import Refused, json_response
 from footlights_transports.http_events import while_connected
 from footlights_transports.http_guard import body_of
@@ -105,9 +106,7 @@ class DexiRoutes:
         return self._runs.find(self._user(request), _path(request)["run_id"])
 
     def _user(self, request: Request) -> User:
-        user = self._desk.gate.admit(request.headers.get("authorization"))
-        self._desk.take_command(user)
-        return user
+        return authenticate(request, self._desk)
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:

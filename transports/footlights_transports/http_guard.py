@@ -8,7 +8,6 @@ here never reaches a route.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 import trio
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,7 +15,6 @@ from starlette.responses import Response
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, TooLarge
 from footlights_transports.dialects.native import Unauthorized, UnsupportedVersion
-from footlights_transports.gate import is_loopback
 from footlights_transports.http_errors import Refused, error_response
 
 if TYPE_CHECKING:
@@ -97,15 +95,10 @@ class HttpGuard:
 
     def _check_place(self, host: str | None, origin: str | None) -> None:
         try:
-            self._check_host(host)
+            self._gate.check_host(host)
             self._gate.check_origin(origin)
         except Unauthorized as error:
             raise Refused(403, error) from None
-
-    def _check_host(self, host: str | None) -> None:
-        """Without tokens, a page whose own name was made to point here must not get in."""
-        if host is not None and not self._gate.wants_tokens and not is_loopback(_name_in(host)):
-            raise Unauthorized("Without tokens this server answers only to localhost and loopback addresses.")
 
     async def _read_body(self, receive: Receive) -> bytes | None:
         """The body; None if the client went away."""
@@ -136,13 +129,6 @@ def _check_request(connection: Connection, scope: Scope) -> None:
         raise Refused(503, error) from None
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, UnsupportedVersion("This server speaks HTTP/1.1."))
-
-
-def _name_in(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _telling(origin: str, send: Send) -> Send:

@@ -26,6 +26,7 @@ from footlights.mission import LimitScope, SuppressionReason, read_callout
 from footlights.mission.closing import read_closing
 from footlights.mission.requests import read_id
 from footlights_transports.dialects.native import read_object
+from footlights_transports.http_access import authenticate
 from footlights_transports.http_errors import Refused, json_response
 from footlights_transports.http_events import while_connected
 from footlights_transports.http_guard import body_of
@@ -143,9 +144,7 @@ class MissionRoutes:
         return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
 
     def _user(self, request: Request) -> User:
-        user = self._desk.gate.admit(request.headers.get("authorization"))
-        self._desk.take_command(user)
-        return user
+        return authenticate(request, self._desk)
 
 
 class BoardStream(Response):

@@ -32,6 +32,7 @@ from footlights_transports.dialects.native import (
     read_fields,
     read_object,
 )
+from footlights_transports.http_access import authenticate
 from footlights_transports.http_dexi import DexiRoutes, tell_dexi_error
 from footlights_transports.http_errors import Refused, error_response, http_refusal, json_response
 from footlights_transports.http_events import EventStream, while_connected
@@ -179,8 +180,7 @@ class HttpRoutes:
         return json_response({"commits": [record_to_json(commit) for commit in commits]})
 
     async def world(self, request: Request) -> Response:
-        self._user(request)
-        return json_response({"world": self._desk.stage.world})
+        return json_response({"world": self._desk.stage.world_for(self._user(request))})
 
     # -- for operators and browsers
 
@@ -205,9 +205,7 @@ class HttpRoutes:
 
     def _user(self, request: Request) -> User:
         """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
-        user = self._desk.gate.admit(request.headers.get("authorization"))
-        self._desk.take_command(user)
-        return user
+        return authenticate(request, self._desk)
 
     async def _tell_failure(self, _: Request, error: Exception) -> Response:
         self._desk.incidents.failed("http_request", error)

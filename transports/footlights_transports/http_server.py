@@ -34,11 +34,11 @@ from footlights_transports.missions import Missions
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from footlights_transports.desk import FrontDesk
     from footlights_transports.dexi_runs import DexiSettings
-    from footlights_transports.gate import WireLimits
+    from footlights_transports.gate import User, WireLimits
     from footlights_transports.missions import MissionSettings
 
 _MAX_HEADER_BYTES = 16_384
@@ -82,6 +82,7 @@ async def serve_http(
             nursery.start_soon(missions.keep, name="missions")
             nursery.start_soon(_keep_feeds, feeds, desk, name="chat feeds")
             nursery.start_soon(server.keep_connections, name="http connections")
+            desk.revocation_listeners.append(server.revoke)
             try:
                 await server.opened.wait()
                 with trio.CancelScope() as accepting:
@@ -90,6 +91,7 @@ async def serve_http(
                 _close(listeners)
                 await trio.sleep_forever()
             finally:
+                desk.revocation_listeners.remove(server.revoke)
                 server.closing.set()
     finally:
         _close(listeners)
@@ -118,7 +120,7 @@ class _Server:
         feeds: ChatFeeds,
         missions: Missions,
     ) -> None:
-        self._limits = desk.gate.limits
+        self._desk = desk
         self._incidents = desk.incidents
         self._tls = tls
         self._goodbye = goodbye
@@ -134,6 +136,17 @@ class _Server:
         self._emptied = trio.Event()
         self.opened = trio.Event()
         self.closing = trio.Event()
+
+    @property
+    def _limits(self) -> WireLimits:
+        return self._desk.gate.limits  # they may change
+
+    def revoke(self, users: Collection[User]) -> None:
+        """Let the connections go whose latest request came with a token which counts no more."""
+        for connection, stream in self._open.items():
+            if connection.user in users:
+                connection.scope.cancel(reason="the token was revoked")
+                stream.abort()
 
     async def keep_connections(self) -> None:
         """Let connections live until the server closes, and then a moment longer."""
@@ -158,7 +171,7 @@ class _Server:
             await trio.aclose_forcefully(stream)
             return
         self._make_room_for_a_silent_one()
-        connection = HttpConnection(limits, self._check_places)
+        connection = HttpConnection(self._desk, self._check_places)
         self._silent[connection] = None
         self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
         try:
@@ -169,6 +182,7 @@ class _Server:
         finally:
             self._open.pop(connection, None)
             self._silent.pop(connection, None)
+            connection.leave()
             self._look_whether_empty()
             await trio.aclose_forcefully(stream)
 

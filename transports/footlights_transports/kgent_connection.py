@@ -7,6 +7,7 @@ nothing about the dialogues.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import inf
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -121,8 +122,13 @@ class _Connection(ABC):
         """What the client did wrong, if the connection ends for that and it was not told."""
         return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
-    async def close(self, code: int, reason: str) -> None:
-        await self._socket.aclose(code, reason)
+    def dismiss(self, code: int, reason: str, patience: float) -> None:
+        """Say why, and let it go, at the latest after so many seconds."""
+        self._tasks.start_soon(self.close, code, reason, patience, name="kgent dismissal")
+
+    async def close(self, code: int, reason: str, patience: float = inf) -> None:
+        with trio.move_on_after(patience):
+            await self._socket.aclose(code, reason)
         self.lose()
 
     def begin(self) -> None:  # noqa: B027 - who only talks has nothing to begin

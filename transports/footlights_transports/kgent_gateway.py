@@ -79,7 +79,8 @@ class KgentGateway:
         self.config = config or ChatFluxConfig()
         self._templates = templates
         self._budget = budget
-        self._keeper = keeper
+        self.keeper = keeper
+        """Who keeps what is said, for those who agree. Another may take its place at any time."""
         self._wall_clock = wall_clock
         self._stamp = 0.0
         self._rooms: dict[tuple[User, str], Room] = {}
@@ -123,7 +124,7 @@ class KgentGateway:
         what starting a session raises.
         """
         room = self.room(user, agent)
-        if wish.keep_content and self._keeper is None:
+        if wish.keep_content and self.keeper is None:
             raise InvalidCommand("This server keeps nothing of what is said.")
         conversation = self._open_conversation(user, agent, wish)
         if conversation is None:
@@ -223,13 +224,13 @@ class KgentGateway:
 
     async def _keep(self, conversation: Conversation, dialogue: Dialogue) -> None:
         """Keep it if it was completed, also when the gateway is told to stop meanwhile."""
-        assert self._keeper is not None, "nobody may agree where nothing is kept"
+        assert self.keeper is not None, "nobody may agree where nothing is kept"
         for event in dialogue.events:
             if event.event_type == "message":
                 turn_id, answered = str(event.payload["turn_id"]), str(event.payload["content"])
                 try:
                     with trio.fail_after(KEEPING, shield=True):
-                        await self._keeper.keep(
+                        await self.keeper.keep(
                             conversation.session.session_id, turn_id, dialogue.message.content, answered
                         )
                 except Exception as error:  # noqa: BLE001 - a boundary: the dialogue is over, and was told

@@ -5,13 +5,15 @@ So nobody's boards are forgotten because of somebody who has more of them.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
+from footlights.fair_share import first_of_the_heaviest
 from footlights_transports.mission_board import MissionBoard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from footlights_transports.gate import User
 
@@ -20,15 +22,6 @@ MAX_BYTES = 64_000_000
 """What all boards together may take."""
 
 MissionName: TypeAlias = "tuple[User, str]"
-
-
-def first_of_the_greediest(weights: Mapping[MissionName, int]) -> MissionName:
-    """The first name among those of the user whose names weigh most."""
-    totals: Counter[User] = Counter()
-    for (user, _), weight in weights.items():
-        totals[user] += weight
-    greediest = max(totals, key=lambda user: totals[user])
-    return next(name for name in weights if name[0] == greediest)
 
 
 class Boards:
@@ -58,9 +51,10 @@ class Boards:
     def make_room(self) -> None:
         """Forget boards while there are too many, or too much is on them."""
         while len(self._boards) > MAX_BOARDS:
-            self._forget(first_of_the_greediest(dict.fromkeys(self._boards, 1)))
+            self._forget(first_of_the_heaviest(dict.fromkeys(self._boards, 1), itemgetter(0)))
         while sum(board.size for board in self._boards.values()) > MAX_BYTES:
-            self._forget(first_of_the_greediest({name: board.size for name, board in self._boards.items()}))
+            sizes = {name: board.size for name, board in self._boards.items()}
+            self._forget(first_of_the_heaviest(sizes, itemgetter(0)))
 
     def end(self) -> None:
         """Nothing more will be told on any of them."""

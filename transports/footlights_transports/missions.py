@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import trio
 from attrs import frozen
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
+from footlights.fair_share import first_of_the_heaviest
 from footlights.mission import Context
 from footlights.mission.closing import debrief_of
 from footlights_actors.announcer import Announcer
 from footlights_actors.caller import Caller
 from footlights_transports.mission_board import Acknowledgement
-from footlights_transports.mission_boards import Boards, first_of_the_greediest
+from footlights_transports.mission_boards import Boards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +200,7 @@ class Missions:
             self._called[name] = begun = _Called(listener.of_user(name[0].name))
             self._nursery.start_soon(self._call_out, name, begun, session, name=f"callouts of {name[1]}")
             while len(self._called) > MAX_CALLERS:
-                oldest = self._called.pop(first_of_the_greediest(dict.fromkeys(self._called, 1)))
+                oldest = self._called.pop(first_of_the_heaviest(dict.fromkeys(self._called, 1), itemgetter(0)))
                 oldest.scope.cancel(reason="too many sessions are called out")
         called = self._called[name]
         self._called.move_to_end(name)

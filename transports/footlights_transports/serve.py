@@ -31,10 +31,11 @@ from footlights_transports.dexi_runs import DexiSettings
 from footlights_transports.http_server import serve_http
 from footlights_transports.kgent_gateway import KgentGateway
 from footlights_transports.metrics import Metrics
+from footlights_transports.reload import reload_at_each
 from footlights_transports.ws_server import serve_ws
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator
     from types import FrameType
 
     from footlights import Stage
@@ -69,14 +70,16 @@ class Opened:
     """How many times its ledger was opened."""
 
 
-def serve_here(config: Config, announce: Callable[[Opened], None]) -> None:
+def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
+
+    At SIGHUP the settings are read again with `reread`, if there is one.
 
     If it has not ended in order when its time is over, the process is ended: with 0 if every turn is settled, else 1.
     """
     last_resort = _LastResort(_time_to_end(config))
     with _out_of_groups(), last_resort:
-        trio.run(_serve_until_signal, config, announce, last_resort)
+        trio.run(_serve_until_signal, config, announce, reread, last_resort)
 
 
 def _time_to_end(config: Config) -> float:
@@ -84,7 +87,12 @@ def _time_to_end(config: Config) -> float:
     return config.grace + config.limits.shutdown_deadline * (1 if config.trace is None else 2) + SPARE
 
 
-async def _serve_until_signal(config: Config, announce: Callable[[Opened], None], last_resort: _LastResort) -> None:
+async def _serve_until_signal(
+    config: Config,
+    announce: Callable[[Opened], None],
+    reread: Callable[[], Config] | None,
+    last_resort: _LastResort,
+) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
 
     def obey(_number: int, _frame: FrameType | None) -> None:
@@ -95,9 +103,14 @@ async def _serve_until_signal(config: Config, announce: Callable[[Opened], None]
         token.run_sync_soon(stop.set)
 
     before = {number: signal.signal(number, obey) for number in _SIGNALS}
+    beside = collect_gently if config.gentle_gc else None
+    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside)
     try:
-        beside = collect_gently if config.gentle_gc else None
-        await serve(config, announce, stop, watch=last_resort.watch, beside=beside)
+        if reread is None or not hasattr(signal, "SIGHUP"):
+            await serving()
+        else:
+            with trio.open_signal_receiver(signal.SIGHUP) as hangups:
+                await serving(reread=reread, hangups=hangups)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -152,14 +165,17 @@ async def serve(
     stop: trio.Event,
     watch: Callable[[Stage], Awaitable[None]] | None = None,
     beside: Callable[[Stage], Awaitable[None]] | None = None,
+    reread: Callable[[], Config] | None = None,
+    hangups: AsyncIterable[object] | None = None,
 ) -> None:
     """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`.
 
-    `beside` runs from then on, and `watch` from `stop` on, until the end.
+    `beside` runs from then on, and `watch` from `stop` on, until the end. At each of the `hangups`, the settings are
+    read again with `reread`.
     """
     with _out_of_groups():
         async with trio.open_nursery() as servers:
-            await _perform(config, servers, announce, stop, watch, beside)
+            await _perform(config, servers, announce, stop, watch, beside, reread, hangups)
             # The stage is closed: all that there is to tell is waiting for its clients.
             servers.cancel_scope.cancel(reason="the server goes away")
 
@@ -183,6 +199,8 @@ async def _perform(
     stop: trio.Event,
     watch: Callable[[Stage], Awaitable[None]] | None,
     beside: Callable[[Stage], Awaitable[None]] | None,
+    reread: Callable[[], Config] | None,
+    hangups: AsyncIterable[object] | None,
 ) -> None:
     metrics = Metrics()
     async with (
@@ -202,6 +220,8 @@ async def _perform(
         http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
         http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
+        if reread is not None and hangups is not None:
+            servers.start_soon(reload_at_each, hangups, reread, config, desk, kgent)
         if beside is not None:
             servers.start_soon(beside, stage)
         await stop.wait()

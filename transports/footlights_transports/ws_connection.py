@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
+NOT_ALLOWED = 1008
 NOT_UTF_8 = 1007
 TOO_BIG = 1009
 
@@ -109,6 +111,15 @@ class WsConnection:
         """What the client did wrong, if the connection ends for that and it was not told."""
         return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
+    def dismiss(self, code: int, reason: str, patience: float) -> None:
+        """Say why, and let it go, at the latest after so many seconds."""
+        self._tasks.start_soon(self.close, code, reason, patience, name="ws dismissal")
+
+    async def close(self, code: int, reason: str, patience: float = inf) -> None:
+        with trio.move_on_after(patience):
+            await self._socket.aclose(code, reason)
+        self.lose()
+
     async def _leave(self) -> None:
         all_followed = list(self._followed.values())
         for followed in all_followed:
@@ -116,8 +127,7 @@ class WsConnection:
                 followed.stream.end()
         for followed in all_followed:
             await followed.done.wait()
-        await self._socket.aclose(GOING_AWAY, "the server goes away")
-        self.lose()
+        await self.close(GOING_AWAY, "the server goes away")
 
     # -- commands
 

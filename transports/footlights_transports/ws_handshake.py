@@ -76,6 +76,8 @@ def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -
     if target.path != PATH and wanted is None:
         return Refused(404, InvalidCommand(f"Connect to {PATH}."))
     try:
+        # wsproto takes it out of the headers, and trio-websocket shows only those.
+        gate.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
         gate.check_origin(_header(request, b"origin"))
     except Unauthorized as error:
         return Refused(403, error)

@@ -9,7 +9,7 @@ A connection that fails takes no other with it. Nothing that a client sent is ev
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -23,19 +23,20 @@ from footlights_transports.idle import close_idle_sessions
 from footlights_transports.kgent_connection import Welcome
 from footlights_transports.kgent_gateway import UnknownAgent
 from footlights_transports.listening import Listening
-from footlights_transports.ws_connection import WsConnection
+from footlights_transports.ws_connection import NOT_ALLOWED, WsConnection
 from footlights_transports.ws_courier import Courier
 from footlights_transports.ws_handshake import Refused, Visitor, judge
 from footlights_transports.ws_stream import WireStream
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
     from typing import TypeAlias
 
     from trio_websocket import WebSocketRequest
 
     from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User, WireLimits
     from footlights_transports.kgent_connection import ObserveConnection, PerturbConnection
     from footlights_transports.kgent_gateway import KgentGateway
     from footlights_transports.ws_handshake import Admitted
@@ -92,21 +93,25 @@ class WsServer:
 
     def __init__(self, desk: FrontDesk, goodbye: float, kgent: KgentGateway | None = None) -> None:
         self._desk = desk
-        self._limits = desk.gate.limits
         self._goodbye = goodbye
         self._kgent = kgent
         self._courier = Courier(desk.encodings.encode)
-        self._strangers: dict[trio.CancelScope, None] = {}
-        self._clients: dict[Client, None] = {}
-        self._being_accepted = 0
+        self._strangers: dict[trio.CancelScope, User | None] = {}
+        """Those who shake hands, the one who has taken longest first; and who they are, once they have said it."""
+        self._clients: dict[Client, User] = {}
         self._opened = trio.Event()
         self._closing = trio.Event()
+
+    @property
+    def _limits(self) -> WireLimits:
+        return self._desk.gate.limits  # they may change
 
     async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
         """Accept, and go on when that ends, until cancelled; then let the clients go."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_connections, name="ws connections")
             nursery.start_soon(close_idle_sessions, self._desk, name="idle sessions")
+            self._desk.revocation_listeners.append(self._revoke)
             try:
                 if self._kgent is not None:
                     await nursery.start(self._kgent.keep)
@@ -114,7 +119,17 @@ class WsServer:
                 await accept()
                 await trio.sleep_forever()
             finally:
+                self._desk.revocation_listeners.remove(self._revoke)
                 self._closing.set()
+
+    def _revoke(self, users: Collection[User]) -> None:
+        """Let the clients go that came with a token which counts no more."""
+        for stranger, user in self._strangers.items():
+            if user in users:
+                stranger.cancel(reason="the token was revoked")
+        for client, user in self._clients.items():
+            if user in users:
+                client.dismiss(NOT_ALLOWED, "the token was revoked", self._goodbye)
 
     async def _keep_connections(self) -> None:
         """Let connections live until the server closes, and then a moment longer."""
@@ -147,22 +162,24 @@ class WsServer:
         patience = trio.CancelScope()
         wire = WireStream(stream, patience.cancel, self._limits.max_frame_bytes)
         client, last_words = None, b""
-        try:
-            async with trio.open_nursery() as nursery:
-                client = await self._meet(wire, nursery, patience)
-                if client is None:
-                    nursery.cancel_scope.cancel(reason="nobody came in")
-                else:
-                    await self._host(client)
-        except* UnicodeError as errors:
-            if client is not None:
-                raise
-            # wsproto decodes some headers without a check, and leaves the handshake unanswered.
-            self._desk.incidents.failed("ws_handshake", errors, logging.WARNING)
-            last_words = _MALFORMED
+        with ExitStack() as place:
+            try:
+                async with trio.open_nursery() as nursery:
+                    client = await self._meet(wire, nursery, patience, place)
+                    if client is None:
+                        nursery.cancel_scope.cancel(reason="nobody came in")
+                    else:
+                        await self._host(*client)
+            except* UnicodeError as errors:
+                if client is not None:
+                    raise
+                # wsproto decodes some headers without a check, and leaves the handshake unanswered.
+                self._desk.incidents.failed("ws_handshake", errors, logging.WARNING)
+                last_words = _MALFORMED
         with trio.move_on_after(self._goodbye), suppress(trio.BrokenResourceError):
-            if client is not None and client.fault is not None:
-                await wire.refuse(client.fault.code, client.fault.reason)
+            fault = None if client is None else client[0].fault
+            if fault is not None:
+                await wire.refuse(fault.code, fault.reason)
             if last_words:
                 await stream.send_all(last_words)
             await stream.aclose()
@@ -178,15 +195,17 @@ class WsServer:
             del self._strangers[oldest]
             oldest.cancel(reason="too many have not shaken hands")
 
-    async def _host(self, client: Client) -> None:
-        self._clients[client] = None
+    async def _host(self, client: Client, user: User) -> None:
+        self._clients[client] = user
         try:
             await client.run()
         finally:
             del self._clients[client]
 
-    async def _meet(self, wire: WireStream, nursery: trio.Nursery, patience: trio.CancelScope) -> Client | None:
-        """The client, if it shakes hands in time and may come in."""
+    async def _meet(
+        self, wire: WireStream, nursery: trio.Nursery, patience: trio.CancelScope, place: ExitStack
+    ) -> tuple[Client, User] | None:
+        """The client and whose it is, if it shakes hands in time and may come in; then it has a place."""
         self._strangers[patience] = None
         patience.deadline = trio.current_time() + self._limits.handshake_timeout
         try:
@@ -194,40 +213,49 @@ class WsServer:
                 request = await wrap_server_stream(
                     nursery, wire, max_message_size=self._limits.max_frame_bytes, receive_buffer_size=None
                 )
-                return await self._answer(request, wire, nursery)
+                verdict = self._judge(request, place)
+                if not isinstance(verdict, Refused):
+                    self._strangers[patience] = verdict.user
+                return await self._answer(request, verdict, wire, nursery)
         finally:
             self._strangers.pop(patience, None)
         self._desk.incidents.refused("ws_handshake_incomplete")
         return None
 
-    async def _answer(self, request: WebSocketRequest, wire: WireStream, nursery: trio.Nursery) -> Client | None:
-        verdict = self._judge(request)
+    async def _answer(
+        self,
+        request: WebSocketRequest,
+        verdict: Admitted | Welcome | Refused,
+        wire: WireStream,
+        nursery: trio.Nursery,
+    ) -> tuple[Client, User] | None:
         if isinstance(verdict, Refused):
             self._desk.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
-        self._being_accepted += 1
-        try:
-            if isinstance(verdict, Welcome):
-                with verdict:
-                    socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
-                wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
-                return verdict.connection(socket, wire, nursery)
+        if isinstance(verdict, Welcome):
+            with verdict:
+                socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
+        else:
             socket = await request.accept(subprotocol=SUBPROTOCOL)
-            wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
-            return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery)
-        finally:
-            self._being_accepted -= 1
+        wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
+        if isinstance(verdict, Welcome):
+            return verdict.connection(socket, wire, nursery), verdict.user
+        return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery), verdict.user
 
     def _byte_budget(self) -> TokenBucket:
         burst = self._limits.byte_burst
         return TokenBucket(burst, burst / self._limits.bytes_per_second, trio.current_time())
 
-    def _judge(self, request: WebSocketRequest) -> Admitted | Welcome | Refused:
+    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | Welcome | Refused:
         verdict = judge(request, self._desk.gate, has_gateway=self._kgent is not None)
-        limit = self._limits.max_connections
-        if not isinstance(verdict, Refused) and len(self._clients) + self._being_accepted >= limit:
-            return Refused(503, Busy(f"There are {limit} connections (max_connections)."))
+        if isinstance(verdict, Refused):
+            return verdict
+        try:
+            self._desk.connect(verdict.user)
+        except Busy as error:
+            return Refused(503, error)
+        place.callback(self._desk.disconnect, verdict.user)
         return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
 
     def _welcome(self, visitor: Visitor) -> Welcome | Refused:

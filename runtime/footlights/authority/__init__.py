@@ -18,6 +18,7 @@ from footlights.authority.patch import PatchFailed, PatchOp, apply_patch
 from footlights.authority.pending import PendingApproval, pending_approvals
 from footlights.authority.record import CommitRecord, IntentEntry, Verdict, recompute_digest, sealed
 from footlights.authority.rules import Rule, RuleBook, Ruling, accept, refuse
+from footlights.authority.visibility import User, Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
 from footlights.errors import LedgerInUse
 from footlights.lazy import lazy_exports
@@ -52,7 +53,9 @@ __all__ = [
     "SqliteLedger",
     "ToolRecord",
     "ToolState",
+    "User",
     "Verdict",
+    "Visibility",
     "World",
     "accept",
     "anybody",
@@ -62,6 +65,7 @@ __all__ = [
     "decisions",
     "digest",
     "judge",
+    "own_approvals",
     "patch",
     "pending_approvals",
     "recompute_digest",

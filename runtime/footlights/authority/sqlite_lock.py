@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from footlights.errors import LedgerInUse
+from footlights.private_files import create_for_owner_only
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,9 @@ class WriteLock:
 
     def __init__(self, ledger: Path) -> None:
         path = ledger.resolve()
-        self._file = path.with_name(f"{path.name}.lock").open("ab")
+        beside = path.with_name(f"{path.name}.lock")
+        create_for_owner_only(beside)
+        self._file = beside.open("ab")
         try:
             _take(self._file)
         except OSError as error:

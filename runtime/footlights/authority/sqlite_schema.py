@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from footlights.authority.chain import FORMAT, seed
 from footlights.errors import LedgerUnavailable
+from footlights.private_files import create_for_owner_only
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -81,6 +82,7 @@ class LedgerDamaged(LedgerUnavailable):
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that any thread may use, one at a time, and that leaves transactions to us."""
+    create_for_owner_only(path)  # SQLite gives the files beside it the same mode
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
