@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import h11
 import trio
-from hypercorn.events import Closed, RawData
+from hypercorn.events import Closed, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
@@ -134,7 +134,7 @@ class HttpServer(TCPServer):
                 size = self.config.h11_max_incomplete_size
                 self.http.connection = _Connection(h11.SERVER, max_incomplete_event_size=size)
                 self.protocol = cast("Any", self.http)
-                await self.idle_task.restart(self._task_group, self._idle_timeout)
+                await self.protocol_send(Updated(idle=True))
                 await self._read_data()
         finally:
             await self._close()

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 CONNECTION = "footlights.connection"
 """Where the connection is found in the state of a scope."""
 
-PUBLIC = frozenset({"/footlights.js", "/healthz", "/v1/openapi.json"})
+PUBLIC = frozenset({"/footlights.js", "/healthz", "/livez", "/readyz", "/v1/openapi.json"})
 """Addresses that any page may read: they are the same for everybody, and say nothing of anybody."""
 
 _BODY = "footlights.body"
