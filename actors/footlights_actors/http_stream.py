@@ -2,8 +2,8 @@
 
 It promises that every failure is one of ours, and that no error says what was told or answered, or the key: the
 errors of the HTTP library hold the request, and may quote what came back, so they are not even kept as causes.
-Nothing is asked twice, no redirect is followed, and no cookie is kept. The key is read from the environment for each
-request.
+Nothing is asked twice, except what a kept connection lost (`http_resend`); no redirect is followed, and no cookie is
+kept. The key is read from the environment for each request.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -25,6 +25,7 @@ import trio
 from attrs import frozen
 
 from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights_actors.http_resend import trace, was_lost
 from footlights_actors.sse import EventReader
 
 if TYPE_CHECKING:
@@ -110,6 +111,12 @@ def server(base_url: str, key_env: str | None) -> Server:
     return Server(base_url.rstrip("/"), where if port is None else f"{where}:{port}", _is_loopback(host), key_env)
 
 
+@frozen
+class _Client:
+    http: httpx2.AsyncClient
+    send: Send
+
+
 class HttpStream:
     """The connections to one server. They are opened when they are needed, and kept until `close`."""
 
@@ -119,7 +126,7 @@ class HttpStream:
         self._server = server
         self._sender = sender
         self._silence_timeout = silence_timeout
-        self._ready: tuple[httpx2.AsyncClient, Send] | None = None
+        self._ready: tuple[_Client, _Client] | None = None
         self._opening = trio.Lock()
 
     @property
@@ -127,25 +134,28 @@ class HttpStream:
         """Whether a request could be sent at once."""
         return self._ready is not None
 
-    async def open(self) -> Send:
+    async def open(self) -> None:
         """Get ready to send. Nothing is sent yet. Raises `ModelError` if the environment stands in the way."""
+        await self._open()
+
+    async def _open(self) -> tuple[_Client, _Client]:
         async with self._opening:
             if self._ready is None:
                 # It reads certificates, and imports a hundred modules: a few tenths of a second.
                 self._ready = await trio.to_thread.run_sync(self._get_ready, limiter=_getting_ready)
-            return self._ready[1]
+            return self._ready
 
-    def _get_ready(self) -> tuple[httpx2.AsyncClient, Send]:
+    def _get_ready(self) -> tuple[_Client, _Client]:
+        """A client that keeps connections, and one that opens a new one for each request."""
         try:
-            client = self._client(self._certificates())
+            certificates = self._certificates()
+            return self._client(certificates, KEEP_CONNECTIONS), self._client(certificates, 0)
         except OSError:
             problem = "The certificates that the environment names cannot be read."
         except ImportError:
             problem = "The environment names a SOCKS proxy, for which the package socksio is missing."
         except (ValueError, httpx2.InvalidURL):  # it may quote the password of the proxy
             problem = "The environment names a proxy whose address makes no sense."
-        else:
-            return client, self._sender(client)
         raise ModelError(problem)
 
     def _certificates(self) -> ssl.SSLContext:
@@ -153,25 +163,26 @@ class HttpStream:
         is_needed = self._server.base_url.startswith("https:")
         return httpx2.create_ssl_context() if is_needed else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-    def _client(self, certificates: ssl.SSLContext) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
+    def _client(self, certificates: ssl.SSLContext, kept: int) -> _Client:
+        client = httpx2.AsyncClient(
             verify=certificates,
             headers={"Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(self._silence_timeout, connect=CONNECT_TIMEOUT),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEEP_CONNECTIONS),
-            event_hooks={"response": [self._check]},
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=kept),
+            event_hooks={"request": [trace], "response": [self._check]},
             follow_redirects=False,
             # A cookie would tie the sessions of different players together.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             # A proxy would be another machine.
             trust_env=not self._server.loopback,
         )
+        return _Client(client, self._sender(client))
 
     async def close(self) -> None:
         """Close what is open."""
         ready, self._ready = self._ready, None
-        if ready is not None:
-            await ready[0].aclose()
+        for client in ready or ():
+            await client.http.aclose()
         await trio.lowlevel.checkpoint()
 
     async def post(self, request: Request) -> AsyncGenerator[str, None]:
@@ -182,9 +193,8 @@ class HttpStream:
         """
         key = self._server.key()
         answered = False
-        send = await self.open()
         try:
-            async with send(key, request) as response:
+            async with self._sent(key, request) as response:
                 answered = True
                 size = 0
                 reader = EventReader()
@@ -204,6 +214,21 @@ class HttpStream:
         except (UnicodeError, orjson.JSONEncodeError):  # the first holds all that would have been sent
             failure = ModelError("What the model would have to be told cannot be sent: it is no Unicode, or no JSON.")
         raise failure
+
+    @asynccontextmanager
+    async def _sent(self, key: str | None, request: Request) -> AsyncGenerator[httpx2.Response, None]:
+        """The answer to a request, which is sent over a kept connection, or a new one if that has lost it."""
+        kept, new = await self._open()
+        response: httpx2.Response | None = None
+        async with AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(kept.send(key, request))
+            except httpx2.HTTPError as error:
+                if not was_lost(error):
+                    raise
+            if response is None:
+                response = await stack.enter_async_context(new.send(key, request))
+            yield response
 
     async def _check(self, response: httpx2.Response) -> None:
         """The client asks this of every answer when its head has come: no more of a refusal is read."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 import trio.testing
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from footlights.errors import ModelError
 from footlights.models import Prompt
@@ -33,6 +35,11 @@ class Cut:
 
 
 @frozen
+class Reset:
+    """Break the connection in the middle of the answer."""
+
+
+@frozen
 class Stall:
     """Send nothing more, and wait until the client is gone."""
 
@@ -51,7 +58,7 @@ class Hold:
     until: trio.Event
 
 
-Step: TypeAlias = "str | Cut | Stall | Raw | Hold"
+Step: TypeAlias = "str | Cut | Reset | Stall | Raw | Hold"
 """Text is sent as one chunk of the body."""
 
 
@@ -74,6 +81,10 @@ class Request:
     headers: Mapping[str, str]
     body: Any
     connection: int
+
+    def over(self, connection: int) -> Request:
+        """The same over another connection."""
+        return evolve(self, connection=connection)
 
 
 @define
@@ -154,6 +165,9 @@ async def _answer(server: WireServer, stream: trio.SocketStream, answer: Answer)
     for step in answer.steps:
         match step:
             case Cut():
+                return False
+            case Reset():
+                stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return False
             case Stall():
                 server.stalled.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import ssl
 from contextlib import AsyncExitStack
@@ -16,7 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from footlights import RegistrationError, open_stage
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports import http_server
+from footlights_transports import http_connection, http_server
 from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate, WireLimits
 from footlights_transports.http_server import serve_http
@@ -30,6 +31,15 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """How one begins who speaks HTTP/2: the preface, and settings without any."""
 PING_2 = b"\0\0\x08\6\0\0\0\0\0" + b"are-you?"
+H2C = GET[:-2] + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n" + HTTP_2
+WEBSOCKET = (
+    b"GET /v1 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n"
+)
+HALF = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+"""A request that still needs an empty line, and a body of two bytes."""
+TOKEN = "a-token-of-sixteen-or-more"
+AUTHORIZED = b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
 STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
 
 
@@ -45,6 +55,14 @@ async def read_all(stream: trio.SocketStream) -> bytes:
             got += data
     except trio.BrokenResourceError:
         pass
+    return got
+
+
+async def read_to_the_end(stream: trio.abc.ReceiveStream) -> bytes:
+    """Everything until the end, which must be a proper one: a client that is reset may lose the answer."""
+    got = b""
+    while data := await stream.receive_some():
+        got += data
     return got
 
 
@@ -78,38 +96,14 @@ async def test_headers_that_never_end_end_the_connection(mock_clock: MockClock) 
         assert await read_all(stream) == b""
 
 
-@pytest.mark.parametrize("before", [b"", GET])
-async def test_who_speaks_http_2_and_asks_for_nothing_is_not_kept(mock_clock: MockClock, before: bytes) -> None:
-    ended = trio.Event()
-
-    async def read() -> None:
-        assert await read_all(stream), "it was not even answered"
-        ended.set()
-
-    async with open_house(wire_limits=WireLimits(handshake_timeout=10.0)) as house, await connect(house) as stream:
-        if before:
-            assert b" 200 " in await ask(stream, before)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(read)
-            await stream.send_all(HTTP_2)
-            for _ in range(4):
-                await wait_all_tasks_blocked(0.01)
-                assert not ended.is_set()
-                await stream.send_all(PING_2)  # it is answered, and makes it no longer
-                await wait_all_tasks_blocked(0.01)
-                mock_clock.jump(2.6)
-            await wait_all_tasks_blocked(0.01)
-            nursery.cancel_scope.cancel()
-        assert ended.is_set()
-
-
 async def test_a_body_that_never_ends_is_refused(mock_clock: MockClock) -> None:
     async with open_house(wire_limits=WireLimits(handshake_timeout=10.0)) as house, await connect(house) as stream:
         await stream.send_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
         await wait_all_tasks_blocked()
         mock_clock.jump(10.1)
-        answer = await read_all(stream)
+        answer = await read_to_the_end(stream)
         assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"connection: close" in answer.lower()
         assert b'"code":"invalid_command"' in answer
 
 
@@ -198,6 +192,55 @@ async def test_any_number_who_say_nothing_lock_nobody_out(mock_clock: MockClock)
         assert b" 200 " in await ask(served)
 
 
+HALVES = [HALF, HALF + b"\r\n{", HALF + b"Authorization: Bearer nobody\r\n\r\n{", b"", GET]
+"""What clients without a valid token may leave a server with: nothing they send makes it wait for them."""
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_a_client_with_a_token_is_served_however_many_others_send_half_a_request(half: bytes) -> None:
+    limits = WireLimits(max_connections=1, max_handshakes=4)
+    async with open_house(gate=Gate({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
+        for _ in range(20):
+            stranger = await crowd.enter_async_context(await connect(house))
+            await stranger.send_all(half)
+        await wait_all_tasks_blocked()
+        async with await connect(house) as stream:
+            assert b" 201 " in await ask(stream, HALF + AUTHORIZED + b"\r\n{}")
+
+
+async def test_a_client_with_a_token_may_be_slow_however_many_others_come() -> None:
+    limits = WireLimits(max_connections=1, max_handshakes=4)
+    async with open_house(gate=Gate({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
+        slow = await crowd.enter_async_context(await connect(house))
+        await slow.send_all(HALF + AUTHORIZED + b"\r\n{")
+        await wait_all_tasks_blocked()
+        for _ in range(20):
+            stranger = await crowd.enter_async_context(await connect(house))
+            await stranger.send_all(HALF + b"\r\n{")
+        await wait_all_tasks_blocked()
+        assert b" 201 " in await ask(slow, b"}")
+
+
+async def test_a_client_without_a_token_is_refused_before_its_body_has_come() -> None:
+    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+        await stream.send_all(HALF + b"\r\n{")
+        answer = await read_to_the_end(stream)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert b"connection: close" in answer.lower()
+        assert b'"code":"unauthorized"' in answer
+
+
+async def test_without_tokens_half_a_request_takes_no_place_either() -> None:
+    limits = WireLimits(max_connections=1, max_handshakes=4)
+    async with open_house(wire_limits=limits) as house, AsyncExitStack() as crowd:
+        for _ in range(20):
+            stranger = await crowd.enter_async_context(await connect(house))
+            await stranger.send_all(HALF + b"\r\n{")
+        await wait_all_tasks_blocked()
+        async with await connect(house) as stream:
+            assert b" 201 " in await ask(stream, HALF + b"\r\n{}")
+
+
 async def test_who_is_sent_away_before_tls_was_agreed_on_leaves_nothing_behind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -265,16 +308,47 @@ async def test_headers_have_a_largest_size() -> None:
         assert (await read_all(stream)).startswith(b"HTTP/1.1 431 ")
 
 
-async def test_http_2_is_not_spoken() -> None:
-    async with open_house() as house, httpx2.AsyncClient(http1=False, http2=True, base_url=house.address) as client:
-        assert refused(await client.get("/healthz")) == (505, "unsupported_version")
-
-
-async def test_a_connection_that_fails_takes_no_other_with_it(caplog: pytest.LogCaptureFixture) -> None:
-    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: Edda\r\n\r\n"
+@pytest.mark.parametrize("before", [b"", GET])
+@pytest.mark.parametrize("asked", [HTTP_2 + PING_2, H2C])
+async def test_http_2_is_refused_where_it_begins_and_no_frame_of_it_is_read(before: bytes, asked: bytes) -> None:
     async with open_house() as house, await connect(house) as stream:
-        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + upgrade)
-        await read_all(stream)
+        if before:
+            assert b" 200 " in await ask(stream, before)
+        await stream.send_all(asked)
+        head, _, body = (await read_to_the_end(stream)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 505 ")
+        assert b"connection: close" in head.lower()
+        assert json.loads(body)["error"]["code"] == "unsupported_version", "nothing follows the answer"
+
+
+@pytest.mark.parametrize(("offered", "agreed"), [(["h2", "http/1.1"], "http/1.1"), (["h2"], None)])
+async def test_http_2_is_not_agreed_on_with_tls(offered: list[str], agreed: str | None) -> None:
+    authority = trustme.CA()
+    ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    ours.set_alpn_protocols(["h2"])  # a host's own context
+    authority.configure_trust(theirs)
+    authority.issue_cert("localhost").configure_cert(ours)
+    theirs.set_alpn_protocols(offered)
+    async with open_house(tls=ours) as house:
+        stream = trio.SSLStream(await connect(house), theirs, server_hostname="localhost", https_compatible=True)
+        async with stream:
+            await stream.do_handshake()
+            assert stream.selected_alpn_protocol() == agreed
+            await stream.send_all(HTTP_2 + PING_2)
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 505 ")
+
+
+async def test_a_connection_that_fails_takes_no_other_with_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: object) -> None:
+        raise RuntimeError("Edda")
+
+    async with open_house() as house:
+        with monkeypatch.context() as patched:
+            patched.setattr(http_connection.HttpServer, "_read_data", fail)
+            async with await connect(house) as stream:
+                assert await read_all(stream) == b""
         assert taken(await house.client.get("/healthz")) == {"status": "ok"}
     (said,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
     assert said.startswith("http_connection failed: ")
@@ -282,28 +356,142 @@ async def test_a_connection_that_fails_takes_no_other_with_it(caplog: pytest.Log
 
 
 async def test_there_are_no_websockets_here() -> None:
-    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n"
     async with open_house() as house, await connect(house) as stream:
-        assert b" 403 " in await ask(stream, b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n" + upgrade + b"\r\n")
+        assert b" 403 " in await ask(stream, WEBSOCKET)
 
 
-async def test_who_sends_without_end_is_refused_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footlights_transports.http_guard._DISCARDED_BYTES", 1_000_000)
-    chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+AMBIGUOUS = [
+    b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+]
+
+
+@pytest.mark.parametrize(
+    "head", [*(b"POST /v1/sessions HTTP/1.1\r\n" + each for each in AMBIGUOUS),
+             b"POST /v1/sessions HTTP/1.0\r\nTransfer-Encoding: chunked\r\n"]
+)  # fmt: skip
+async def test_a_request_whose_end_is_ambiguous_is_refused_and_ends_the_connection(head: bytes) -> None:
+    async with open_house() as house, await connect(house) as stream:
+        await stream.send_all(head + b"Host: localhost\r\n\r\n0\r\n\r\n" + GET)
+        answer = await read_to_the_end(stream)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1 ") == 1, "what follows may be meant as a body, and is not answered"
+        assert b"connection: close" in answer.lower()
+        assert b'"code":"invalid_command"' in answer
+        assert house.stage.statistics().sessions == 0
+
+
+async def test_garbage_in_a_body_that_is_not_read_does_not_break_off_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_go_on, send_all = trio.Event(), http_connection.HttpStream.send_all
+
+    async def send_and_wait(self: http_connection.HttpStream, data: bytes) -> None:
+        await send_all(self, data)
+        await may_go_on.wait()
+
+    monkeypatch.setattr(http_connection.HttpStream, "send_all", send_and_wait)
+    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+        await stream.send_all(HALF.replace(b"Content-Length: 2", b"Transfer-Encoding: chunked") + b"\r\n")
+        head = await stream.receive_some()
+        await stream.send_all(b"this is no chunk\r\n")
+        await wait_all_tasks_blocked()
+        may_go_on.set()
+        answer = head + await read_to_the_end(stream)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert is_whole(answer)
+
+
+CHUNK = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+LARGE = 128
+"""Chunks: 8 MB, more than sockets hold."""
+
+
+@pytest.mark.parametrize(
+    ("framing", "piece", "end"),
+    [
+        (b"Content-Length: %d" % (LARGE * 65_536), CHUNK[7:-2], b""),
+        (b"Transfer-Encoding: chunked", CHUNK, b"0\r\n\r\n"),
+    ],
+)
+async def test_a_client_that_sends_too_large_a_body_can_read_that_it_was_refused(
+    framing: bytes, piece: bytes, end: bytes
+) -> None:
+    async with open_house() as house, await connect(house) as stream:
+        await stream.send_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\n" + framing + b"\r\n\r\n")
+        for _ in range(LARGE):
+            await stream.send_all(piece)
+        await stream.send_all(end)
+        answer = await read_to_the_end(stream)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in answer.lower()
+        assert answer.endswith(b'"}}')
+
+
+@pytest.mark.parametrize("token", [b"", AUTHORIZED])
+async def test_a_body_that_will_be_refused_is_not_asked_for(token: bytes) -> None:
+    head = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n" + token
+    size = b"Content-Length: %d\r\n\r\n" % (1_000_000 if token else 2)
+    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+        await stream.send_all(head + size)
+        assert (await read_to_the_end(stream)).startswith(b"HTTP/1.1 413 " if token else b"HTTP/1.1 401 ")
+
+
+async def test_a_body_that_will_be_read_is_asked_for() -> None:
+    async with open_house() as house, await connect(house) as stream:
+        await stream.send_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n")
+        await stream.send_all(b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n")
+        assert await stream.receive_some() == b"HTTP/1.1 100 \r\n\r\n"
+        assert b" 201 " in await ask(stream, b"{}")
+
+
+async def send_until_broken(stream: trio.SocketStream) -> None:
+    try:
+        while True:
+            await stream.send_all(CHUNK)
+    except trio.BrokenResourceError:
+        pass
+
+
+async def test_a_client_that_sends_without_end_is_refused_and_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "_LINGER_BYTES", 1_000_000)
     async with open_house() as house, await connect(house) as stream, trio.open_nursery() as nursery:
         await stream.send_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
 
-        async def send() -> None:
-            try:
-                while True:
-                    await stream.send_all(chunk)
-            except trio.BrokenResourceError:
-                pass
-
-        nursery.start_soon(send)
+        nursery.start_soon(send_until_broken, stream)
         assert (await read_all(stream))[:13] in (b"HTTP/1.1 413 ", b"")  # the end may overtake the answer
         house.stop()
         await house.stopped.wait()
+
+
+async def test_a_client_that_was_refused_and_does_not_close_is_closed(mock_clock: MockClock) -> None:
+    async with open_house() as house, await connect(house) as stream:
+        before = trio.lowlevel.current_statistics().tasks_living
+        await stream.send_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
+        assert (await read_to_the_end(stream)).startswith(b"HTTP/1.1 413 ")
+        await wait_all_tasks_blocked()
+        mock_clock.jump(2.1)
+        await wait_all_tasks_blocked()
+        assert trio.lowlevel.current_statistics().tasks_living < before
+        await send_until_broken(stream)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        GET,
+        GET.replace(b"/healthz", b"/nothing"),
+        GET.replace(b"GET", b"DELETE"),
+        GET.replace(b"localhost", b"example.org"),
+        b"Good evening\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 20_000,
+        HTTP_2,
+        WEBSOCKET,
+    ],
+)
+async def test_no_answer_is_taken_for_another_type_than_it_says(request_: bytes) -> None:
+    async with open_house() as house, await connect(house) as stream:
+        assert b"\r\nx-content-type-options: nosniff\r\n" in await ask(stream, request_)
 
 
 # -- the end

@@ -47,6 +47,7 @@ from footlights_transports.main import main
 from footlights_transports.serve import CannotServe, Opened, serve, serve_here
 
 from .http_peer import HttpGuest, taken
+from .kgent_peer import connect_to
 from .served import FOOTLIGHTS, open_peer, open_server, request, write_game
 from .ws_peer import HeldModel
 
@@ -489,6 +490,31 @@ async def test_who_saw_nothing_of_a_turn_that_it_began_over_http_before_a_kill_n
     assert laws.check(events) == []
     assert only(events, TurnInterrupted).reason is InterruptReason.RUNTIME_RESTART
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+async def test_a_signal_ends_it_with_0_whatever_outlives_the_grace(tmp_path: Path) -> None:
+    settings = ("--config", str(write_game(tmp_path)), "--grace", "0")
+    async with open_server(tmp_path, *settings) as server, trio.open_nursery() as nursery:
+        port, stay = server.http_port, {"message": "stay"}
+        _, started = await request(port, "POST", "/v1/sessions")
+        session = f"/v1/sessions/{started['session_id']}"
+        await request(port, "GET", f"{session}/chat")
+        await request(port, "GET", f"/api/mission-board/{started['session_id']}/events")
+        _, begun = await request(port, "POST", f"{session}/turns", {"input": "stay"})
+        nursery.start_soon(request, port, "GET", f"{session}/events")
+        nursery.start_soon(request, port, "POST", f"{session}/turns/{begun['turn_id']}/finalize")
+        for run in (stay, {**stay, "stream": False}, {**stay, "session_id": "inn"}):
+            nursery.start_soon(request, port, "POST", "/api/chat", run)
+        async with (
+            connect_to(server.ws_port, "/observe/default"),
+            connect_to(server.ws_port, "/perturb/default") as talker,
+        ):
+            await talker.send("stay")
+            while b'open_turns{state="performing"} 5.0' not in (await request(port, "GET", "/metrics"))[1]:
+                await trio.lowlevel.checkpoint()
+            server.process.send_signal(signal.SIGTERM)
+            assert await server.ended() == 0
+        assert server.complaints.read_text() == ""
 
 
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class DexiRuns:
                 await self._supervise(run, session, stream)
         finally:
             if not stays:
-                with suppress(UnknownSession):  # the stage may have closed it
+                with suppress(UnknownSession, SessionClosed):  # the stage may have closed it, or be closing
                     await self._desk.close(user, session.session_id)
 
     def _session(self, user: User, session_id: str | None) -> tuple[InteractionSession, bool]:

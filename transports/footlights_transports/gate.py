@@ -43,7 +43,7 @@ class WireLimits:
     max_connections_per_user: int = 4_096
     """Of one user, to both servers."""
     max_handshakes: int = 256
-    """Connections that have not said yet what they want."""
+    """Connections that are pending: no handshake, no valid token or, without tokens, no whole request yet."""
     handshake_timeout: float = 10.0
     """How long a connection may take to say it."""
     commands_per_second: float = 200.0

@@ -36,6 +36,7 @@ _ADVICE: Mapping[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
     429: {"retry-after": "1"},
     503: {"connection": "close"},
+    505: {"connection": "close"},
 }
 _SENTENCES: Mapping[int, str] = {
     404: "There is nothing at this address.",

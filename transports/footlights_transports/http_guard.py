@@ -1,8 +1,10 @@
-"""What every request passes before a route sees it: the pace, the host, the origin, and the size of its body.
+"""The guard: checks that every request passes before a route sees it.
 
-Bodies are read whole, within `max_frame_bytes` and `handshake_timeout`, and routes find them with `body_of`. Pages of
-origins on the gate's list may read the answers (CORS), and any page those that are public. A request that is refused
-here never reaches a route.
+It checks the host, the origin, the rate, the framing, and then the token, before a byte of the body is read: the body
+of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and
+`handshake_timeout`, and routes find them with `body_of`. Pages of origins on the gate's list may read the answers
+(CORS), and any page those that are public. A request that is refused here never reaches a route. An answer to a request
+whose body was not read closes the connection.
 """
 
 from __future__ import annotations
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from footlights_transports.gate import Gate
+    from footlights_transports.gate import Gate, User
 
     class Connection(Protocol):
         """What the guard needs to know of the connection that a request came over."""
 
         def take_request(self) -> None:
-            """Count one more request. Raises `RateLimited` or `Busy`."""
+            """Count one more request. Raises `RateLimited`."""
+            ...
+
+        def belong_to(self, user: User) -> None:
+            """Serve the connection, which may have been pending until now, for this user. Raises `Busy`."""
+            ...
+
+        async def want_body(self) -> None:
+            """Have the client send the body, if it waits for that."""
             ...
 
         def answering(self) -> AbstractContextManager[None]:
@@ -41,12 +51,10 @@ if TYPE_CHECKING:
 CONNECTION = "footlights.connection"
 """Where the connection is found in the state of a scope."""
 
-PUBLIC = frozenset({"/footlights.js", "/healthz", "/v1/openapi.json"})
+PUBLIC = frozenset({"/footlights.js", "/healthz", "/livez", "/readyz", "/v1/openapi.json"})
 """Addresses that any page may read: they are the same for everybody, and say nothing of anybody."""
 
 _BODY = "footlights.body"
-_DISCARDED_BYTES = 16_777_216
-"""So much of a body that is too large is read and forgotten: who still sends could not hear the answer."""
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "authorization, content-type, last-event-id",
@@ -77,21 +85,39 @@ class HttpGuard:
     async def _answer(self, connection: Connection, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
+        app, body = self._app, b""
+        unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         try:
             self._check_place(headers.get("host"), None if scope["path"] in PUBLIC else origin)
             send = send if origin is None else _telling(origin, send)
-            _check_request(connection, scope)
-            body = await self._read_body(receive)
+            connection.take_request()
+            _check_framing(scope["http_version"], headers)
+            user = self._user(headers.get("authorization"))
+            if user is not None:
+                if self._gate.wants_tokens:
+                    _take_place(connection, user)
+                read = await self._read_body(connection, headers, receive)
+                if read is None:
+                    return
+                body, unread = read, False
+                _take_place(connection, user)
         except (FootlightsError, Refused) as error:
-            await _refuse(error, scope, receive, send)
-            return
-        if body is None:
-            return
-        scope[_BODY] = body
-        if origin is not None and scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send)
+            app = _refusal(error)
         else:
-            await self._app(scope, receive, send)
+            if origin is not None and scope["method"] == "OPTIONS":
+                app = Response(status_code=204, headers=_PREFLIGHT)
+        scope[_BODY] = body
+        if unread:
+            await _answer_unread(app, scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    def _user(self, authorization: str | None) -> User | None:
+        """Whose body may be read; None if there is no valid token. Which routes need one, they know themselves."""
+        try:
+            return self._gate.admit(authorization)
+        except Unauthorized:
+            return None
 
     def _check_place(self, host: str | None, origin: str | None) -> None:
         try:
@@ -100,35 +126,43 @@ class HttpGuard:
         except Unauthorized as error:
             raise Refused(403, error) from None
 
-    async def _read_body(self, receive: Receive) -> bytes | None:
-        """The body; None if the client went away."""
+    async def _read_body(self, connection: Connection, headers: Headers, receive: Receive) -> bytes | None:
+        """The body; None if the client went away. Raises `TooLarge`, or `Refused` if it takes too long."""
         limits = self._gate.limits
+        too_large = TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
+        if int(headers.get("content-length", "0")) > limits.max_frame_bytes:
+            raise too_large
+        await connection.want_body()
         body = bytearray()
-        size = 0
-        with trio.move_on_after(limits.handshake_timeout) as patience:
-            while size <= _DISCARDED_BYTES:
+        with trio.move_on_after(limits.handshake_timeout):
+            while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     return None
-                size += len(message["body"])
-                if size <= limits.max_frame_bytes:
-                    body += message["body"]
+                body += message["body"]
+                if len(body) > limits.max_frame_bytes:
+                    raise too_large
                 if not message["more_body"]:
-                    break
-        if patience.cancelled_caught:
-            raise Refused(408, InvalidCommand(f"A body must come within {limits.handshake_timeout:g} seconds."))
-        if size > limits.max_frame_bytes:
-            raise TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
-        return bytes(body)
+                    return bytes(body)
+        raise Refused(408, InvalidCommand(f"A body must come within {limits.handshake_timeout:g} seconds."))
 
 
-def _check_request(connection: Connection, scope: Scope) -> None:
+def _check_framing(http_version: str, headers: Headers) -> None:
+    """Raises `Refused` for a request of another protocol, and for one whose end is ambiguous (RFC 9112, 6.1)."""
+    upgrades = {each.strip().lower() for each in headers.get("upgrade", "").split(",")}
+    if http_version not in ("1.0", "1.1") or "h2c" in upgrades:
+        raise Refused(505, UnsupportedVersion("This server speaks HTTP/1.1."))
+    if "transfer-encoding" in headers and ("content-length" in headers or http_version == "1.0"):
+        raise Refused(
+            400, InvalidCommand("A request has either a Content-Length or, in HTTP/1.1, a Transfer-Encoding.")
+        )
+
+
+def _take_place(connection: Connection, user: User) -> None:
     try:
-        connection.take_request()
+        connection.belong_to(user)
     except Busy as error:
         raise Refused(503, error) from None
-    if scope["http_version"] not in ("1.0", "1.1"):
-        raise Refused(505, UnsupportedVersion("This server speaks HTTP/1.1."))
 
 
 def _telling(origin: str, send: Send) -> Send:
@@ -144,12 +178,22 @@ def _telling(origin: str, send: Send) -> Send:
     return send_with_headers
 
 
-async def _refuse(error: FootlightsError | Refused, scope: Scope, receive: Receive, send: Send) -> None:
-    response = error_response(error.error, error.status) if isinstance(error, Refused) else error_response(error)
+def _refusal(error: FootlightsError | Refused) -> Response:
+    return error_response(error.error, error.status) if isinstance(error, Refused) else error_response(error)
+
+
+async def _answer_unread(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request whose body was not read, and close the connection."""
+
+    async def send_and_close(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["connection"] = "close"
+        await send(message)
+
     async with trio.open_nursery() as nursery:
-        # A server that finds nobody reading the rest of the body would wait for that, and never close.
+        # Hypercorn waits until the application has taken what came of the body, also once it has answered.
         nursery.start_soon(_discard, receive)
-        await response(scope, receive, send)
+        await app(scope, receive, send_and_close)
         nursery.cancel_scope.cancel(reason="the request is answered")
 
 

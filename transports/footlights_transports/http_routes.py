@@ -40,6 +40,7 @@ from footlights_transports.http_guard import body_of
 from footlights_transports.measured_ledger import history_of
 from footlights_transports.metrics import CONTENT_TYPE
 from footlights_transports.openapi import openapi_document
+from footlights_transports.readiness import Readiness
 from footlights_transports.sse_cursor import Cursor, read_cursor
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ MAX_COMMITS = 200
 
 _C = TypeVar("_C")
 _COMMITS = 50
+_FRESH = {"cache-control": "no-store"}
 _JAVASCRIPT = Path(__file__).parent / "static" / "footlights.js"
 
 
@@ -77,6 +79,7 @@ class HttpRoutes:
         self._streams = streams
         self._dexi = DexiRoutes(desk, runs)
         self._others = others
+        self._readiness = Readiness(desk)
         self._openapi = orjson.dumps(openapi_document(desk.gate.wants_tokens))
 
     def app(self) -> Starlette:
@@ -94,7 +97,9 @@ class HttpRoutes:
                 Route("/v1/world", self.world, methods=["GET"]),
                 Route("/v1/openapi.json", self.openapi, methods=["GET"]),
                 Route("/footlights.js", self.javascript, methods=["GET"]),
-                Route("/healthz", self.health, methods=["GET"]),
+                Route("/livez", self.live, methods=["GET"]),
+                Route("/healthz", self.live, methods=["GET"]),
+                Route("/readyz", self.ready, methods=["GET"]),
                 Route("/metrics", self.metrics, methods=["GET"]),
                 *self._dexi.routes(),
                 *self._others,
@@ -196,8 +201,14 @@ class HttpRoutes:
         headers = {"cache-control": "no-cache", "access-control-allow-origin": "*"}
         return Response(source, headers=headers, media_type="text/javascript")
 
-    async def health(self, request: Request) -> Response:
-        return json_response({"status": "ok"})
+    async def live(self, request: Request) -> Response:
+        return json_response({"status": "ok"}, headers=_FRESH)
+
+    async def ready(self, request: Request) -> Response:
+        reasons = await self._readiness.reasons()
+        if reasons:
+            return json_response({"status": "not_ready", "reasons": reasons}, 503, _FRESH)
+        return json_response({"status": "ok"}, headers=_FRESH)
 
     async def metrics(self, request: Request) -> Response:
         self._user(request)

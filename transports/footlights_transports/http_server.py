@@ -17,7 +17,6 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
-from footlights.errors import Busy
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.dexi_runs import DexiRuns
 from footlights_transports.h11_errors import hold_no_input
@@ -64,6 +63,8 @@ async def serve_http(
     """
     hold_no_input()
     desk.gate.check_address(host)
+    if tls is not None:
+        tls.set_alpn_protocols(["http/1.1"])
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:
         # A name may have several addresses, and each would get a port of its own.
@@ -131,8 +132,8 @@ class _Server:
         self._config = _config(self._limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, HttpStream] = {}
-        self._silent: dict[HttpConnection, None] = {}
-        """Those that have made no request, the oldest first."""
+        self._pending: dict[HttpConnection, None] = {}
+        """Those that have shown no valid token or, without tokens, made no whole request; the oldest first."""
         self._emptied = trio.Event()
         self.opened = trio.Event()
         self.closing = trio.Event()
@@ -170,9 +171,9 @@ class _Server:
         if self.closing.is_set():
             await trio.aclose_forcefully(stream)
             return
-        self._make_room_for_a_silent_one()
-        connection = HttpConnection(self._desk, self._check_places)
-        self._silent[connection] = None
+        self._make_room_for_a_pending_one()
+        connection = HttpConnection(self._desk, self._be_pending_no_more)
+        self._pending[connection] = None
         self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
         try:
             with connection.scope:
@@ -181,21 +182,21 @@ class _Server:
             self._incidents.failed("http_connection", errors, logging.WARNING)
         finally:
             self._open.pop(connection, None)
-            self._silent.pop(connection, None)
+            self._pending.pop(connection, None)
             connection.leave()
             self._look_whether_empty()
             await trio.aclose_forcefully(stream)
 
-    def _make_room_for_a_silent_one(self) -> None:
-        """The one that has been there longest goes.
+    def _make_room_for_a_pending_one(self) -> None:
+        """Close the one that has been pending longest, if there are too many.
 
-        If newcomers went, whoever connects and says nothing would lock everybody else out. An honest one has made its
-        request long before as many others have come.
+        If newcomers were closed, clients that say nothing, or send half a request, would lock out all others. A client
+        that has a token shows it long before so many others have come.
         """
-        if len(self._silent) >= self._limits.max_handshakes:
-            oldest = next(iter(self._silent))
-            del self._silent[oldest]
-            oldest.scope.cancel(reason="too many have made no request")
+        if len(self._pending) >= self._limits.max_handshakes:
+            oldest = next(iter(self._pending))
+            del self._pending[oldest]
+            oldest.scope.cancel(reason="too many are pending")
             self._open.pop(oldest).abort()
 
     async def _serve(self, connection: HttpConnection, stream: trio.SocketStream) -> None:
@@ -208,28 +209,30 @@ class _Server:
             except (trio.BrokenResourceError, trio.TooSlowError):
                 return
         http = cast("Any", self._open[connection])
-        server = HttpServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
-        server.on_http_2 = connection.speak_http_2
+        connection.server = server = HttpServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
         try:
             await server
         finally:
-            # The two hold each other: they would be left to the collector.
-            vars(server).pop("protocol", None)
+            # They hold each other: they would be left to the collector.
+            vars(server).clear()
+            connection.server = None
 
-    def _check_places(self, connection: HttpConnection) -> None:
-        """It has made its first request. Raises `Busy`."""
-        limit = self._limits.max_connections
-        self._silent.pop(connection, None)
-        if len(self._open) - len(self._silent) > limit:
-            raise Busy(f"There are {limit} connections (max_connections).")
+    def _be_pending_no_more(self, connection: HttpConnection) -> None:
+        self._pending.pop(connection, None)
 
     def _look_whether_empty(self) -> None:
         if self.closing.is_set() and not self._open:
             self._emptied.set()
 
 
+class _Config(Config):
+    def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
+        """Headers of every answer, also of those that no application gives."""
+        return [*super().response_headers(protocol), (b"x-content-type-options", b"nosniff")]
+
+
 def _config(limits: WireLimits) -> Config:
-    config = Config()
+    config = _Config()
     config.accesslog = None
     config.errorlog = None
     config.include_server_header = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from footlights.errors import InvalidCommand
+from footlights_transports.readiness import SelfCheckingLedger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -56,6 +57,10 @@ class MeasuredLedger:
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         return await history_of(self._ledger).latest(session_id, limit)
+
+    async def check_writable(self) -> None:
+        if isinstance(self._ledger, SelfCheckingLedger):
+            await self._ledger.check_writable()
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         return await self._ledger.begin_tool(key)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights_transports.openapi_words import Json
 
+_NOT_READY: Json = {"anyOf": [ref("NotReady"), ref("Error")]}
 _EVERYWHERE = (400, 403, 408, 413, 429, 500, 503, 505)
 
 
@@ -196,11 +197,26 @@ class _Routes:
                     public=True,
                 )
             },
-            "/healthz": {
+            **{
+                path: {
+                    "get": self._operation(
+                        name,
+                        "Whether the server answers at all.",
+                        {"200": json_of("It does.", object_of({"status": {"const": "ok"}}))},
+                        (),
+                        public=True,
+                    )
+                }
+                for path, name in (("/livez", "live"), ("/healthz", "health"))
+            },
+            "/readyz": {
                 "get": self._operation(
-                    "health",
-                    "Whether the server answers.",
-                    {"200": json_of("It does.", object_of({"status": {"const": "ok"}}))},
+                    "ready",
+                    "Whether new work should be sent to this server.",
+                    {
+                        "200": json_of("It should.", object_of({"status": {"const": "ok"}})),
+                        "503": json_of("It should not: it is going away, or its ledger cannot write.", _NOT_READY),
+                    },
                     (),
                     public=True,
                 )
@@ -234,7 +250,7 @@ class _Routes:
         guarded = self._wants_tokens and not public
         statuses = sorted({*_EVERYWHERE, *refused_with, *([401] if guarded else [])})
         refused: Json = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses}
-        operation: Json = {"operationId": name, "summary": summary, "responses": {**answers, **refused}}
+        operation: Json = {"operationId": name, "summary": summary, "responses": {**refused, **answers}}
         if parameters:
             operation["parameters"] = list(parameters)
         if body is not None:

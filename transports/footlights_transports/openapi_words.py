@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from footlights.budget import BudgetTier
 from footlights.events import CommitOutcome
 from footlights.params import MAX_ANSWERS, BusyRule, Mode
 from footlights.wire import MAX_INTEGER
 from footlights_transports.dialects.native import WIRE_CODES
+from footlights_transports.readiness import Reason
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -78,6 +79,12 @@ def schemas() -> Json:
                 "timestamp": {"type": "string", "format": "date-time"},
                 "role": {"type": "string", "enum": ["system", "agent", "user"]},
                 "content": TEXT,
+            }
+        ),
+        "NotReady": object_of(
+            {
+                "status": {"const": "not_ready"},
+                "reasons": {"type": "array", "items": {"enum": list(get_args(Reason))}, "minItems": 1},
             }
         ),
         "CommitRecord": {

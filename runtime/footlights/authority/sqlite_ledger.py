@@ -129,6 +129,11 @@ class SqliteLedger:
         async with self._one_at_a_time:
             await self._write(partial(self._store.release_tool, key))
 
+    async def check_writable(self) -> None:
+        """Write, as durably as a commit, what the file holds already. Raises `LedgerUnavailable` if that fails."""
+        async with self._one_at_a_time:
+            await self._in_thread(self._store.check_writable)
+
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
         return await trio.to_thread.run_sync(
             call, abandon_on_cancel=False, limiter=self._limiter, thread_name="footlights ledger"

@@ -317,6 +317,23 @@ async def test_a_locked_database_is_unavailable_until_it_is_let_go(path: Path) -
     await ledger.close()
 
 
+async def test_a_ledger_knows_whether_it_can_write_and_writes_nothing_new_to_find_out(path: Path) -> None:
+    ledger = await opened(path, Disk())
+    before = content(path)
+    assert await told(ledger.check_writable())
+    with no_file_may_grow():
+        assert not await told(ledger.check_writable())
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert not await told(ledger.check_writable())
+        other.execute("ROLLBACK")
+    assert await told(ledger.check_writable())
+    assert content(path) == before
+    await ledger.append(SECOND, AFTER_SECOND)
+    await ledger.close()
+    assert not await told(ledger.check_writable())
+
+
 async def test_a_read_only_file_can_be_read_and_not_written(path: Path) -> None:
     read_only = False
 
