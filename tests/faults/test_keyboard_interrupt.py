@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from footlights import Prompt
     from footlights.events import JsonValue
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 EVERY = 11
 SHARES = 4
 """The runs are shared out over so many tests."""

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
     from footlights import StreamEvent
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 OPERATE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
