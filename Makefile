@@ -19,10 +19,12 @@ test: $(READY) weights
 	@echo 'All tests but the long ones (make test-long): about 4 minutes on 2 cores.'
 	$(PYTEST)
 
-# The inner loop: the kernel, the laws and the dialects.
+# The inner loop: the kernel, the laws and the dialects, without the turns that are cancelled everywhere.
+FAST := native dexi_dialect dexi_events dexi_laws dexi_matrix dexi_streams kgent_dialect kgent_frames chat_feed \
+  sse_cursor sse_stream ws_frames encodings
 test-fast: $(READY)
 	@echo 'The kernel, the laws and the dialects: less than a minute on 2 cores.'
-	$(PYTEST) -m 'not long and not slow' tests/runtime tests/laws tests/transports/dialects
+	$(PYTEST) tests/runtime tests/laws $(FAST:%=tests/transports/test_%.py) --ignore=tests/laws/test_cancel_everywhere_turns.py
 
 # What make test shows in small, at full length.
 test-long: $(READY)

@@ -142,7 +142,7 @@ ANOTHER: dict[type, Any] = {
 FOREIGN = st.sampled_from([None, True, 7, 0.5, "words", [], {}, [1], {"a": 1}])
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(recordings(lossy=False), st.data())
 def test_any_scalar_that_is_altered_is_found(recording: Recording, data: st.DataObject) -> None:
     events = raw_events(recording)
