@@ -105,8 +105,8 @@ def test_a_second_make_waits_for_the_first_and_has_nothing_left_to_do(checkout: 
     assert second.stdout.readline() == "Another make is installing: waiting for it.\n"
     (checkout / "go_on").write_text("\n")
     assert first.wait() == second.wait() == 0
-    for each in (first, second):
-        each.communicate()
+    for process in (first, second):
+        process.communicate()
     assert installed(checkout) == [".[dev]"]
 
 
