@@ -45,14 +45,14 @@ def make(venv: Path, extra: str) -> None:
     show(f"2/2 Installing {CONTENTS[extra]}.")
     if not install(python, extra):
         sys.exit(NO_PACKAGES)
-    for each in ("server", extra):
-        (venv / f".ready-{each}").touch()
+    for name in ("server", extra):
+        (venv / f".ready-{name}").touch()
     unfinished.unlink()
 
 
 def install(python: Path, extra: str) -> bool:
     """Install; pip's steps are shown in one line at a terminal, its complaints only if it fails."""
-    command = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
     command += ["-c", ".ci/constraints.txt", "-e", f".[{extra}]"]
     with tempfile.TemporaryFile("w+") as complaints:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True) as pip:
