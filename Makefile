@@ -28,7 +28,7 @@ test-fast: $(READY)
 
 # What make test shows in small, at full length.
 test-long: $(READY)
-	@echo 'The long tests: about 5 minutes on 2 cores.'
+	@echo 'The long tests: about a minute on 2 cores.'
 	$(PYTEST) -m long
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
@@ -36,9 +36,9 @@ MINUTES ?= 10
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(if $(SEED),--seed $(SEED),--minutes $(MINUTES)) $(PARALLEL)
 
-# The same, and which lines and branches nobody went through. It takes half as long again.
+# make test, and the lines and branches that it does not reach. It takes half as long again.
 coverage: $(READY) weights
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered
 
 # Once: they are kept in the user's cache. Without them the tests of the local model are skipped, and say so.
 weights: $(READY)
