@@ -21,7 +21,7 @@ NO_VENV = """\
 This Python cannot make environments: its venv module is missing or broken.
 Debian and Ubuntu have it in the package python3-venv. Or use another Python: make PYTHON=python3.12 ..."""
 NO_PACKAGES = """\
-The packages could not be installed; the reason stands above. Without a network, only what pip has in its cache can be.
+The packages could not be installed; the reason stands above. Is there a network?
 Run make again to go on: what has been downloaded is kept."""
 
 

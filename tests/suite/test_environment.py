@@ -79,7 +79,7 @@ def test_an_installation_that_failed_says_why_and_the_next_one_is_made_anew(chec
     _, complaints = failing.communicate()
     assert failing.returncode == 1
     assert "WARNING: a wall of warnings" in complaints
-    assert "Without a network" in complaints
+    assert "Is there a network?" in complaints
     assert stamps(checkout) == {".unfinished"}
     (checkout / ".venv" / "half").mkdir()
     shown, complaints = start(checkout, "server").communicate()
