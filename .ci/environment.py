@@ -43,11 +43,12 @@ def make(venv: Path, extra: str) -> None:
         if subprocess.run([sys.executable, "-m", "venv", venv]).returncode:
             sys.exit(NO_VENV)
     show(f"2/2 Installing {CONTENTS[extra]}.")
-    if not install(python, extra):
+    is_installed = install(python, extra)
+    unfinished.unlink()  # also if it failed: pip leaves nothing half done unless it is killed
+    if not is_installed:
         sys.exit(NO_PACKAGES)
     for name in ("server", extra):
         (venv / f".ready-{name}").touch()
-    unfinished.unlink()
 
 
 def install(python: Path, extra: str) -> bool:

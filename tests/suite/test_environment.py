@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -74,14 +75,32 @@ def test_running_installs_only_what_running_needs_and_tests_add_theirs(checkout:
     assert installed(checkout) == [".[server]", ".[dev]"]
 
 
-def test_an_installation_that_failed_says_why_and_the_next_one_is_made_anew(checkout: Path) -> None:
+def test_an_installation_that_failed_says_why_and_the_next_one_goes_on(checkout: Path) -> None:
     failing = start(checkout, "server", NO_NETWORK)
     _, complaints = failing.communicate()
     assert failing.returncode == 1
     assert "WARNING: a wall of warnings" in complaints
     assert "Is there a network?" in complaints
+    assert stamps(checkout) == set()
+    (checkout / ".venv" / "bin" / "python").write_text(PIP)
+    shown, complaints = start(checkout, "server").communicate()
+    assert [line[:3] for line in shown.splitlines()] == ["2/2"]
+    assert complaints == ""
+    assert stamps(checkout) == {".ready-server"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_installation_that_was_interrupted_is_made_anew(
+    interruptible: None, number: signal.Signals, checkout: Path
+) -> None:
+    for each in ("began", "go_on"):
+        os.mkfifo(checkout / each)
+    interrupted = start(checkout, "server", SLOW)
+    (checkout / "began").read_text()
+    interrupted.send_signal(number)
+    (checkout / "go_on").write_text("\n")
+    interrupted.communicate()
     assert stamps(checkout) == {".unfinished"}
-    (checkout / ".venv" / "half").mkdir()
     shown, complaints = start(checkout, "server").communicate()
     assert "The last installation was interrupted: .venv is made anew." in shown
     assert complaints == ""
