@@ -1,23 +1,44 @@
-# `make run` and `make test` are all a newcomer needs; both make the environment first.
+# `make run` and `make test` are all a newcomer needs; both make the environment first. Running needs a small part of it.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+RUN := $(VENV)/.ready-server
+READY := $(VENV)/.ready-dev
+PARALLEL := --numprocesses=auto --dist=worksteal
+PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test coverage weights check bench bench-peers peers performance determinism clean
+.PHONY: run play test test-fast test-long fuzz coverage weights check bench bench-peers peers performance determinism clean
 
-run: $(READY)
+run: $(RUN)
 	$(BIN)/footlights serve
 
-play: $(READY)
+play: $(RUN)
 	$(BIN)/footlights play
 
 test: $(READY) weights
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+	@echo 'All tests but the long ones (make test-long): about 4 minutes on 2 cores.'
+	$(PYTEST)
 
-# The same, and which lines and branches nobody went through. It takes half as long again.
+# The inner loop: the kernel, the laws and the dialects, without the turns that are cancelled everywhere.
+FAST := native dexi_dialect dexi_events dexi_laws dexi_matrix dexi_streams kgent_dialect kgent_frames chat_feed \
+  sse_cursor sse_stream ws_frames encodings
+test-fast: $(READY)
+	@echo 'The kernel, the laws and the dialects: less than a minute on 2 cores.'
+	$(PYTEST) tests/runtime tests/laws $(FAST:%=tests/transports/test_%.py) --ignore=tests/laws/test_cancel_everywhere_turns.py
+
+# What make test shows in small, at full length.
+test-long: $(READY)
+	@echo 'The long tests: about a minute on 2 cores.'
+	$(PYTEST) -m long
+
+# New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
+MINUTES ?= 10
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py $(if $(SEED),--seed $(SEED),--minutes $(MINUTES)) $(PARALLEL)
+
+# make test, and the lines and branches that it does not reach. It takes half as long again.
 coverage: $(READY) weights
-	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term-missing:skip-covered
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered
 
 # Once: they are kept in the user's cache. Without them the tests of the local model are skipped, and say so.
 weights: $(READY)
@@ -66,11 +87,9 @@ performance: $(READY) weights peers
 determinism: $(READY)
 	$(BIN)/python tests/runtime/authority/determinism_everywhere.py
 
-$(READY): pyproject.toml .ci/constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Footlights needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev]'
-	@touch $@
+$(VENV)/.ready-%: pyproject.toml .ci/constraints.txt .ci/environment.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Footlights needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'
+	@$(PYTHON) .ci/environment.py $(VENV) $*
 
 clean:
 	rm -rf $(VENV) .venv-peers dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

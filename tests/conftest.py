@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from footlights_actors.weights import WeightsNotFetched, find
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
 pytest_plugins = ["footlights.testing.plugin"]
 
-# No deadline: machines are noisy. In CI the examples are always the same ones and fewer, at home new ones each time.
-settings.register_profile("home", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
-settings.load_profile("ci" if os.environ.get("CI") else "home")
+# The same examples on every machine in every run; `make fuzz` explores. Neither judges by the speed of the machine.
+_ANYWHERE = settings(deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _ANYWHERE, derandomize=True, max_examples=30)
+settings.register_profile("fuzz", _ANYWHERE)
+settings.load_profile("same")
+# Hypothesis also tries the constants of the modules that are loaded, so that examples would depend on the tests that
+# ran before, and a seed would not replay them.
+providers._get_local_constants = lambda: providers._local_constants
 
 _NO_LOCAL_MODEL = "no local model: "
 
@@ -33,6 +39,14 @@ def smollm2() -> Path:
         return find("smollm2")
     except WeightsNotFetched as error:
         pytest.skip(f"{_NO_LOCAL_MODEL}{error}")
+
+
+@pytest.fixture
+def interruptible() -> Generator[None]:
+    """SIGINT as in a terminal, here and in the processes that the test starts: a job in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

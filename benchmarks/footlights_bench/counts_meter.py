@@ -98,7 +98,6 @@ def repeatable(run: Callable[[Meter], Awaitable[_T]]) -> _T:
 @contextmanager
 def _only_new_garbage() -> Generator[None]:
     """Inside, garbage is collected when it is asked for, and only what was made inside: all of it would take long."""
-    gc.collect()
     gc.freeze()
     try:
         with collected_between_runs():

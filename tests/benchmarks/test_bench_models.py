@@ -6,12 +6,19 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import trio
+import trio.testing
 
 from footlights_bench.models import run_models
 from footlights_bench.models_direct import has_text
+from footlights_bench.models_jitter import heartbeat
 from footlights_transports.main import main
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
 
 FAKE_ENGINE = Path(__file__).parents[1] / "actors" / "fake_engine"
 
@@ -73,3 +80,16 @@ def test_without_a_model_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 )
 def test_text_is_told_from_progress(chunk: bytes, text: bool) -> None:
     assert has_text(chunk) is text
+
+
+async def test_a_beat_that_is_overdue_at_the_end_is_counted(mock_clock: MockClock) -> None:
+    async def stall() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(1)
+
+    for _ in range(20):  # the order in which tasks wake is trio's choice
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stall)
+            async with heartbeat() as late:
+                pass
+        assert late[0] > 0.9

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from footlights.testing import Trial
     from footlights_transports.listening import Listening
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 TINY = """\
 [load]
 sessions = 2

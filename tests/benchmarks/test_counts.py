@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from footlights.authority.sqlite_store import SqliteStore
 from footlights.turn import Turn
 from footlights_actors import ScriptedModel
 from footlights_bench import counts
-from footlights_bench.counts import SUBJECTS, count_allocations, count_allocations_alone, count_scene
+from footlights_bench.counts import SUBJECTS, count_allocations_alone, count_scene
 from footlights_bench.counts_bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts_memory import SESSION, TURN, count_blocks
 from footlights_bench.counts_meter import BY_PYTHON, METERED, Count, is_ours, repeatable
@@ -163,21 +164,35 @@ def test_a_turn_that_keeps_more_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert planted[SESSION] == clean[SESSION]
 
 
-def test_what_is_allocated_and_given_back_at_once_is_found_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+WASTEFUL = """
+import sys
+from pathlib import Path
+from footlights.turn import Turn
+from footlights_bench.counts import SUBJECTS, count_allocations
+from footlights_bench.counts_bounds import grown, read_bounds, write_bounds
+
+name, bounds = sys.argv[1], Path(sys.argv[2])
+write_bounds({name: count_allocations(SUBJECTS[name])}, bounds)
+say = Turn.say
+
+def wasteful(self, *arguments):
+    _waste = [[], {}, (self, arguments)]
+    return say(self, *arguments)
+
+# As if it stood in our own file: strangers' work is not followed.
+wasteful.__code__ = wasteful.__code__.replace(co_filename=say.__code__.co_filename)
+Turn.say = wasteful
+print(*grown({name: count_allocations(SUBJECTS[name])}, read_bounds(bounds)), sep="\\n")
+"""
+
+
+def test_what_is_allocated_and_given_back_at_once_is_found_too(tmp_path: Path) -> None:
     subject = "1 subscriber, flooding"
-    bounds = tmp_path / "bounds.toml"
-    count_allocations(SUBJECTS[subject])  # what ran before leaves its marks
-    write_bounds({subject: count_allocations(SUBJECTS[subject])}, bounds)
-    say = Turn.say
-
-    def wasteful(self: Turn, *arguments: Any) -> Any:
-        _waste: list[object] = [[], {}, (self, arguments)]
-        return say(self, *arguments)
-
-    # As if it stood in our own file: strangers' work is not followed.
-    wasteful.__code__ = wasteful.__code__.replace(co_filename=say.__code__.co_filename)
-    monkeypatch.setattr(Turn, "say", wasteful)
-    (sentence,) = grown({subject: count_allocations(SUBJECTS[subject])}, read_bounds(bounds))
+    # In a process of its own: what is in this one would be looked through at every instruction.
+    command = [sys.executable, "-c", WASTEFUL, subject, str(tmp_path / "bounds.toml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (sentence,) = done.stdout.splitlines()
     assert sentence.startswith(f"{subject}: allocations grew from ")
 
 

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from footlights import Prompt
     from footlights.events import JsonValue
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 EVERY = 11
 SHARES = 4
-"""The runs are shared out over so many tests."""
+"""The runs are shared out over so many tests, the first of which is always run."""
 RUNTIME = Path(footlights.__file__).parent
 NOT_THE_KERNEL = tuple(str(RUNTIME / name) for name in ("testing", "laws", "wire"))
 KERNEL = (str(RUNTIME), str(Path(footlights_actors.__file__).parent))
@@ -107,7 +109,7 @@ def run(striking: Striking) -> tuple[list[StreamEvent], list[str], BaseException
     return seen, begun, None
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, SHARES))])
 def test_ctrl_c_at_any_line_tears_no_event(share: int) -> None:
     run(Striking(None))  # the first run fills caches, and goes through more lines than any after it
     whole = Striking(None)

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord, World
     from footlights.events import JsonValue
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 
 def asking(*calls: Call) -> ScriptedModel:
     def script(prompt: Prompt) -> Sequence[Line]:

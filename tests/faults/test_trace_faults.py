@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights.testing import Trial
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 TURNS = 6
 TURN = b'{"turn":1}\n'
 

@@ -255,7 +255,8 @@ def test_barge_in() -> None:
         assert isinstance(interruption, TurnInterrupted)
         assert interruption.reason in (InterruptReason.BARGE_IN, InterruptReason.CANCELED)
 
-    explore(partial(cast, Say("Once upon a time there was."), Call("rent"), tools=[tool("rent", 0.05)]), play)
+    lines = Say("Once upon a time there was."), Call("rent"), Say("Done.")
+    explore(partial(cast, *lines, tools=[tool("rent", 0.05)]), play)
 
 
 def test_concurrent_turns() -> None:

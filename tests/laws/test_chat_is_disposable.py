@@ -343,7 +343,7 @@ def outcome_of(
                     await session.close()
             nursery.cancel_scope.cancel()
 
-    run = perform(scenario, Case(order), max_points=200_000, thread_timeout=10.0)
+    run = perform(scenario, Case(order), max_points=200_000, thread_timeout=60)
     if run.error is not None:
         raise run.error
     outcome.ledger = list(ledger._records.items())

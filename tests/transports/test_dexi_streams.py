@@ -48,7 +48,7 @@ def test_what_a_subscriber_gets_of_a_turn_is_a_lawful_run_that_says_no_wrong_wor
     data: st.DataObject, decision: ModeDecision, waits: list[float]
 ) -> None:
     whole = data.draw(turns())
-    events, _ = data.draw(views_of(whole).filter(lambda view: bool(view[0])))
+    events, _ = data.draw(views_of(whole, least=1))
     run = project(events, decision, pauses=waits)
     words = output(run)[explained(run) :]
     finals = [event.payload for event in events if isinstance(event.payload, TurnFinal)]

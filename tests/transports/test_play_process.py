@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 PLAY = (sys.executable, "-m", "footlights_transports", "play")
 
 

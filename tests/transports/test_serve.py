@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     from footlights import StreamEvent
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 OPERATE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
@@ -236,6 +238,18 @@ def test_a_signal_stops_it_and_the_handlers_are_as_they_were(tmp_path: Path, num
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     serve_here(configured(tmp_path), lambda _: os.kill(os.getpid(), number))
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_sigint_that_is_ignored_when_it_starts_stays_ignored(tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    during: list[object] = []
+
+    def announce(_: Opened) -> None:
+        during.append(signal.getsignal(signal.SIGINT))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    serve_here(configured(tmp_path), announce)
+    assert during == [signal.SIG_IGN]
 
 
 # -- what is printed

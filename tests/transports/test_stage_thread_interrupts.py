@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from footlights_transports.stage_thread import ThreadSession
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 __all__ = ["no_thread_is_left"]  # a fixture for every test here
 
 OURS = tuple(

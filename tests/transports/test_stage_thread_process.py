@@ -19,6 +19,8 @@ from footlights.authority.sqlite_reader import SqliteReader
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 LONG = 60.0
 """More seconds than anything here takes."""
 

@@ -94,15 +94,17 @@ async def _serve_until_signal(
     last_resort: _LastResort,
 ) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
+    # A background job of a script ignores SIGINT: a Ctrl-C at that terminal is not for the server.
+    signals = _SIGNALS if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN else (signal.SIGTERM,)
 
     def obey(_number: int, _frame: FrameType | None) -> None:
         # From now on the system ends the process itself: at once, whatever the loop is doing.
-        for number in _SIGNALS:
+        for number in signals:
             signal.signal(number, signal.SIG_DFL)
         last_resort.count_down()
         token.run_sync_soon(stop.set)
 
-    before = {number: signal.signal(number, obey) for number in _SIGNALS}
+    before = {number: signal.signal(number, obey) for number in signals}
     beside = collect_gently if config.gentle_gc else None
     serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside)
     try:

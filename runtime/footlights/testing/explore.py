@@ -46,7 +46,7 @@ def cancel_everywhere(
     pairs: int = 100,
     replay: str | None = None,
     max_points: int = 5000,
-    thread_timeout: float = 10.0,
+    thread_timeout: float = 60.0,
 ) -> Exploration:
     """Cancel `scenario` at every point, one run each; the first run that is not good is raised.
 

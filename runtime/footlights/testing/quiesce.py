@@ -34,7 +34,7 @@ _SLICE = 0.001
 
 
 @contextmanager
-def quiesced_threads(*, timeout: float = 10.0) -> Generator[list[ThreadStuck]]:
+def quiesced_threads(*, timeout: float = 60.0) -> Generator[list[ThreadStuck]]:
     """Inside, threads are quiesced in every run whose clock autojumps.
 
     Enter it where you like: around `trio.run`, in a plain fixture, or inside a run. A thread that brings

@@ -80,9 +80,11 @@ class Recording:
 
 
 @st.composite
-def turns(draw: DrawFn, session_id: str = "s1", turn_id: str = "t1") -> Events:
-    """All that one finished turn emits, nothing dropped."""
-    payloads = draw(_payloads())
+def turns(
+    draw: DrawFn, session_id: str = "s1", turn_id: str = "t1", *, spoken: bool = False, interrupted: bool | None = None
+) -> Events:
+    """All that one finished turn emits, nothing dropped; at least one token if `spoken`, and the given kind of end."""
+    payloads = draw(_payloads(spoken, interrupted))
     extended = draw(st.integers(0, len(payloads) - 1))
     payloads[extended] = evolve(payloads[extended], ext=draw(st.none() | _exts))
     mono_ts_ms, pace = draw(st.integers(0, 10**6)), draw(st.sampled_from([0, 1, 30]))
@@ -103,8 +105,11 @@ def turns(draw: DrawFn, session_id: str = "s1", turn_id: str = "t1") -> Events:
 
 
 @st.composite
-def recordings(draw: DrawFn, *, lossy: bool = True) -> Recording:
-    """What a subscriber gets of up to three turns; all of each, in one piece, unless `lossy`."""
+def recordings(draw: DrawFn, *, lossy: bool = True, least: int = 0, gap: bool = False) -> Recording:
+    """What a subscriber gets of up to three turns; all of each, in one piece, unless `lossy`.
+
+    It holds at least the last `least` events of each turn (2 at most), and a gap in each turn if `gap`.
+    """
     views: list[Events] = []
     after: dict[str, int] = {}
     canceled: set[str] = set()
@@ -112,7 +117,7 @@ def recordings(draw: DrawFn, *, lossy: bool = True) -> Recording:
         turn_id = f"t1-{number:06}"
         view = emitted = draw(turns(draw(st.sampled_from(["s1", "s2"])), turn_id))
         if lossy:
-            view, seen = draw(views_of(emitted))
+            view, seen = draw(views_of(emitted, least=least, gap=gap))
             if seen is not None:
                 after[turn_id] = seen
         if emitted[-2].event_type is EventType.TURN_INTERRUPTED and draw(st.booleans()):
@@ -122,23 +127,29 @@ def recordings(draw: DrawFn, *, lossy: bool = True) -> Recording:
 
 
 @st.composite
-def views_of(draw: DrawFn, emitted: Events) -> tuple[Events, int | None]:
-    """What a subscriber gets of one turn, and the last seq it had before, None if it had nothing."""
-    if draw(st.integers(0, 4)) == 0:
-        emitted = draw(_restarted(emitted))
-    seen = draw(st.none() | st.none() | st.integers(0, len(emitted) - 1))
+def views_of(draw: DrawFn, emitted: Events, *, least: int = 0, gap: bool = False) -> tuple[Events, int | None]:
+    """What a subscriber gets of one turn, and the last seq it had before, None if it had nothing.
+
+    It gets at least the last `least` events (2 at most). A `gap` is certain if a restart cuts the turn short.
+    """
+    if gap or draw(st.integers(0, 4)) == 0:
+        emitted = draw(_restarted(emitted, len(emitted) - (2 if gap else 1)))
+    seen = draw(st.none() | st.none() | st.integers(0, len(emitted) - 1 - least))
     if seen is not None:
         emitted = tuple(event for event in emitted if event.seq > seen)
     return draw(_slowed(emitted, -1 if seen is None else seen)), seen
 
 
 @st.composite
-def _payloads(draw: DrawFn) -> list[Payload]:
+def _payloads(draw: DrawFn, spoken: bool, interrupted: bool | None) -> list[Payload]:
     payloads: list[Payload] = [TurnAccepted(turns_ahead=draw(st.integers(0, 3)))]
     text = ""
     waiting: dict[str, str] = {}
     calls = 0
-    for step in draw(st.lists(st.sampled_from(["say", "say", "say", "load", "call", "answer"]), max_size=8)):
+    steps = draw(st.lists(st.sampled_from(["say", "say", "say", "load", "call", "answer"]), max_size=8))
+    if spoken:
+        steps.insert(draw(st.integers(0, len(steps))), "say")
+    for step in steps:
         if step == "say":
             payloads.append(TokenDelta(delta=draw(_deltas), offset=len(text)))
             text = _text_of(payloads)
@@ -151,7 +162,7 @@ def _payloads(draw: DrawFn) -> list[Payload]:
         elif waiting:
             call = draw(st.sampled_from(sorted(waiting)))
             payloads.append(draw(_results(call, waiting.pop(call))))
-    interrupted = draw(st.booleans())
+    interrupted = draw(st.booleans()) if interrupted is None else interrupted
     if interrupted and draw(st.booleans()):
         payloads += draw(_loads())[: draw(st.integers(1, 2))]
     for call, tool in waiting.items():
@@ -214,9 +225,9 @@ def _commits(draw: DrawFn, issues: tuple[Issue, ...]) -> CommitFinal:
 
 
 @st.composite
-def _restarted(draw: DrawFn, emitted: Events) -> Events:
-    """The runtime died on the way, and the next one says how the turn ended, as far as a ledger knows."""
-    told = emitted[: draw(st.integers(1, len(emitted) - 1))]
+def _restarted(draw: DrawFn, emitted: Events, most: int) -> Events:
+    """The runtime died after at most `most` events, and the next one says how the turn ended, from the ledger."""
+    told = emitted[: draw(st.integers(1, most))]
     endings = draw(_recalled_endings(emitted[-2].payload, emitted[-1].payload))
     if told[-1].event_type in _TERMINAL:
         del endings[_RESTART_SEQ]

@@ -38,7 +38,7 @@ async def crowd() -> None:
 
 
 def trace_of(order: int, *points: int) -> list[str]:
-    run = perform(crowd, Case(order, points), max_points=5000, thread_timeout=10)
+    run = perform(crowd, Case(order, points), max_points=5000, thread_timeout=60)
     assert run.error is None
     return run.trace
 
@@ -78,7 +78,7 @@ def test_tasks_are_labelled_by_name_and_number_never_by_address() -> None:
             nursery.start_soon(Callable())
             nursery.start_soon(Callable())
 
-    run = perform(scenario, Case(0), max_points=100, thread_timeout=1)
+    run = perform(scenario, Case(0), max_points=100, thread_timeout=60)
     labels = {label.split(" step ")[0] for label in run.trace}
     assert len([label for label in labels if label.endswith(("#0", "#1"))]) == 2
     assert not any("0x" in label for label in labels)

@@ -280,7 +280,7 @@ def test_every_wait_for_a_thread_is_a_point() -> None:
         await trio.to_thread.run_sync(int)
         await trio.to_thread.run_sync(int)
 
-    run = perform(scenario, Case(0), max_points=100, thread_timeout=10)
+    run = perform(scenario, Case(0), max_points=100, thread_timeout=60)
     assert run.trace.count("idle at t=0") == 2
 
 
