@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from footlights import (
@@ -196,6 +197,16 @@ async def test_a_host_decides_what_is_seen_of_its_world() -> None:
 async def test_a_visibility_that_fails_shows_nothing() -> None:
     async with open_house(cast=asking_cast(lambda view, _: view["a secret"])) as house:
         assert refused(await house.client.get("/v1/world")) == (500, "internal")
+
+
+async def test_a_visibility_that_exits_ends_one_connection_and_not_the_server() -> None:
+    def leave(_view: object, _user: object) -> object:
+        raise SystemExit
+
+    async with open_house(cast=asking_cast(leave)) as house:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await house.client.get("/v1/world")
+        assert (await house.client.get("/livez")).status_code == 200
 
 
 async def test_the_ledger_tells_the_newest_commits_of_one_session() -> None:

@@ -17,6 +17,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
+from footlights.failures import contained
 from footlights_transports.chat_feeds import ChatFeeds
 from footlights_transports.dexi_runs import DexiRuns
 from footlights_transports.h11_errors import hold_no_input
@@ -176,16 +177,17 @@ class _Server:
         self._pending[connection] = None
         self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
         try:
-            with connection.scope:
+            with contained(self._fail), connection.scope:
                 await self._serve(connection, stream)
-        except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
-            self._incidents.failed("http_connection", errors, logging.WARNING)
         finally:
             self._open.pop(connection, None)
             self._pending.pop(connection, None)
             connection.leave()
             self._look_whether_empty()
             await trio.aclose_forcefully(stream)
+
+    def _fail(self, error: BaseException) -> None:
+        self._incidents.failed("http_connection", error, logging.WARNING)
 
     def _make_room_for_a_pending_one(self) -> None:
         """Close the one that has been pending longest, if there are too many.

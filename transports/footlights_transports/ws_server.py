@@ -16,6 +16,7 @@ import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
+from footlights.failures import contained, leaves
 from footlights.token_bucket import TokenBucket
 from footlights_transports.dialects.native import SUBPROTOCOL
 from footlights_transports.h11_errors import hold_no_input
@@ -151,12 +152,12 @@ class WsServer:
         if self._closing.is_set():
             return
         self._make_room_for_a_stranger()
-        try:
+        with contained(self._fail):
             await self._serve(stream)
-        except* ConnectionClosed:
-            pass
-        except* Exception as errors:  # noqa: BLE001 - the boundary: what fails here is one connection
-            self._desk.incidents.failed("ws_connection", errors, logging.WARNING)
+
+    def _fail(self, error: BaseException) -> None:
+        if not all(isinstance(leaf, ConnectionClosed) for leaf in leaves(error)):
+            self._desk.incidents.failed("ws_connection", error, logging.WARNING)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         patience = trio.CancelScope()
