@@ -1,0 +1,115 @@
+"""Processes of the suite that talk to it in lines of JSON over their standard input and output.
+
+Attackers and the bystander run in processes of their own, so that neither waits for the other's work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from footlights_bench.attack.target import CannotAttack
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+    from trio.abc import ReceiveStream, SendStream
+
+_CHUNK = 65_536
+_REFUSAL = "cannot attack"
+_NICENESS_OF_ATTACKERS = 5
+"""On a machine with few cores an attacker must not take its turn from the server and the bystander."""
+
+
+class Lines:
+    """JSON values, one a line, over a pair of streams."""
+
+    def __init__(self, sending: SendStream, receiving: ReceiveStream) -> None:
+        self._sending = sending
+        self._receiving = receiving
+        self._buffer = b""
+
+    async def send(self, value: object) -> None:
+        await self._sending.send_all(json.dumps(value).encode() + b"\n")
+
+    async def receive(self) -> Any:
+        """None at the end."""
+        while b"\n" not in self._buffer:
+            data = await self._receiving.receive_some(_CHUNK)
+            if not data:
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return json.loads(line)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (value := await self.receive()) is not None:
+            yield value
+
+
+class Child:
+    """A process that was started, seen from the suite."""
+
+    def __init__(self, module: str, lines: Lines) -> None:
+        self._module = module
+        self._lines = lines
+
+    async def tell(self, value: object) -> None:
+        try:
+            await self._lines.send(value)
+        except trio.BrokenResourceError:
+            raise CannotAttack(f"{self._module} ended too early.") from None
+
+    async def hear(self) -> Any:
+        if (value := await self._lines.receive()) is None:
+            raise CannotAttack(f"{self._module} ended without a report; its error stands above.")
+        if isinstance(value, dict) and _REFUSAL in value:
+            raise CannotAttack(value[_REFUSAL])
+        return value
+
+
+@asynccontextmanager
+async def child(module: str, job: object) -> AsyncGenerator[Child]:
+    """A process that runs a module of this package, and has said that it is ready. It is killed on leaving."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        started = Child(module, Lines(process.stdin, process.stdout))
+        await started.tell(job)
+        await started.hear()
+        yield started
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+def run_child(work: Callable[[Any, Lines], Awaitable[None]], *, is_attacker: bool) -> None:
+    """The other side: `work` gets the job, says when it is ready, and reports."""
+    # Ctrl-C goes to the whole process group; the suite ends its children itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if is_attacker:
+        os.nice(_NICENESS_OF_ATTACKERS)
+    trio.run(partial(_run, work))
+
+
+async def _run(work: Callable[[Any, Lines], Awaitable[None]]) -> None:
+    async with trio.lowlevel.FdStream(os.dup(0)) as receiving, trio.lowlevel.FdStream(os.dup(1)) as sending:
+        lines = Lines(sending, receiving)
+        refusals: list[str] = []
+        try:
+            await work(await lines.receive(), lines)
+        except* CannotAttack as group:
+            refusals = [str(error) for error in group.exceptions]
+        if refusals:
+            await lines.send({_REFUSAL: refusals[0]})
