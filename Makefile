@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run play test coverage weights check bench bench-peers peers performance determinism clean
+.PHONY: run play test coverage weights check attack bench bench-peers peers performance determinism clean
 
 run: $(READY)
 	$(BIN)/footlights serve
@@ -29,6 +29,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
+
+# Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 8 minutes.
+# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/attack-your-own-server.md.
+attack: $(READY)
+	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
 
 bench: $(READY)
 	$(BIN)/footlights bench core

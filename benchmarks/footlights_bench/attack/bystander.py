@@ -126,7 +126,7 @@ class Bystander:
                 await talk.send(frame(TEXT, command("ping", number)))
             except trio.BrokenResourceError:
                 return
-        while self._pings:
+        while self._pings:  # noqa: ASYNC110
             await trio.sleep(0.01)
 
     def _give_up(self) -> None:

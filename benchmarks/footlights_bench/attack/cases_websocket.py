@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights_bench.attack.cases import Case, Seen
+from footlights_bench.attack.floods_http import NOT_ASCII
 from footlights_bench.attack.frames import (
     ACCEPT,
     BINARY,
     CLOSE,
     CONTINUATION,
+    KEY,
     PING,
     PONG,
     SUBPROTOCOL,
@@ -27,7 +29,7 @@ from footlights_bench.attack.frames import (
 from footlights_bench.attack.sockets import PATIENCE, connected
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from footlights_bench.attack.cases import Check
     from footlights_bench.attack.exchange import Response
@@ -77,7 +79,9 @@ def _shakes(
 
     async def check(target: Target) -> Seen:
         async with connected(target.websocket) as wire:
-            shake = handshake(target.websocket, target.token, changed=changed, method=method, version=version, path=path)
+            shake = handshake(
+                target.websocket, target.token, changed=changed, method=method, version=version, path=path
+            )
             await wire.try_send(shake)
             response = await read_handshake(wire)
         if response is None:
@@ -182,10 +186,6 @@ async def _binary(target: Target) -> Seen:
     return Seen("an error reply", b'"ok":false' in taken.payload.replace(b" ", b""))
 
 
-def _wrong_origin() -> Check:
-    return _shakes({"Origin": "https://attacker.example"}, {403})
-
-
 _START, _END = frame(TEXT, b'{"op":"ping",', fin=False), frame(CONTINUATION, b'"id":"hi"}')
 _EURO = '{"op":"ping","id":"hi","€":1}'.encode()
 _BREAK = _EURO.index(b"\xe2") + 1
@@ -222,19 +222,29 @@ HANDSHAKES: Mapping[str, Case] = {
     "no-host": Case("4xx (6455 §4.2.1)", _shakes({"Host": None}, _REFUSED)),
     "post": Case("4xx (6455 §4.2.1)", _shakes({"Content-Length": "0"}, _REFUSED, method="POST")),
     "http-1.0": Case("4xx or 505 (6455 §4.2.1)", _shakes({}, _REFUSED | {505}, version="HTTP/1.0")),
+    "http-2.0": Case("4xx or 505 (9110 §2.5)", _shakes({}, _REFUSED | {505}, version="HTTP/2.0")),
+    "two-keys": Case("4xx (6455 §11.3.1)", _shakes({"X": f"y\r\nSec-WebSocket-Key: {KEY}"}, _REFUSED)),
+    **{
+        f"not-ascii-in-{name.lower()}": Case("4xx (9110 §5.5)", _shakes({name: value}, _REFUSED))
+        for name, value in NOT_ASCII.items()
+    },
     "with-a-body": Case("400 (docs)", _shakes({"Content-Length": "5"}, {400})),
     "other-path": Case("404 (docs)", _shakes({}, {404}, path="/v2")),
     "no-subprotocol": Case("400 (docs)", _shakes({"Sec-WebSocket-Protocol": None}, {400})),
-    "wrong-token": Case("401 (docs)", _shakes({"Authorization": "Bearer not-a-token-of-anybody"}, {401}), needs_token=True),
+    "wrong-token": Case(
+        "401 (docs)", _shakes({"Authorization": "Bearer not-a-token-of-anybody"}, {401}), needs_token=True
+    ),
     "no-token": Case("401 (docs)", _shakes({"Authorization": None}, {401}), needs_token=True),
-    "other-origin": Case("403 (docs)", _wrong_origin()),
+    "other-origin": Case("403 (docs)", _shakes({"Origin": "https://attacker.example"}, {403})),
 }
 
 FRAMES: Mapping[str, Case] = {
     "unmasked": Case("close 1002 (6455 §5.1)", _closes(frame(TEXT, command("ping", "hi"), mask=None))),
     "fragmented-command": Case("the command is answered (6455 §5.4)", _lives(_START, _END)),
     "ping-among-fragments": Case("a pong with its payload (6455 §5.4)", _pongs(b"now", _START, _END)),
-    "masked": Case("the command is answered (6455 §5.3)", _lives(frame(TEXT, command("ping", "hi"), mask=b"\x9a\x01~ "))),
+    "masked": Case(
+        "the command is answered (6455 §5.3)", _lives(frame(TEXT, command("ping", "hi"), mask=b"\x9a\x01~ "))
+    ),
     "many-in-a-segment": Case("each is answered (6455 §5.4)", _lives(_HI * 20, expected=20)),
     **{
         f"reserved-bit-{bit}": Case(
@@ -257,7 +267,9 @@ FRAMES: Mapping[str, Case] = {
         "close 1002 or 1009 (6455 §5.2)",
         _closes(frame(TEXT, declared=1 << 63), codes=(PROTOCOL_ERROR, TOO_BIG)),
     ),
-    "length-of-2^62": Case("close 1009 before it is sent (6455 §10.4)", _closes(frame(TEXT, declared=1 << 62), codes=(TOO_BIG,))),
+    "length-of-2^62": Case(
+        "close 1009 before it is sent (6455 §10.4)", _closes(frame(TEXT, declared=1 << 62), codes=(TOO_BIG,))
+    ),
     "too-large": Case("close 1009 (docs)", _closes(frame(TEXT, b"a" * 270_000), codes=(TOO_BIG,))),
     "too-large-in-fragments": Case(
         "close 1009 (docs)",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trio.abc import ReceiveStream, SendStream
 
 _CHUNK = 65_536
-_REFUSAL = "cannot attack"
 _NICENESS_OF_ATTACKERS = 5
 """On a machine with few cores an attacker must not take its turn from the server and the bystander."""
 
@@ -71,9 +70,11 @@ class Child:
     async def hear(self) -> Any:
         if (value := await self._lines.receive()) is None:
             raise CannotAttack(f"{self._module} ended without a report; its error stands above.")
-        if isinstance(value, dict) and _REFUSAL in value:
-            raise CannotAttack(value[_REFUSAL])
-        return value
+        match value:
+            case {"cannot_attack": str() as why}:
+                raise CannotAttack(why)
+            case _:
+                return value
 
 
 @asynccontextmanager
@@ -83,7 +84,8 @@ async def child(module: str, job: object) -> AsyncGenerator[Child]:
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         started = Child(module, Lines(process.stdin, process.stdout))
         await started.tell(job)
         await started.hear()
@@ -112,4 +114,4 @@ async def _run(work: Callable[[Any, Lines], Awaitable[None]]) -> None:
         except* CannotAttack as group:
             refusals = [str(error) for error in group.exceptions]
         if refusals:
-            await lines.send({_REFUSAL: refusals[0]})
+            await lines.send({"cannot_attack": refusals[0]})

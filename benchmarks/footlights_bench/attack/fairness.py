@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
-from footlights_bench.attack.exchange import request
+from footlights_bench.attack.exchange import read_response, request
 from footlights_bench.attack.frames import talking
 from footlights_bench.attack.load import Load, Tally
 from footlights_bench.attack.players import NotServed, asked, got, play_turn, playing
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from footlights_bench.attack.frames import Talk
     from footlights_bench.attack.sockets import Wire
-    from footlights_bench.attack.target import Target
+    from footlights_bench.attack.target import Address, Target
 
 SHARED = 40
 """The shared limit of the suite's own server, for each thing that is shared."""
@@ -68,7 +68,7 @@ async def _keeping(load: Load, keep: Callable[[], Awaitable[None]]) -> AsyncGene
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep)
         with trio.move_on_after(3):
-            while load.tally.units < MOST and not load.tally.refused:
+            while load.tally.units < MOST and not load.tally.refused:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         await trio.sleep(0.5)
         yield Taken(load.tally.units, load.tally.refused > 0)
@@ -89,9 +89,11 @@ async def websocket_connections(name: str, target: Target) -> Result:
             await asked(talk, "close", session_id=session_id)
         await asked(settled, "ping")
 
-    async with talking(target.websocket, target.other_token) as settled:
-        async with _keeping(load, lambda: load.talks(MOST, hold, reads=False)) as taken:
-            return await _judge(name, taken, serve)
+    async with (
+        talking(target.websocket, target.other_token) as settled,
+        _keeping(load, lambda: load.talks(MOST, hold, reads=False)) as taken,
+    ):
+        return await _judge(name, taken, serve)
 
 
 async def http_connections(name: str, target: Target) -> Result:
@@ -101,8 +103,10 @@ async def http_connections(name: str, target: Target) -> Result:
 
     async def hold(wire: Wire) -> None:
         await wire.send(follow)
-        load.tally.units += 1
-        await wire.discard()
+        response = await read_response(wire, to_head=True)
+        if response is not None and response.status == 200:
+            load.tally.units += 1
+            await wire.discard()
         load.tally.refused += 1
         await trio.sleep(0.05)
 
@@ -110,6 +114,41 @@ async def http_connections(name: str, target: Target) -> Result:
         await got(target, "GET", "/v1/world", target.other_token)
 
     async with _keeping(load, lambda: load.wires(MOST, target.http, hold)) as taken:
+        return await _judge(name, taken, serve)
+
+
+async def half_sent_bodies(name: str, target: Target) -> Result:
+    """Strangers, who have shown no token, begin requests that they do not finish."""
+    whole = request(target.http, "POST", "/v1/sessions", body=b" " * 99)
+    return await _strangers(name, target, target.http, whole[:-98])
+
+
+async def silent_http(name: str, target: Target) -> Result:
+    return await _strangers(name, target, target.http, b"")
+
+
+async def silent_websocket(name: str, target: Target) -> Result:
+    return await _strangers(name, target, target.websocket, b"")
+
+
+async def _strangers(name: str, target: Target, address: Address, begin: bytes) -> Result:
+    load = Load(target, Tally())
+
+    async def hold(wire: Wire) -> None:
+        if begin:
+            await wire.send(begin)
+        load.tally.units += 1
+        await wire.discard()
+        load.tally.refused += 1
+        await trio.sleep(0.05)
+
+    async def serve() -> None:
+        await got(target, "GET", "/v1/world", target.other_token)
+        async with playing(target, target.other_token) as (talk, session_id):
+            await play_turn(talk, session_id)
+            await asked(talk, "close", session_id=session_id)
+
+    async with _keeping(load, lambda: load.wires(MOST, address, hold)) as taken:
         return await _judge(name, taken, serve)
 
 
@@ -186,6 +225,9 @@ async def _take(one: Callable[[], Awaitable[object]]) -> Taken:
 FAIRNESS: Mapping[str, tuple[Callable[[str, Target], Awaitable[Result]], str]] = {
     "fairness/websocket-connections": (websocket_connections, SETTINGS),
     "fairness/http-connections": (http_connections, SETTINGS),
+    "fairness/half-sent-bodies": (half_sent_bodies, SETTINGS),
+    "fairness/silent-http": (silent_http, SETTINGS),
+    "fairness/silent-websocket": (silent_websocket, SETTINGS),
     "fairness/sessions": (sessions, SETTINGS),
     "fairness/open-turns": (open_turns, SETTINGS),
     # Feeds have a limit of their own, which the number of sessions must allow to be reached.

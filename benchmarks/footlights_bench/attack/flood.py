@@ -12,6 +12,7 @@ from attrs import frozen
 from footlights_bench.attack.bounds import Watched
 from footlights_bench.attack.children import child
 from footlights_bench.attack.results import Result
+from footlights_bench.attack.target import CannotAttack
 
 if TYPE_CHECKING:
     from footlights_bench.attack.target import Target
@@ -27,7 +28,7 @@ class Pace:
     """How long each flood takes, in seconds."""
 
     quiet: float = 3.0
-    flood: float = 8.0
+    flood: float = 6.0
     soak: float = 40.0
 
 
@@ -47,29 +48,33 @@ class Watch(Protocol):
 async def run_flood(name: str, target: Target, watch: Watch, *, quiet: float, seconds: float) -> Result:
     """Raises `CannotAttack` if the bystander is not served even before the attack."""
     attack = {"flood": name, "seconds": seconds, "target": target.to_json()}
-    async with (
-        child("footlights_bench.attack.bystander", target.to_json()) as bystander,
-        child("footlights_bench.attack.attacker", attack) as attacker,
-    ):
-        await bystander.tell("quiet")
-        await trio.sleep(quiet)
-        logged = watch.log_bytes()
-        resident: list[int] = []
-        await bystander.tell("flood")
-        await attacker.tell("go")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_watch_memory, target.pid, resident)
-            with trio.fail_after(seconds + _GRACE):
-                tally = await attacker.hear()
-            nursery.cancel_scope.cancel()
-        now_logged = watch.log_bytes()
-        await bystander.tell("after")
+    async with child("footlights_bench.attack.bystander", target.to_json()) as bystander:
+        async with child("footlights_bench.attack.attacker", attack) as attacker:
+            await bystander.tell("quiet")
+            await trio.sleep(quiet)
+            logged, quiet_resident, waited = watch.log_bytes(), resident_bytes(target.pid), _waited(target.pid)
+            await bystander.tell("flood")
+            await attacker.tell("go")
+            resident: list[int] = []
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_watch_memory, target.pid, resident)
+                tally: str | None = None
+                with trio.move_on_after(seconds + _GRACE):
+                    tally = await attacker.hear()
+                nursery.cancel_scope.cancel()
+            if tally is None:
+                raise CannotAttack("The attacker did not end in time: the machine is too busy to say anything.")
+            now_logged, now_waited = watch.log_bytes(), _waited(target.pid)
+            await bystander.tell("after")
         await bystander.tell("end")
         report = await bystander.hear()
     watched = Watched(
         quiet=report["quiet"],
         flooded=report["flood"],
+        seconds=seconds,
+        quiet_resident=quiet_resident,
         resident=resident,
+        waited=None if waited is None or now_waited is None else (now_waited - waited) / seconds,
         logged=None if logged is None or now_logged is None else now_logged - logged,
         ended=watch.ended(),
     )
@@ -77,14 +82,22 @@ async def run_flood(name: str, target: Target, watch: Watch, *, quiet: float, se
 
 
 async def _watch_memory(pid: int | None, resident: list[int]) -> None:
-    while pid is not None and (now := resident_bytes(pid)) is not None:
+    while (now := resident_bytes(pid)) is not None:
         resident.append(now)
         await trio.sleep(RESIDENT_EVERY)
 
 
-def resident_bytes(pid: int) -> int | None:
-    """None if the system does not tell, or the process has ended."""
+def resident_bytes(pid: int | None) -> int | None:
+    """None if the process is not known or has ended, or the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return None
+
+
+def _waited(pid: int | None) -> float | None:
+    """Seconds that the main thread of a process was ready and had no processor. None as for `resident_bytes`."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, IndexError):
         return None

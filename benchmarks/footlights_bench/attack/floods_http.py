@@ -14,7 +14,7 @@ from footlights_bench.attack.frames import handshake
 from footlights_bench.attack.sockets import BROKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from footlights_bench.attack.load import Flood, Load
     from footlights_bench.attack.sockets import Wire
@@ -24,6 +24,12 @@ CONNECTIONS = 8
 SEGMENT = 65_536
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS, _PING, _WINDOW_UPDATE, _PRIORITY, _UNKNOWN = 0x4, 0x6, 0x8, 0x2, 0xFA
+NOT_ASCII: Mapping[str, str] = {
+    "Connection": "Upgrade, \xff",
+    "Host": "\xff",
+    "Sec-WebSocket-Extensions": "\xff",
+    "Sec-WebSocket-Protocol": "footlights.v1, \xff",
+}
 WRONG_TOKEN = "this-is-not-a-token-of-anybody"
 
 
@@ -92,16 +98,20 @@ def _malformed(address: Address) -> list[bytes]:
         handshake(address, None, changed={"Sec-WebSocket-Version": "8"}),
         handshake(address, None, changed={"Host": None}),
         handshake(address, WRONG_TOKEN),
+        *(handshake(address, None, changed={name: value}) for name, value in NOT_ASCII.items()),
+        handshake(address, None, changed={"Content-Length": "5"}) + b"hello",
+        handshake(address, None, changed={"Transfer-Encoding": "chunked"}) + b"5\r\nhello\r\n0\r\n\r\n",
         b"POST /v1 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
     ]
 
 
-async def _once_each(load: Load, address: Address, makers: list[bytes], connections: int = CONNECTIONS) -> None:
+async def _once_each(load: Load, address: Address, things: Sequence[bytes], connections: int = CONNECTIONS) -> None:
     """Connections that send one thing, wait for the answer and come again."""
-    things = cycle(makers)
+    following = cycle(things)
 
     async def use(wire: Wire) -> None:
-        await load.send(wire, next(things), 1)
+        await load.send(wire, next(following), 1)
+        wire.finish_sending()
         with trio.move_on_after(1):
             await wire.discard()
 

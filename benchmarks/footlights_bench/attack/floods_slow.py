@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 300
 """More than the default of `wire.max_handshakes`."""
+EACH_AFTER = 0.004
+"""Seconds between them: what is measured is places that are held, and not a storm of connections."""
 DRIP = 0.5
 _HALF_BODY = b'{"params": {"session_id": "'
 
@@ -38,7 +40,7 @@ async def _drip(load: Load, address: Address, first: bytes, drop: bytes = b"a") 
                         await load.send(wire, drop, 1)
             nursery.cancel_scope.cancel()
 
-    await load.wires(CONNECTIONS, address, use)
+    await load.wires(CONNECTIONS, address, use, each_after=EACH_AFTER)
 
 
 async def _leave_when_closed(wire: Wire, scope: trio.CancelScope) -> None:

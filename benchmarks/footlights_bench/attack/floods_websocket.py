@@ -72,6 +72,8 @@ WEBSOCKET_FLOODS: Mapping[str, Flood] = {
     "flood/pongs": partial(flood_with, one=frame(PONG)),
     "flood/empty-frames": partial(flood_with, one=frame(TEXT)),
     "flood/empty-fragments": partial(flood_with, begin=frame(TEXT, fin=False), one=frame(CONTINUATION, fin=False)),
-    "flood/fragments": partial(flood_with, begin=frame(TEXT, b"[", fin=False), one=frame(CONTINUATION, b" ", fin=False)),
+    "flood/fragments": partial(
+        flood_with, begin=frame(TEXT, b"[", fin=False), one=frame(CONTINUATION, b" ", fin=False)
+    ),
     "flood/protocol-errors": _protocol_errors,
 }

@@ -48,20 +48,26 @@ class Load:
         self.tally.units += units
         self.tally.size += len(data)
 
-    async def wires(self, many: int, address: Address, use: Callable[[Wire], Awaitable[None]]) -> None:
-        """Keep so many connections in use, each again as soon as it ends."""
+    async def wires(
+        self, many: int, address: Address, use: Callable[[Wire], Awaitable[None]], *, each_after: float = 0
+    ) -> None:
+        """Keep so many connections in use, each again when it ends.
+
+        `each_after` seconds lie between the first connections, and before each comes again: for floods that are no
+        storm of connections.
+        """
 
         async def once() -> None:
             async with connected(address, source=self._sources[address]) as wire:
                 self.tally.connections += 1
                 await use(wire)
 
-        await self._keep(many, once)
+        await self._keep(many, once, each_after)
 
     async def talks(
         self, many: int, use: Callable[[Talk], Awaitable[None]], *, path: str = WEBSOCKET_PATH, reads: bool = True
     ) -> None:
-        """The same with WebSocket connections of the attacker's own token. What the server says is read and forgotten."""
+        """The same with WebSocket connections of the attacker's user. What the server says is read and forgotten."""
         address = self.target.websocket
 
         async def once() -> None:
@@ -81,18 +87,20 @@ class Load:
         await wire.discard()
         scope.cancel()
 
-    async def _keep(self, many: int, once: Callable[[], Awaitable[None]]) -> None:
-        async def again() -> None:
+    async def _keep(self, many: int, once: Callable[[], Awaitable[None]], each_after: float = 0) -> None:
+        async def again(first: float) -> None:
+            await trio.sleep(first)
             while self.tally.connections < MAX_CONNECTIONS:
                 try:
                     await once()
+                    await trio.sleep(each_after * many)
                 except _GONE:
                     self.tally.refused += 1
-                    await trio.sleep(PAUSE_AFTER_REFUSAL)
+                    await trio.sleep(max(PAUSE_AFTER_REFUSAL, each_after * many))
 
         async with trio.open_nursery() as nursery:
-            for _ in range(many):
-                nursery.start_soon(again)
+            for number in range(many):
+                nursery.start_soon(again, each_after * number)
 
 
 Flood: TypeAlias = Callable[[Load], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""Operation of a server: settings that must be refused, files that are private, and SIGHUP. Each starts a server of its own."""
+"""Operation of a server: settings that must be refused, private files and SIGHUP, each with a server of its own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from footlights_bench.attack.sockets import connected
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+
+_SECONDS_TO_TRACE = 3
+_SECONDS_TO_DIE = 1
 
 
 async def _checked(name: str, settings: str, *, tokens_mode: int | None = None) -> Result:
@@ -57,15 +60,15 @@ async def private_files(name: str) -> Result:
             session_id = (await asked(talk, "start"))["session_id"]
             turn = await asked(talk, "begin_turn", session_id=session_id, input="Good evening.")
             await asked(talk, "finalize", session_id=session_id, turn_id=turn["turn_id"])
-        found = [path for path in server.folder.rglob("*") if path.is_file() and _is_written_by_the_server(path)]
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in found}
+        with trio.move_on_after(_SECONDS_TO_TRACE):
+            while not any((server.folder / "trace").rglob("*.jsonl")):  # noqa: ASYNC110
+                await trio.sleep(0.1)
+        found = [path.relative_to(server.folder) for path in server.folder.rglob("*") if path.is_file()]
+        written = [path for path in found if path.parts[0] == "trace" or "ledger" in path.name]
+        modes = {str(path): stat.S_IMODE((server.folder / path).stat().st_mode) for path in written}
     open_to_others = {path: mode for path, mode in modes.items() if mode & 0o077}
     failures = [f"{path} has the mode {mode:04o}." for path, mode in sorted(open_to_others.items())]
     return Result(name, "mode 0600", f"{len(modes)} files, {len(open_to_others)} readable by others", failures)
-
-
-def _is_written_by_the_server(path: Path) -> bool:
-    return "ledger" in path.name or path.parent.name == "trace"
 
 
 async def websocket_host(name: str) -> Result:
@@ -83,7 +86,8 @@ async def reload(name: str) -> Result:
     failures: list[str] = []
     async with own_server() as server:
         target, tokens = server.target, new_tokens()
-        assert target.token is not None and target.other_token is not None
+        assert target.token is not None
+        assert target.other_token is not None
         async with (
             talking(target.websocket, target.token) as revoked,
             talking(target.websocket, target.other_token) as kept,
@@ -91,6 +95,8 @@ async def reload(name: str) -> Result:
             server.write_tokens({"bystander": target.other_token, "newcomer": tokens["flooder"]})
             os.kill(server.process.pid, signal.SIGHUP)
             closed = await revoked.wire.receive_until_closed()
+            with trio.move_on_after(_SECONDS_TO_DIE):
+                await server.process.wait()
             if (ended := server.ended()) is not None:
                 return Result(name, "tokens are reloaded", ended, [f"{ended} SIGHUP must reload the settings."])
             if not closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from footlights_bench.attack.frames import talking
 from footlights_bench.attack.players import NotServed, asked, got, play_turn
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from footlights_bench.attack.target import Target
 
 ASKS_FOR_APPROVAL = "Will you sell me the lantern?"
-"""What makes the tavern ask for an approval. Elsewhere it may be any turn: the name of the session is looked for too."""
+"""What makes the tavern ask for an approval. Elsewhere it is any turn: names of sessions are looked for too."""
 _BOUND = "nothing of another owner"
 
 
@@ -27,24 +27,25 @@ async def world(name: str, target: Target) -> Result:
         await play_turn(talk, session_id, ASKS_FOR_APPROVAL)
         seen = await got(target, "GET", "/v1/world", target.token)
         own = await got(target, "GET", "/v1/world", target.other_token)
+        # So that the suite can be aimed at the same server again: an act waits only once.
+        await play_turn(talk, session_id, "No, keep it.", approvals=dict.fromkeys(_pending(own), False))
         await asked(talk, "close", session_id=session_id)
     failures: list[str] = []
     if secret in json.dumps(seen):
         failures.append("GET /v1/world shows one owner the name of a session of another.")
-    if waiting := _pending(seen):
-        failures.append(f"GET /v1/world shows one owner {waiting} pending approvals of another.")
-    measured = f"the owner sees {_pending(own)} pending approvals of its own, the other {_pending(seen)}"
+    if shared := set(_pending(own)) & set(_pending(seen)):
+        failures.append(f"GET /v1/world shows one owner {len(shared)} pending approvals of another.")
+    measured = f"the owner sees {len(_pending(own))} pending approvals, the other {len(_pending(seen))}"
     return Result(name, _BOUND, measured, failures)
 
 
-def _pending(world: object) -> int:
-    match world:
-        case {"approvals": {"pending": dict() | list() as pending}}:
-            return len(pending)  # pyright: ignore[reportUnknownArgumentType]
-        case {"world": dict() as inner}:
-            return _pending(inner)  # pyright: ignore[reportUnknownArgumentType]
+def _pending(seen: Any) -> list[str]:
+    """The ids of the approvals that wait."""
+    match seen:
+        case {"world": {"approvals": {"pending": pending}}}:
+            return list(pending)
         case _:
-            return 0
+            return []
 
 
 async def sessions(name: str, target: Target) -> Result:
@@ -78,4 +79,7 @@ async def sessions(name: str, target: Target) -> Result:
     return Result(name, _BOUND, f"{len(doors) + 4} doors, {len(opened)} open", opened)
 
 
-PRIVACY: Mapping[str, Callable[[str, Target], Awaitable[Result]]] = {"privacy/world": world, "privacy/sessions": sessions}
+PRIVACY: Mapping[str, Callable[[str, Target], Awaitable[Result]]] = {
+    "privacy/world": world,
+    "privacy/sessions": sessions,
+}

@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Result:
     attack: str
     bound: str
     measured: str
-    failures: Sequence[str] = field(default=(), converter=tuple)
+    failures: Sequence[str] = ()
     """Why it failed, one sentence each; none if the server held."""
     skipped: bool = False
 

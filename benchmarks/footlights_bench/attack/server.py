@@ -72,7 +72,7 @@ def _write_private(path: Path, tokens: Mapping[str, str]) -> None:
 
 @asynccontextmanager
 async def own_server(settings: str = "", *, with_tokens: bool = True, trace: bool = False) -> AsyncGenerator[OwnServer]:
-    """A server on free ports. `settings` are TOML tables besides `[server]`. Raises `CannotAttack` if it does not start."""
+    """A server on free ports. `settings` are TOML tables besides `[server]`. Raises `CannotAttack` if it fails."""
     with TemporaryDirectory(prefix="footlights-attack-") as place:
         folder = Path(place)
         tokens = new_tokens() if with_tokens else {}

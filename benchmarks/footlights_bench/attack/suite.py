@@ -94,11 +94,12 @@ async def _operation(name: str, arena: Arena, *, attack: Callable[[str], Awaitab
 
 
 ATTACKS: Mapping[str, Attack] = {
-    **{name: partial(_case, case=case) for name, case in (WEBSOCKET_CASES | HTTP_CASES).items()},
+    **{name: partial(_case, case=case) for name, case in {**WEBSOCKET_CASES, **HTTP_CASES}.items()},
     **{name: partial(_operation, attack=attack) for name, attack in OPERATION.items()},
     **{name: partial(_between_owners, attack=attack) for name, attack in PRIVACY.items()},
     **{
-        name: partial(_between_owners, attack=attack, settings=settings) for name, (attack, settings) in FAIRNESS.items()
+        name: partial(_between_owners, attack=attack, settings=settings)
+        for name, (attack, settings) in FAIRNESS.items()
     },
     **dict.fromkeys(FLOODS, _flood),
 }

@@ -10,8 +10,6 @@ from attrs import asdict, frozen
 from footlights.errors import FootlightsError
 
 WEBSOCKET_PATH = "/v1"
-BYSTANDER = "bystander"
-FLOODER = "flooder"
 
 
 class CannotAttack(FootlightsError):
@@ -75,3 +73,17 @@ def loopback_address(url: str, *, scheme: str) -> Address:
     if not is_loopback:
         raise CannotAttack(f"{host} is not a loopback address. Attack only servers on this machine: 127.0.0.1 or ::1.")
     return Address(host, port)
+
+
+def aim(
+    ws_url: str | None, http_url: str | None, token: str | None, other_token: str | None, pid: int | None
+) -> Target | None:
+    """The server at these URLs; None if there are none, and the suite starts its own. Raises `CannotAttack`."""
+    if ws_url is None and http_url is None:
+        if pid is not None:
+            raise CannotAttack("--pid is for a server that is named by --ws-url and --http-url.")
+        return None
+    if ws_url is None or http_url is None:
+        raise CannotAttack("A server is named by both --ws-url and --http-url, as it prints them when it starts.")
+    websocket, http = loopback_address(ws_url, scheme="ws"), loopback_address(http_url, scheme="http")
+    return Target(websocket, http, token, other_token, pid)
