@@ -38,8 +38,8 @@ MOST_LEAKED = 40
 class ToyServer:
     """A server with one of three planted defects; without any, a client that sends nonsense is slowed down.
 
-    `stall` seconds are lost once, `leak` bytes of each refused frame are kept, and there are `places` for connections,
-    whoever has them.
+    `stall` seconds are lost once, `leak` bytes are kept of each refused frame, and the first connections take all
+    `places`.
     """
 
     def __init__(self, *, stall: float = 0, leak: int = 0, places: int | None = None) -> None:

@@ -179,9 +179,7 @@ def bench_attack(
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this attack or family of attacks; may be repeated.")
     ] = None,
-    list_names: Annotated[
-        bool, typer.Option("--list", help="Print the name of every attack.")
-    ] = False,
+    list_names: Annotated[bool, typer.Option("--list", help="Print the name of every attack.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter floods: a smoke test, not a measurement.")] = False,
     json_path: Annotated[
         Path | None,

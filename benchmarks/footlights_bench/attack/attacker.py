@@ -8,10 +8,10 @@ import trio
 
 from footlights_bench.attack.children import run_child
 from footlights_bench.attack.floods_http import HTTP_FLOODS
-from footlights_bench.attack.floods_mixed import MIXED_FLOODS
 from footlights_bench.attack.floods_slow import SLOW_FLOODS
 from footlights_bench.attack.floods_websocket import WEBSOCKET_FLOODS
 from footlights_bench.attack.load import Load, Tally
+from footlights_bench.attack.soaks import SOAKS
 from footlights_bench.attack.target import target_from_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from footlights_bench.attack.children import Lines
     from footlights_bench.attack.load import Flood
 
-FLOODS: Mapping[str, Flood] = {**WEBSOCKET_FLOODS, **HTTP_FLOODS, **SLOW_FLOODS, **MIXED_FLOODS}
+FLOODS: Mapping[str, Flood] = {**WEBSOCKET_FLOODS, **HTTP_FLOODS, **SLOW_FLOODS, **SOAKS}
 
 
 async def work(job: Any, lines: Lines) -> None:

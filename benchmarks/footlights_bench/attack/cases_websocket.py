@@ -204,7 +204,7 @@ HANDSHAKES: Mapping[str, Case] = {
         "101 (6455 §4.2.1)", _shakes({"Upgrade": "WebSocket", "Connection": "keep-alive, upgrade"}, {101})
     ),
     "token-as-subprotocol": Case("101, and the token is not sent back", _token_as_a_subprotocol),
-    "extensions": Case("101 without extensions that nobody knows (6455 §9.1)", _extension),
+    "extensions": Case("101 without unknown extensions (6455 §9.1)", _extension),
     "no-key": Case("4xx (6455 §4.2.1)", _shakes({"Sec-WebSocket-Key": None}, _REFUSED)),
     "short-key": Case("4xx (6455 §4.2.1)", _shakes({"Sec-WebSocket-Key": "c2hvcnQ="}, _REFUSED)),
     "key-of-no-base64": Case("4xx (6455 §4.2.1)", _shakes({"Sec-WebSocket-Key": "!" * 24}, _REFUSED)),

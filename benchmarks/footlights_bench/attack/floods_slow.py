@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 300
 """More than the default of `wire.max_handshakes`."""
-EACH_AFTER = 0.004
+EACH_AFTER = 0.01
 """Seconds between them: what is measured is places that are held, and not a storm of connections."""
 DRIP = 0.5
 _HALF_BODY = b'{"params": {"session_id": "'

@@ -21,8 +21,11 @@ from footlights_bench.attack.sockets import connected
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from footlights_bench.attack.server import OwnServer
+
 _SECONDS_TO_TRACE = 3
 _SECONDS_TO_DIE = 1
+_GRACE = 3
 
 
 async def _checked(name: str, settings: str, *, tokens_mode: int | None = None) -> Result:
@@ -114,10 +117,37 @@ async def reload(name: str) -> Result:
     return Result(name, "tokens are reloaded", "reloaded" if not failures else "not reloaded", failures)
 
 
+async def draining(name: str) -> Result:
+    """A load balancer must learn from /readyz that the server is about to end, while a turn may still finish."""
+    async with own_server(grace=_GRACE) as server:
+        before = await _readiness(server)
+        async with talking(server.target.websocket, server.target.token) as talk:
+            session_id = (await asked(talk, "start"))["session_id"]
+            slow = {"persona": server.target.slow_persona}
+            await asked(talk, "begin_turn", session_id=session_id, input="Report at length.", params=slow)
+            server.process.terminate()
+            await trio.sleep(_GRACE / 3)
+            after = await _readiness(server)
+        server.process.terminate()
+    failures = [f"GET /readyz got {before} before."] if before != 200 else []
+    failures += ["GET /readyz got 200 while the server was draining."] if after == 200 else []
+    return Result(name, "200, then no more", f"{before}, then {after}", failures)
+
+
+async def _readiness(server: OwnServer) -> int | None:
+    """None if it was not answered, which a load balancer understands too."""
+    try:
+        response = await ask(server.target.http, "GET", "/readyz")
+    except OSError:
+        return None
+    return None if response is None else response.status
+
+
 OPERATION: Mapping[str, Callable[[str], Awaitable[Result]]] = {
     "operation/any-origin-without-tokens": any_origin_without_tokens,
     "operation/tokens-readable-by-others": readable_tokens,
     "operation/private-files": private_files,
     "operation/websocket-host": websocket_host,
     "operation/sighup": reload,
+    "operation/readyz-while-draining": draining,
 }

@@ -71,12 +71,14 @@ def _write_private(path: Path, tokens: Mapping[str, str]) -> None:
 
 
 @asynccontextmanager
-async def own_server(settings: str = "", *, with_tokens: bool = True, trace: bool = False) -> AsyncGenerator[OwnServer]:
+async def own_server(
+    settings: str = "", *, with_tokens: bool = True, trace: bool = False, grace: int = 0
+) -> AsyncGenerator[OwnServer]:
     """A server on free ports. `settings` are TOML tables besides `[server]`. Raises `CannotAttack` if it fails."""
     with TemporaryDirectory(prefix="footlights-attack-") as place:
         folder = Path(place)
         tokens = new_tokens() if with_tokens else {}
-        lines = ["[server]", "ws_port = 0", "http_port = 0", 'ledger = "attack.ledger"', "grace = 0"]
+        lines = ["[server]", "ws_port = 0", "http_port = 0", 'ledger = "attack.ledger"', f"grace = {grace}"]
         if with_tokens:
             _write_private(folder / "tokens", tokens)
             lines.append('tokens_file = "tokens"')

@@ -1,4 +1,4 @@
-"""The suite of attacks: which there are, which are chosen, and how they are run one after the other."""
+"""The suite: every attack by its name, the choice among them, and running them one after the other."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from footlights_bench.attack.cases_http import HTTP_CASES
 from footlights_bench.attack.cases_websocket import WEBSOCKET_CASES
 from footlights_bench.attack.fairness import FAIRNESS
 from footlights_bench.attack.flood import QUICK, Pace, run_flood
-from footlights_bench.attack.floods_mixed import SOAK
 from footlights_bench.attack.operation import OPERATION
 from footlights_bench.attack.players import NotServed
 from footlights_bench.attack.privacy import PRIVACY
 from footlights_bench.attack.results import Result, exit_code, print_results, skipped
 from footlights_bench.attack.server import own_server
-from footlights_bench.attack.sockets import BROKEN
+from footlights_bench.attack.soaks import SOAKS
+from footlights_bench.attack.sockets import BROKEN, connected
 from footlights_bench.attack.target import CannotAttack
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from footlights_bench.attack.flood import Watch
     from footlights_bench.attack.target import Target
 
-PAUSE_BETWEEN_FLOODS = 0.5
 _OPEN_FILES = 4096
 _TOKENS_ARE_MISSING = "needs --token and --other-token of two users"
 
@@ -65,10 +64,16 @@ class Elsewhere:
 
 
 async def _flood(name: str, arena: Arena) -> Result:
-    seconds = arena.pace.soak if name == SOAK else arena.pace.flood
-    result = await run_flood(name, arena.target, arena.watch, quiet=arena.pace.quiet, seconds=seconds)
-    await trio.sleep(PAUSE_BETWEEN_FLOODS)
-    return result
+    """The suite's own server is a new one for each flood, so that none measures what another left behind."""
+    if not arena.target.has_two_owners:
+        return skipped(name, _TOKENS_ARE_MISSING)
+    flood = partial(
+        run_flood, name, quiet=arena.pace.quiet, seconds=arena.pace.soak if name in SOAKS else arena.pace.flood
+    )
+    if not arena.is_own:
+        return await flood(arena.target, arena.watch)
+    async with own_server() as server:
+        return await flood(server.target, server)
 
 
 async def _case(name: str, arena: Arena, *, case: Case) -> Result:
@@ -150,9 +155,20 @@ def run_attacks(target: Target | None, *, only: Sequence[str], quick: bool, json
 
 async def _run(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:
     if target is not None:
+        await _reach(target)
         return await attack_with(names, Arena(target, Elsewhere(), pace, is_own=False))
     async with own_server() as server:
         return await attack_with(names, Arena(server.target, server, pace, is_own=True))
+
+
+async def _reach(target: Target) -> None:
+    """Raises `CannotAttack` if nothing listens where the server should be."""
+    for address in (target.websocket, target.http):
+        try:
+            async with connected(address):
+                pass
+        except (OSError, trio.TooSlowError):
+            raise CannotAttack(f"Nothing listens at {address.authority}.") from None
 
 
 def _allow_many_connections() -> None:

@@ -1,4 +1,4 @@
-"""The soak: refused input of every kind at once, for longer than each flood, while memory must stay flat."""
+"""Soaks: refused input for longer than any flood, while the server's memory must stay flat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from footlights_bench.attack.load import Flood, Load
 
-SOAK = "memory/soak"
 _REFUSED = (
     "flood/refused-large",
     "flood/refused-brackets",
@@ -26,11 +25,14 @@ _REFUSED = (
 )
 
 
-async def _soak(load: Load) -> None:
+async def _all_kinds(load: Load) -> None:
     floods = {**WEBSOCKET_FLOODS, **HTTP_FLOODS}
     async with trio.open_nursery() as nursery:
         for name in _REFUSED:
             nursery.start_soon(floods[name], load)
 
 
-MIXED_FLOODS: Mapping[str, Flood] = {SOAK: _soak}
+SOAKS: Mapping[str, Flood] = {
+    "memory/refused-large": WEBSOCKET_FLOODS["flood/refused-large"],
+    "memory/all-kinds": _all_kinds,
+}
