@@ -77,7 +77,7 @@ class ToyServer:
                         answer = RejectConnection(status_code=503) if full else AcceptConnection("footlights.v1")
                         await stream.send_all(protocol.send(answer))
                     case Message(data=str() as text):
-                        await self._answer(stream, protocol, json.loads(text))
+                        await self._answer(stream, protocol, text)
                     case Ping():
                         await stream.send_all(protocol.send(event.response()))
                     case CloseConnection():
@@ -86,10 +86,11 @@ class ToyServer:
                     case _:
                         pass
 
-    async def _answer(self, stream: trio.SocketStream, protocol: WSConnection, command: Any) -> None:
-        if not isinstance(command, dict):
+    async def _answer(self, stream: trio.SocketStream, protocol: WSConnection, text: str) -> None:
+        if not text.startswith("{"):
             await self._refuse()
             return
+        command = json.loads(text)
         results = {
             "start": {"session_id": "s1"},
             "begin_turn": {"turn_id": "t1"},

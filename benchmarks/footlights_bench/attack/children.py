@@ -111,7 +111,7 @@ async def _run(work: Callable[[Any, Lines], Awaitable[None]]) -> None:
         refusals: list[str] = []
         try:
             await work(await lines.receive(), lines)
-        except* CannotAttack as group:
-            refusals = [str(error) for error in group.exceptions]
+        except* (CannotAttack, OSError, trio.TooSlowError) as group:
+            refusals = [str(error) or type(error).__name__ for error in group.exceptions]
         if refusals:
             await lines.send({"cannot_attack": refusals[0]})

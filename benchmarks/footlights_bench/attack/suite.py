@@ -134,8 +134,10 @@ async def attack_with(names: Sequence[str], arena: Arena) -> list[Result]:
             result = Result(name, "an ordinary user is served", "not served", [why])
         print(f"[{number}/{len(names)}] {name}: {result.verdict} ({result.measured})", file=sys.stderr, flush=True)
         results.append(result)
-        if (ended := arena.watch.ended()) is not None:
-            results += [skipped(rest, ended) for rest in names[number:]]
+        try:
+            await _reach(arena.target)
+        except CannotAttack as error:
+            results += [skipped(rest, str(error)) for rest in names[number:]]
             break
     return results
 
