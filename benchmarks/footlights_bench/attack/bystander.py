@@ -81,6 +81,7 @@ class Bystander:
             if phase == "end":
                 break
             self._phase = phase
+            self._phases[phase] = Phase()
         self._ended = True
 
     async def _read(self, talk: Talk) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trio.abc import ReceiveStream, SendStream
 
 _CHUNK = 65_536
+_SECONDS_TO_START = 30
 _NICENESS_OF_ATTACKERS = 5
 """On a machine with few cores an attacker must not take its turn from the server and the bystander."""
 
@@ -67,10 +68,14 @@ class Child:
         except trio.BrokenResourceError:
             raise CannotAttack(f"{self._module} ended too early.") from None
 
-    async def hear(self) -> Any:
-        if (value := await self._lines.receive()) is None:
-            raise CannotAttack(f"{self._module} ended without a report; its error stands above.")
+    async def hear(self, seconds: float) -> Any:
+        """What it says next. Raises `CannotAttack` if it ends, takes longer, or cannot do its work."""
+        value: Any = {"cannot_attack": f"{self._module} said nothing for {seconds:.0f} seconds."}
+        with trio.move_on_after(seconds):
+            value = await self._lines.receive()
         match value:
+            case None:
+                raise CannotAttack(f"{self._module} ended without a report; its error stands above.")
             case {"cannot_attack": str() as why}:
                 raise CannotAttack(why)
             case _:
@@ -88,7 +93,7 @@ async def child(module: str, job: object) -> AsyncGenerator[Child]:
         assert process.stdout is not None
         started = Child(module, Lines(process.stdin, process.stdout))
         await started.tell(job)
-        await started.hear()
+        await started.hear(_SECONDS_TO_START)
         yield started
     finally:
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -74,7 +75,8 @@ async def read_response(wire: Wire, *, to_head: bool = False, seconds: float = P
                 break
         if to_head or head.status in (0, 101, 204, 304):
             return head
-        return Response(head.status, head.headers, await _body(wire, head))
+        with suppress(ValueError):  # of lengths that are none: the body was cut off, or is no HTTP
+            return Response(head.status, head.headers, await _body(wire, head))
     return None
 
 
