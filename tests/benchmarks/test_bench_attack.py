@@ -234,7 +234,8 @@ def test_every_loopback_address_may_be_attacked(url: str, host: str) -> None:
     [
         (["--ws-url", "ws://192.0.2.1:1", "--http-url", "http://127.0.0.1:1"], "192.0.2.1 is not a loopback address."),
         (["--ws-url", "ws://127.0.0.1:1"], "both --ws-url and --http-url"),
-        (["--pid", "1"], "--pid is for a server that is named"),
+        (["--pid", "1"], "Tokens and --pid are for a server that is named"),
+        (["--token", "a-token-of-mine"], "Tokens and --pid are for a server that is named"),
         (["--only", "dances"], "There is no attack dances."),
     ],
 )

@@ -198,9 +198,14 @@ def bench_attack(
     if list_names:
         typer.echo("\n".join(ATTACKS))
         raise typer.Exit
-    tokens = (token or os.environ.get(TOKEN_VARIABLE), other_token or os.environ.get(OTHER_TOKEN_VARIABLE))
+    if ws_url is not None:
+        token, other_token = (
+            token or os.environ.get(TOKEN_VARIABLE),
+            other_token or os.environ.get(OTHER_TOKEN_VARIABLE),
+        )
     try:
-        code = run_attacks(aim(ws_url, http_url, *tokens, pid), only=only or (), quick=quick, json_path=json_path)
+        target = aim(ws_url, http_url, token, other_token, pid)
+        code = run_attacks(target, only=only or (), quick=quick, json_path=json_path)
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

@@ -80,8 +80,8 @@ def aim(
 ) -> Target | None:
     """The server at these URLs; None if there are none, and the suite starts its own. Raises `CannotAttack`."""
     if ws_url is None and http_url is None:
-        if pid is not None:
-            raise CannotAttack("--pid is for a server that is named by --ws-url and --http-url.")
+        if (token, other_token, pid) != (None, None, None):
+            raise CannotAttack("Tokens and --pid are for a server that is named by --ws-url and --http-url.")
         return None
     if ws_url is None or http_url is None:
         raise CannotAttack("A server is named by both --ws-url and --http-url, as it prints them when it starts.")
