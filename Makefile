@@ -30,7 +30,7 @@ check: $(READY)
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
 
-# Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 8 minutes.
+# Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 10 minutes.
 # ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/attack-your-own-server.md.
 attack: $(READY)
 	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
