@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from footlights_bench.attack.children import run_child
+from footlights_bench.attack.children import ATTACKER, run_child
 from footlights_bench.attack.floods_http import HTTP_FLOODS
 from footlights_bench.attack.floods_slow import SLOW_FLOODS
 from footlights_bench.attack.floods_websocket import WEBSOCKET_FLOODS
@@ -38,4 +38,4 @@ async def work(job: Any, lines: Lines) -> None:
 
 
 if __name__ == "__main__":
-    run_child(work, is_attacker=True)
+    run_child(work, niceness=ATTACKER)

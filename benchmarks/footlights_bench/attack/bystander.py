@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import Factory, asdict, define
 
-from footlights_bench.attack.children import run_child
+from footlights_bench.attack.children import BYSTANDER, run_child
 from footlights_bench.attack.exchange import ask
 from footlights_bench.attack.frames import TEXT, command, frame, talking
 from footlights_bench.attack.target import CannotAttack, target_from_json
@@ -194,4 +194,4 @@ async def work(job: Any, lines: Lines) -> None:
 
 
 if __name__ == "__main__":
-    run_child(work, is_attacker=False)
+    run_child(work, niceness=BYSTANDER)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 65_536
 _SECONDS_TO_START = 30
-_NICENESS_OF_ATTACKERS = 5
-"""On a machine with few cores an attacker must not take its turn from the server and the bystander."""
+ATTACKER, BYSTANDER = 5, -10
+"""Niceness. On a machine with few cores attackers must not take their turn from the bystander, who measures them."""
 
 
 class Lines:
@@ -85,8 +84,9 @@ class Child:
 @asynccontextmanager
 async def child(module: str, job: object) -> AsyncGenerator[Child]:
     """A process that runs a module of this package, and has said that it is ready. It is killed on leaving."""
+    # In a session of its own: Linux may share processors by session, and then a flood would slow the bystander down.
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
     try:
         assert process.stdin is not None
@@ -101,12 +101,10 @@ async def child(module: str, job: object) -> AsyncGenerator[Child]:
             await process.wait()
 
 
-def run_child(work: Callable[[Any, Lines], Awaitable[None]], *, is_attacker: bool) -> None:
+def run_child(work: Callable[[Any, Lines], Awaitable[None]], *, niceness: int) -> None:
     """The other side: `work` gets the job, says when it is ready, and reports."""
-    # Ctrl-C goes to the whole process group; the suite ends its children itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if is_attacker:
-        os.nice(_NICENESS_OF_ATTACKERS)
+    with suppress(PermissionError):  # only root may be less nice
+        os.nice(niceness)
     trio.run(partial(_run, work))
 
 

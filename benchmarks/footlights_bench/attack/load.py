@@ -1,4 +1,4 @@
-"""What all floods share: connections that come back when they are closed, and a tally of what was sent."""
+"""Load of a flood: connections that come back when they are closed, and a tally of what was sent."""
 
 from __future__ import annotations
 

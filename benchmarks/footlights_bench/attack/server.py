@@ -87,7 +87,12 @@ async def own_server(
         (folder / "attack.toml").write_text("\n".join([*lines, _CAST_SETTINGS, settings]), encoding="utf-8")
         with (folder / "log").open("wb") as log:
             process = await trio.lowlevel.open_process(
-                serve_command("attack.toml"), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=log
+                serve_command("attack.toml"),
+                cwd=folder,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
             )
         try:
             addresses = await _announced(process, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -156,6 +157,32 @@ def run_attacks(target: Target | None, *, only: Sequence[str], quick: bool, json
 
 
 async def _run(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:
+    """Raises `CannotAttack`. SIGTERM and SIGHUP end it as Ctrl-C does: nothing that it started is left behind."""
+    ended: list[list[Result] | CannotAttack] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_end_on_signals, nursery.cancel_scope)
+        try:
+            ended.append(await _attack(target, names, pace))
+        except CannotAttack as error:
+            ended.append(error)  # raised outside of the nursery, which would wrap it
+        nursery.cancel_scope.cancel()
+    match ended:
+        case [CannotAttack() as refusal]:
+            raise refusal
+        case [list() as results]:
+            return results
+        case _:
+            raise KeyboardInterrupt
+
+
+async def _end_on_signals(scope: trio.CancelScope, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            scope.cancel()
+
+
+async def _attack(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:
     if target is not None:
         await _reach(target)
         return await attack_with(names, Arena(target, Elsewhere(), pace, is_own=False))
