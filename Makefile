@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights check bench bench-peers peers performance determinism clean
+.PHONY: run play test test-fast test-long fuzz coverage weights check attack bench bench-peers peers performance determinism clean
 
 run: $(RUN)
 	$(BIN)/footlights serve
@@ -50,6 +50,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
+
+# Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 10 minutes.
+# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/attack-your-own-server.md.
+attack: $(READY)
+	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
 
 bench: $(READY)
 	$(BIN)/footlights bench core

@@ -13,6 +13,7 @@ from footlights.errors import FootlightsError
 app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
 
 TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
+OTHER_TOKEN_VARIABLE = "FOOTLIGHTS_OTHER_TOKEN"
 
 
 def _can_be_written(file: Path | None) -> Path | None:
@@ -156,6 +157,55 @@ def bench_scenario(
     try:
         read = read_scenario(find_scenario(scenario))
         code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+@app.command("attack")
+def bench_attack(
+    ws_url: Annotated[
+        str | None, typer.Option("--ws-url", metavar="URL", help="Attack the server at ws://127.0.0.1:PORT.")
+    ] = None,
+    http_url: Annotated[
+        str | None, typer.Option("--http-url", metavar="URL", help="The same server's http://127.0.0.1:PORT.")
+    ] = None,
+    token: Annotated[str | None, typer.Option(metavar="TOKEN", help="A token of the user that attacks.")] = None,
+    other_token: Annotated[
+        str | None, typer.Option("--other-token", metavar="TOKEN", help="A token of the user that must not notice.")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(metavar="PID", help="The server's process, to watch its memory.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this attack or family of attacks; may be repeated.")
+    ] = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Print the name of every attack.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter floods: a smoke test, not a measurement.")] = False,
+    json_path: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Also write the results to this file.", callback=_can_be_written),
+    ] = None,
+) -> None:
+    """Attacks on a server of this machine: floods, slow clients, raw protocol cases, fairness, privacy.
+
+    Without --ws-url and --http-url it starts a server of its own. Exits with 1 if an attack succeeds, and with 2 if
+    the server cannot be attacked: only loopback addresses can. Tokens also come from the environment:
+    FOOTLIGHTS_TOKEN and FOOTLIGHTS_OTHER_TOKEN.
+    """
+    from footlights_bench.attack.suite import ATTACKS, run_attacks
+    from footlights_bench.attack.target import aim
+
+    if list_names:
+        typer.echo("\n".join(ATTACKS))
+        raise typer.Exit
+    if ws_url is not None:
+        token, other_token = (
+            token or os.environ.get(TOKEN_VARIABLE),
+            other_token or os.environ.get(OTHER_TOKEN_VARIABLE),
+        )
+    try:
+        target = aim(ws_url, http_url, token, other_token, pid)
+        code = run_attacks(target, only=only or (), quick=quick, json_path=json_path)
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

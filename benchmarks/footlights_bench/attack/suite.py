@@ -1,0 +1,207 @@
+"""The suite: every attack by its name, the choice among them, and running them one after the other."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+from attrs import frozen
+
+from footlights_bench.attack.attacker import FLOODS
+from footlights_bench.attack.cases import run_case
+from footlights_bench.attack.cases_http import HTTP_CASES
+from footlights_bench.attack.cases_websocket import WEBSOCKET_CASES
+from footlights_bench.attack.fairness import FAIRNESS
+from footlights_bench.attack.flood import QUICK, Pace, run_flood
+from footlights_bench.attack.operation import OPERATION
+from footlights_bench.attack.players import NotServed
+from footlights_bench.attack.privacy import PRIVACY
+from footlights_bench.attack.results import Result, exit_code, print_results, skipped
+from footlights_bench.attack.server import own_server
+from footlights_bench.attack.soaks import SOAKS
+from footlights_bench.attack.sockets import BROKEN, connected
+from footlights_bench.attack.target import CannotAttack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from footlights_bench.attack.cases import Case
+    from footlights_bench.attack.flood import Watch
+    from footlights_bench.attack.target import Target
+
+_OPEN_FILES = 4096
+_TOKENS_ARE_MISSING = "needs --token and --other-token of two users"
+
+
+@frozen
+class Arena:
+    """What attacks are run against, and how long they take."""
+
+    target: Target
+    watch: Watch
+    pace: Pace
+    is_own: bool
+    """Whether the server is the suite's own, which may be given other settings and started again."""
+
+
+Attack: TypeAlias = Callable[[str, Arena], Awaitable[Result]]
+
+
+class Elsewhere:
+    """A server that somebody else started: neither its log nor its end can be seen."""
+
+    def log_bytes(self) -> None:
+        return None
+
+    def ended(self) -> None:
+        return None
+
+
+async def _flood(name: str, arena: Arena) -> Result:
+    """The suite's own server is a new one for each flood, so that none measures what another left behind."""
+    if not arena.target.has_two_owners:
+        return skipped(name, _TOKENS_ARE_MISSING)
+    flood = partial(
+        run_flood, name, quiet=arena.pace.quiet, seconds=arena.pace.soak if name in SOAKS else arena.pace.flood
+    )
+    if not arena.is_own:
+        return await flood(arena.target, arena.watch)
+    async with own_server() as server:
+        return await flood(server.target, server)
+
+
+async def _case(name: str, arena: Arena, *, case: Case) -> Result:
+    if case.needs_token and arena.target.token is None:
+        return skipped(name, "needs --token")
+    return await run_case(name, case, arena.target)
+
+
+async def _between_owners(
+    name: str, arena: Arena, *, attack: Callable[[str, Target], Awaitable[Result]], settings: str | None = None
+) -> Result:
+    """With settings, the suite's own server is another one, whose shared limits are soon reached."""
+    if not arena.target.has_two_owners:
+        return skipped(name, _TOKENS_ARE_MISSING)
+    if not arena.is_own or settings is None:
+        return await attack(name, arena.target)
+    async with own_server(settings) as server:
+        return await attack(name, server.target)
+
+
+async def _operation(name: str, arena: Arena, *, attack: Callable[[str], Awaitable[Result]]) -> Result:
+    return await attack(name) if arena.is_own else skipped(name, "only with a server of the suite's own")
+
+
+ATTACKS: Mapping[str, Attack] = {
+    **{name: partial(_case, case=case) for name, case in {**WEBSOCKET_CASES, **HTTP_CASES}.items()},
+    **{name: partial(_operation, attack=attack) for name, attack in OPERATION.items()},
+    **{name: partial(_between_owners, attack=attack) for name, attack in PRIVACY.items()},
+    **{
+        name: partial(_between_owners, attack=attack, settings=settings)
+        for name, (attack, settings) in FAIRNESS.items()
+    },
+    **dict.fromkeys(FLOODS, _flood),
+}
+
+
+def chosen(only: Sequence[str]) -> list[str]:
+    """Attacks by their names or the names of their families. Raises `CannotAttack` for a name that there is not."""
+    for name in only:
+        if not any(_belongs(attack, name) for attack in ATTACKS):
+            families = ", ".join(dict.fromkeys(attack.partition("/")[0] for attack in ATTACKS))
+            raise CannotAttack(f"There is no attack {name}. Families: {families}; --list names every attack.")
+    return [attack for attack in ATTACKS if not only or any(_belongs(attack, name) for name in only)]
+
+
+def _belongs(attack: str, name: str) -> bool:
+    return attack == name or attack.startswith(f"{name.rstrip('/')}/")
+
+
+async def attack_with(names: Sequence[str], arena: Arena) -> list[Result]:
+    """Run these one after the other. What goes wrong with one is its failure, and the others are run."""
+    results: list[Result] = []
+    for number, name in enumerate(names, 1):
+        try:
+            result = await ATTACKS[name](name, arena)
+        except (CannotAttack, NotServed, trio.TooSlowError, *BROKEN) as error:
+            why = str(error) or type(error).__name__
+            result = Result(name, "an ordinary user is served", "not served", [why])
+        print(f"[{number}/{len(names)}] {name}: {result.verdict} ({result.measured})", file=sys.stderr, flush=True)
+        results.append(result)
+        try:
+            await _reach(arena.target)
+        except CannotAttack as error:
+            results += [skipped(rest, str(error)) for rest in names[number:]]
+            break
+    return results
+
+
+def run_attacks(target: Target | None, *, only: Sequence[str], quick: bool, json_path: Path | None) -> int:
+    """The exit code. Raises `CannotAttack` if there is nothing to attack."""
+    names = chosen(only)
+    _allow_many_connections()
+    pace = QUICK if quick else Pace()
+    results = trio.run(partial(_run, target, names, pace))
+    if json_path is not None:
+        text = json.dumps([result.to_json() for result in results], ensure_ascii=False, indent=2)
+        json_path.write_text(text + "\n", encoding="utf-8")
+    print_results(results)
+    return exit_code(results)
+
+
+async def _run(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:
+    """Raises `CannotAttack`. SIGTERM and SIGHUP end it as Ctrl-C does: nothing that it started is left behind."""
+    ended: list[list[Result] | CannotAttack] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_end_on_signals, nursery.cancel_scope)
+        try:
+            ended.append(await _attack(target, names, pace))
+        except CannotAttack as error:
+            ended.append(error)  # raised outside of the nursery, which would wrap it
+        nursery.cancel_scope.cancel()
+    match ended:
+        case [CannotAttack() as refusal]:
+            raise refusal
+        case [list() as results]:
+            return results
+        case _:
+            raise KeyboardInterrupt
+
+
+async def _end_on_signals(scope: trio.CancelScope, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            scope.cancel()
+
+
+async def _attack(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:
+    if target is not None:
+        await _reach(target)
+        return await attack_with(names, Arena(target, Elsewhere(), pace, is_own=False))
+    async with own_server() as server:
+        return await attack_with(names, Arena(server.target, server, pace, is_own=True))
+
+
+async def _reach(target: Target) -> None:
+    """Raises `CannotAttack` if nothing listens where the server should be."""
+    for address in (target.websocket, target.http):
+        try:
+            async with connected(address):
+                pass
+        except (OSError, trio.TooSlowError):
+            raise CannotAttack(f"Nothing listens at {address.authority}.") from None
+
+
+def _allow_many_connections() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
