@@ -197,7 +197,7 @@ def test_a_flood_within_every_bound_fails_nothing() -> None:
         ({"turns": {"ok": 1, "fail_closed": 2}}, "2 turns of the bystander got fail_closed."),
         ({"problems": {"its connection was closed": 1}}, "The bystander met this 1 times: its connection was closed."),
         ({"resident": [100, 100, 100, 111]}, "by 11 %; 10 % are allowed."),
-        ({"resident": [160] * 10}, "half as much again is allowed."),
+        ({"resident": [210] * 10}, "twice as much is allowed."),
         ({"logged": 2_001}, "The server logged 2,001 bytes; 2,000 are allowed."),
         ({"ended": "The server's process ended with -9."}, "The server's process ended with -9."),
     ],

@@ -16,9 +16,9 @@ LEAST_BOUND_MS = 25.0
 LEAST_HTTP_BOUND_MS = 100.0
 """A request on a new connection waits for the loop several times."""
 MEMORY_GROWTH = 1.10
-WARM_UP = 0.3
+WARM_UP = 0.5
 """The part of a flood in which buffers may grow to their size. From then on memory must be flat."""
-MEMORY_IN_ALL = 1.5
+MEMORY_IN_ALL = 2.0
 """Times the memory of the quiet server: the buffers of a flood have a size too."""
 LOG_BYTES_PER_SECOND = 2_000
 
@@ -113,7 +113,7 @@ class Watched:
         if self.quiet_resident is not None and last > self.quiet_resident * MEMORY_IN_ALL:
             found.append(
                 f"The server's memory grew from {_megabytes(self.quiet_resident)} MB when it was quiet to "
-                f"{_megabytes(last)} MB; half as much again is allowed."
+                f"{_megabytes(last)} MB; twice as much is allowed."
             )
         return found
 

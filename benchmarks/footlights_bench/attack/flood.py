@@ -29,7 +29,8 @@ class Pace:
 
     quiet: float = 3.0
     flood: float = 6.0
-    soak: float = 40.0
+    soak: float = 90.0
+    """Seven floods at once take a minute until every buffer has its size."""
 
 
 QUICK = Pace(quiet=1.0, flood=2.0, soak=4.0)
