@@ -36,6 +36,8 @@ RATES_AND_SHARES = (
     "command_burst",
     "user_commands_per_second",
     "user_command_burst",
+    "bytes_per_second",
+    "byte_burst",
     "user_bytes_per_second",
     "user_byte_burst",
 )
