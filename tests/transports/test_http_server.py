@@ -36,6 +36,7 @@ WEBSOCKET = (
     b"GET /v1 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n"
 )
+PING = b"\x89\x80\0\0\0\0"
 HALF = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
 """A request that still needs an empty line, and a body of two bytes."""
 TOKEN = "a-token-of-sixteen-or-more"
@@ -355,9 +356,25 @@ async def test_a_connection_that_fails_takes_no_other_with_it(
     assert "Edda" not in said
 
 
-async def test_there_are_no_websockets_here() -> None:
+WEBSOCKET_HEADERS = (
+    b"Connection: Upgrade, \xff",
+    b"Sec-WebSocket-Extensions: \xff",
+    b"Sec-WebSocket-Protocol: \xff",
+    b"Sec-WebSocket-Key: \xff",
+    b"Sec-WebSocket-Version: \xff",
+    b"Upgrade: websocket, \xff",
+)
+
+
+@pytest.mark.parametrize("header", [b"X-Name: value", *WEBSOCKET_HEADERS])
+async def test_a_websocket_handshake_is_refused_whatever_its_headers_hold(header: bytes) -> None:
     async with open_house() as house, await connect(house) as stream:
-        assert b" 403 " in await ask(stream, WEBSOCKET)
+        head, _, body = (await ask(stream, WEBSOCKET[:-2] + header + b"\r\n\r\n" + PING)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ")
+        assert b"connection: close" in head.lower()
+        assert json.loads(body)["error"]["code"] == "invalid_command"
+        assert await read_to_the_end(stream) == b"", "frames that follow are not read"
+        assert not house.desk.incidents.counts
 
 
 AMBIGUOUS = [

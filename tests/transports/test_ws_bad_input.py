@@ -221,6 +221,43 @@ async def test_refused_handshakes_are_counted_by_their_code() -> None:
         assert house.desk.incidents.counts == {"ws_handshake_unauthorized": 1, "ws_handshake_incomplete": 1}
 
 
+KEY_HEADER = b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+VERSION_HEADER = b"Sec-WebSocket-Version: 13\r\n"
+
+# RFC 6455, 4.2.1, 11.3.1 and 11.3.5: the handshake, the status of the answer, and the code of the error.
+FORBIDDEN: dict[str, tuple[bytes, int, str]] = {
+    "a key of 5 bytes": (HANDSHAKE.replace(KEY_HEADER, b"Sec-WebSocket-Key: c2hvcnQ=\r\n"), 400, "invalid_command"),
+    "a key of 17 bytes": (
+        HANDSHAKE.replace(KEY_HEADER, b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAAA=\r\n"), 400, "invalid_command"
+    ),
+    "a key of no base64": (HANDSHAKE.replace(b"A" * 22, b"!" * 22), 400, "invalid_command"),
+    "a key without padding": (HANDSHAKE.replace(b"A" * 22 + b"==", b"A" * 22), 400, "invalid_command"),
+    "a key that is not ASCII": (HANDSHAKE.replace(b"A" * 22, b"\xff" * 22), 400, "invalid_command"),
+    "two keys": (HANDSHAKE.replace(KEY_HEADER, 2 * KEY_HEADER), 400, "invalid_command"),
+    "two versions": (
+        HANDSHAKE.replace(VERSION_HEADER, b"Sec-WebSocket-Version: 8\r\n" + VERSION_HEADER), 400, "invalid_command"
+    ),
+    "HTTP/1.0": (HANDSHAKE.replace(b"HTTP/1.1", b"HTTP/1.0"), 505, "unsupported_version"),
+    "HTTP/2.0": (HANDSHAKE.replace(b"HTTP/1.1", b"HTTP/2.0"), 505, "unsupported_version"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+async def test_a_handshake_that_the_rfc_forbids_is_refused_and_counted(case: str) -> None:
+    handshake, status, code = FORBIDDEN[case]
+    async with open_house() as house:
+        async with await open_stream(house) as stream:
+            assert (await shake_hands(stream, handshake)).startswith(f"HTTP/1.1 {status} ".encode())
+            assert orjson.loads(await read_until_end(stream))["error"]["code"] == code
+        assert house.desk.incidents.counts == {f"ws_handshake_{code}": 1}
+
+
+async def test_a_handshake_in_a_later_version_of_http_1_is_accepted() -> None:
+    async with open_house() as house, await open_stream(house) as stream:
+        answer = await shake_hands(stream, HANDSHAKE.replace(b"HTTP/1.1", b"HTTP/1.2"))
+        assert answer.startswith(b"HTTP/1.1 101 ")
+
+
 # -- messages in pieces
 
 

@@ -1,9 +1,9 @@
 """One connection of the HTTP server: HTTP/1.1 and nothing else, a rate limit, a send timeout, and a lingering close.
 
-Hypercorn would switch to HTTP/2 for any client that begins with it; here no frame of it is ever parsed. It shields what
-it sends from every cancel, so a client that stops reading could hold it for ever; here each piece has a timeout, and
-`abort` ends the connection at once. And it closes a connection while the client may still be sending, which destroys
-the answer on its way; here the rest is read and discarded, for a while (RFC 9112, 9.6).
+Hypercorn would switch to HTTP/2 or WebSocket for any client that begins with it; here no frame of either is parsed.
+It shields what it sends from every cancel, so a client that stops reading could hold it for ever; here each piece has a
+timeout, and `abort` ends the connection at once. And it closes a connection while the client may still be sending,
+which destroys the answer on its way; here the rest is read and discarded, for a while (RFC 9112, 9.6).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 import h11
 import trio
 from hypercorn.events import Closed, RawData, Updated
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.events import Request
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.typing import ConnectionState
@@ -109,6 +111,24 @@ class _Connection(h11.Connection):
 class _Http1(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
         """Hypercorn would switch to HTTP/2. Here a request for that is like any other, and the guard refuses it."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Create the stream of a request. Hypercorn would begin a WebSocket, and fail at headers that are not ASCII."""
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        headers, version, method = list(request.headers), request.http_version.decode(), request.method.decode().upper()
+        state = self.connection_state
+        await self.stream.handle(Request(STREAM_ID, headers, version, method, request.target, state))
+        self.keep_alive_requests += 1
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
         # Hypercorn would send 100 (Continue) for every request, also for one that is going to be refused.

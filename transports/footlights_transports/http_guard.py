@@ -20,6 +20,7 @@ from footlights_transports.dialects.native import Unauthorized, UnsupportedVersi
 from footlights_transports.http_errors import Refused, error_response
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
     from typing import Protocol
 
@@ -75,9 +76,6 @@ class HttpGuard:
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         connection = cast("Connection", scope["state"][CONNECTION])
         with connection.answering():
             await self._answer(connection, scope, receive, send)
@@ -86,12 +84,14 @@ class HttpGuard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         app, body = self._app, b""
-        unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        upgrades = _upgrades(headers)
+        # What follows a request for a WebSocket may be frames: they are not read, like the body of a refused request.
+        unread = "websocket" in upgrades or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         try:
             self._check_place(headers.get("host"), None if scope["path"] in PUBLIC else origin)
             send = send if origin is None else _telling(origin, send)
             connection.take_request()
-            _check_framing(scope["http_version"], headers)
+            _check_framing(scope["http_version"], headers, upgrades)
             user = self._user(headers.get("authorization"))
             if user is not None:
                 if self._gate.wants_tokens:
@@ -147,11 +147,17 @@ class HttpGuard:
         raise Refused(408, InvalidCommand(f"A body must come within {limits.handshake_timeout:g} seconds."))
 
 
-def _check_framing(http_version: str, headers: Headers) -> None:
+def _upgrades(headers: Headers) -> set[str]:
+    """The protocols that the client would switch to."""
+    return {each.strip().lower() for value in headers.getlist("upgrade") for each in value.split(",")}
+
+
+def _check_framing(http_version: str, headers: Headers, upgrades: Collection[str]) -> None:
     """Raises `Refused` for a request of another protocol, and for one whose end is ambiguous (RFC 9112, 6.1)."""
-    upgrades = {each.strip().lower() for each in headers.get("upgrade", "").split(",")}
     if http_version not in ("1.0", "1.1") or "h2c" in upgrades:
         raise Refused(505, UnsupportedVersion("This server speaks HTTP/1.1."))
+    if "websocket" in upgrades:
+        raise Refused(400, InvalidCommand("WebSockets are served at another port."))
     if "transfer-encoding" in headers and ("content-length" in headers or http_version == "1.0"):
         raise Refused(
             400, InvalidCommand("A request has either a Content-Length or, in HTTP/1.1, a Transfer-Encoding.")

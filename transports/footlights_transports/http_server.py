@@ -242,7 +242,6 @@ def _config(limits: WireLimits) -> Config:
     # From the connection, or the last answer, until all headers of a request are there; no byte makes it longer.
     config.keep_alive_timeout = limits.handshake_timeout
     config.keep_alive_max_requests = 1_000_000
-    config.websocket_max_message_size = limits.max_frame_bytes
     return config
 
 

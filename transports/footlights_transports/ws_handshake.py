@@ -8,6 +8,7 @@ Where there is a chat gateway, a client may connect to its paths too, and need o
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 PATH = "/v1"
 
 _BEARER = "bearer."
+_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
+"""16 bytes in base64."""
 
 
 @frozen
@@ -81,6 +84,9 @@ def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -
         gate.check_origin(_header(request, b"origin"))
     except Unauthorized as error:
         return Refused(403, error)
+    refused = _check_rfc_6455(request)
+    if refused is not None:
+        return refused
     if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
         # What follows the head must be frames, and whoever counts those must not be led astray.
         return Refused(400, InvalidCommand("A handshake has no body."))
@@ -96,6 +102,21 @@ def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -
     return Visitor(user, wanted, target.query, kgent.SUBPROTOCOL if offered else None)
 
 
+def _check_rfc_6455(request: WebSocketRequest) -> Refused | None:
+    """Check the requirements of sections 4.2.1 and 11.3 that wsproto does not."""
+    # wsproto does not keep the version; h11, below it, does.
+    http = request._connection._wsproto.handshake._h11_connection  # pyright: ignore[reportPrivateUsage]
+    version = http.their_http_version
+    if version is None or not version.startswith(b"1.") or version == b"1.0":
+        return Refused(505, UnsupportedVersion("Connect with HTTP/1.1."))
+    if len(_values(request, b"sec-websocket-version")) != 1:
+        return Refused(400, InvalidCommand("Send one Sec-WebSocket-Version."))
+    keys = _values(request, b"sec-websocket-key")
+    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
+        return Refused(400, InvalidCommand("Send one Sec-WebSocket-Key: 16 bytes in base64."))
+    return None
+
+
 def _authorization(request: WebSocketRequest) -> str | None:
     header = _header(request, b"authorization")
     if header is not None:
@@ -107,7 +128,9 @@ def _authorization(request: WebSocketRequest) -> str | None:
 
 
 def _header(request: WebSocketRequest, name: bytes) -> str | None:
-    for each, value in request.headers:
-        if each.lower() == name:
-            return value.decode("latin-1")
-    return None
+    values = _values(request, name)
+    return values[0].decode("latin-1") if values else None
+
+
+def _values(request: WebSocketRequest, name: bytes) -> list[bytes]:
+    return [value for each, value in request.headers if each == name]  # wsproto has made the names lower case
