@@ -126,6 +126,8 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
     async with aclosing(lease.model.generate(prompt)) as output:
         async for item in output:
             if isinstance(item, str):
+                if type(item) is not str:
+                    item = str.__str__(item)  # a subclass may say anything of its length and its characters
                 if item and tokens >= most:
                     break
                 if len(item) > LONGEST_TOKEN:

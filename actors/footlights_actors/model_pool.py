@@ -283,7 +283,9 @@ class _Place:
     def status(self) -> ModelStatus:
         try:
             warm_state = self.warm_state
-        except Exception:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
             warm_state = WarmState.COLD
         return ModelStatus(
             model_id=self.model.model_id,

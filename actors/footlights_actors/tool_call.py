@@ -160,23 +160,23 @@ class ToolCall:
     # -- as a task
 
     async def run(self) -> None:
+        """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
         assert self._tool is not None, "a call of an unknown tool is refused"
         try:
-            with self._scope:
-                await self._supervise(self._tool)
+            # Around the scope: leaving it fails if the tool left a scope of its own open.
+            with contained(self._take_failure), self._scope:
+                await self._call(self._tool)
         finally:
             self._course.end()
             self.answered.set()
         if self._claimed is not None:
             await self._record(self._tool, self._claimed)
 
-    async def _supervise(self, tool: Tool) -> None:
-        """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
-        with contained(self._take_failure):
-            arguments = tool.read_arguments(self._request.arguments)
-            if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
-                self._course.phase = Phase.RUNNING
-                self._succeed(await tool.run(arguments, self._context))
+    async def _call(self, tool: Tool) -> None:
+        arguments = tool.read_arguments(self._request.arguments)
+        if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
+            self._course.phase = Phase.RUNNING
+            self._succeed(await tool.run(arguments, self._context))
 
     def _take_failure(self, error: BaseException) -> None:
         members = list(leaves(error))
@@ -257,13 +257,14 @@ class ToolCall:
         return key
 
     async def _record(self, tool: Tool, key: str) -> None:
-        try:
+        def fail(error: BaseException) -> None:  # the tool has ended, and is unknown to the ledger
+            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
+
+        with contained(fail):
             if self._course.phase is Phase.ENDED and not self._scope.cancelled_caught:
                 await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)
-        except Exception as error:  # noqa: BLE001 - a boundary: the tool has ended, and is unknown to the ledger
-            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
 
 
 def _checked_artifacts(answer: ToolReturn) -> Ext | None:
@@ -276,5 +277,7 @@ def _checked_artifacts(answer: ToolReturn) -> Ext | None:
 def _said_by(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a boundary: an error that cannot even be printed
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a boundary: an error that cannot even be printed
         return "The tool failed."

@@ -29,6 +29,8 @@ _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
 
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_NAME_CHARS = 64
+_CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
+"""The name of a class, whatever its metaclass makes of `__name__`."""
 
 _MAX_WRAPPERS = 8
 """An error may be its own cause."""
@@ -103,7 +105,7 @@ def _culprit(error: BaseException) -> BaseException:
     for _ in range(_MAX_WRAPPERS):
         if not isinstance(error, ModelError | ToolError) or error.__cause__ is None:
             break
-        error = error.__cause__
+        error = next(leaves(error.__cause__))
     return error
 
 
@@ -125,7 +127,7 @@ def code_of(error: FootlightsError) -> str:
 
 def _name_of(error: BaseException) -> str:
     """The name of its class; a class may be called anything, also what somebody said."""
-    names = (kind.__name__ for kind in type(error).__mro__)
+    names = map(_CLASS_NAME, type(error).__mro__)
     return next(name for name in names if name.isidentifier() and name.isascii() and len(name) <= _MAX_NAME_CHARS)
 
 

@@ -24,6 +24,8 @@ from footlights import (
     Persona,
     Tool,
     ToolContext,
+    ToolError,
+    ToolRequest,
     TurnFinal,
     TurnInterrupted,
     TurnParams,
@@ -218,6 +220,77 @@ INTERRUPTED_BY_FAILURE = {
     InterruptReason.TOOL_ERROR,
     InterruptReason.WORKLOAD_ERROR,
 }
+
+
+async def leave_a_scope_open() -> None:
+    """As an async generator does that has a deadline around its `yield`, and is dropped before its end."""
+    await trio.lowlevel.checkpoint()
+    trio.CancelScope().__enter__()
+
+
+class Careless(ScriptedModel):
+    """Leaves a cancel scope open while it loads, or while it speaks."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(lambda _: [Say("Done.")], warm_state=WarmState.COLD if where == "load" else WarmState.HOT)
+        self._where = where
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await super().load(report)
+        await leave_a_scope_open()
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        if self._where == "tool" and not prompt.exchanges:
+            yield ToolRequest("careless", {})
+        elif self._where == "model":
+            await leave_a_scope_open()
+        yield "Done."
+
+
+@pytest.mark.parametrize("where", ["tool", "model", "load", "workload"])
+async def test_a_cancel_scope_that_is_left_open_hurts_no_other_turn(where: str, quiet_clock: MockClock) -> None:
+    async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
+        await leave_a_scope_open()
+        return None
+
+    class Work:
+        async def run(self, context: InteractionContext) -> None:
+            await leave_a_scope_open()
+
+    cast = evolve(inn(Careless(where)), tools={"careless": Tool(name="careless", run=run)})
+    cast.workloads.register("careless", Work())
+    async with open_stage(cast) as stage:
+        neighbour = stage.start()
+        safe = neighbour.begin_turn("Me first.", TurnParams(workload="neighbour"))
+        workload = "careless" if where == "workload" else None
+        events = await take_turn(stage.start(), "A room?", TurnParams(workload=workload))
+        assert (await neighbour.finalize(safe).wait()).commit_outcome is CommitOutcome.OK
+        assert stage.world == {"rented": 1}
+    assert only(events, TurnInterrupted).reason in INTERRUPTED_BY_FAILURE
+
+
+class _Unprintable(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise SystemExit
+
+
+class Unprintable(Exception, metaclass=_Unprintable):
+    pass
+
+
+class Exiting(ToolError):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize("error", [Unprintable(), Exiting()], ids=["its name", "its text"])
+async def test_an_error_that_cannot_be_told_hurts_no_other_turn(error: Exception, quiet_clock: MockClock) -> None:
+    async with open_stage(tool_fails(error)) as stage:
+        events = await take_turn(stage.start(), "A room?")
+        after = await take_turn(stage.start(), "And now?", TurnParams(workload="neighbour"))
+    assert len(payloads(events, CommitFinal)) == 1
+    assert only(after, CommitFinal).commit_outcome is CommitOutcome.OK
 
 
 async def test_an_unload_that_exits_stays_in_the_pool() -> None:

@@ -111,6 +111,20 @@ async def test_what_a_model_gives_that_is_none_of_its_things_reaches_no_stream(
     await played(standard_cast(Lying(item(lie)), tools=[tool]))
 
 
+class LyingText(str):
+    """Half a surrogate pair that says it is ASCII."""
+
+    __slots__ = ()
+
+    def isascii(self) -> bool:
+        return True
+
+
+async def test_a_text_that_lies_about_itself_reaches_no_stream() -> None:
+    events = await played(standard_cast(Lying(LyingText("\ud800"))))
+    assert only(events, TurnInterrupted).detail == "invalid_event"
+
+
 @pytest.mark.parametrize("lie", LIES, ids=lie_name)
 async def test_a_code_that_a_tool_made_up_is_no_code(lie: object) -> None:
     tool = raising_tool(error=error_with_code(ToolError, lie))
@@ -170,7 +184,7 @@ CALLS: dict[str, Callable[[Stage, Any], object]] = {
     "a turn in after": lambda stage, lie: stage.start().subscribe({_hashable(lie): 3}),
     "a seq in after": lambda stage, lie: stage.start().subscribe({"t1-000001": lie if lie != 5 else "3"}),  # type: ignore[dict-item]
     "terminal_seen": lambda stage, lie: stage.start().subscribe({}, [lie] if isinstance(lie, bytes | list) else lie),  # type: ignore[list-item]
-    "a text for terminal_seen": lambda stage, lie: stage.start().subscribe({}, "t1-000001"),
+    "a text for terminal_seen": lambda stage, lie: stage.start().subscribe({}, str(lie)),
     "session_id": lambda stage, lie: SessionParams(session_id=lie),
     "remote_models": lambda stage, lie: SessionParams(remote_models=lie),
     "model": lambda stage, lie: TurnParams(model=lie),

@@ -177,7 +177,8 @@ async def test_open_turns_of_one_user_have_a_limit_of_their_own_which_no_game_se
         desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
         with pytest.raises(Busy, match="max_open_turns_per_user"):
             desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
-        desk.begin_turn(User("guest", game_server=True), session_id, "Well?", TurnParams())
+        desk.renew(Gate(TOKENS, roles={"guest": {"game_server": True}}, limits=desk.gate.limits))
+        desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
 
 
 async def test_without_tokens_one_user_has_every_place(quiet_clock: MockClock) -> None:
@@ -227,13 +228,38 @@ async def test_one_who_floods_bytes_slows_down_itself_alone(quiet_clock: MockClo
     limits = WireLimits(max_frame_bytes=100, user_byte_burst=1_000, user_bytes_per_second=10)
     async with open_stage(STALLING) as stage:
         desk = FrontDesk(stage, Gate(TOKENS, limits=limits))
-        desk.take_command(FLOODER, 1_000)
+        desk.byte_budget(FLOODER).settle(0, 1_100, trio.current_time())
         with pytest.raises(RateLimited, match="10 bytes a second") as refused:
-            desk.take_command(FLOODER, 100)
+            desk.check_bytes(FLOODER)
         assert refused.value.retry_after == 10
-        desk.take_command(GUEST, 1_000)
+        desk.check_bytes(GUEST)
         quiet_clock.jump(10)
-        desk.take_command(FLOODER, 100)
+        desk.check_bytes(FLOODER)
+
+
+async def test_bodies_are_charged_whatever_their_address_and_whether_they_are_refused() -> None:
+    limits = WireLimits(max_frame_bytes=1_000, user_byte_burst=1_000, user_bytes_per_second=1)
+    async with http_peer.open_house(gate=Gate(TOKENS, limits=limits)) as house:
+        flooder, guest = bearer(FLOODER), bearer(GUEST)
+        body = b"x" * 900
+        statuses = [
+            (await house.client.post("/v1/nowhere", content=body, headers=flooder)).status_code for _ in range(4)
+        ]
+        assert statuses == [404, 404, 429, 429]
+        assert (await house.client.get("/v1/world", headers=flooder)).status_code == 200
+        assert (await house.client.post("/v1/sessions", json={}, headers=guest)).status_code == 201
+
+
+async def test_a_game_server_that_is_none_any_more_has_the_limits_of_a_user(quiet_clock: MockClock) -> None:
+    limits = WireLimits(max_connections_per_user=1)
+    async with open_stage(STALLING) as stage:
+        desk = FrontDesk(stage, Gate(TOKENS, roles={"guest": {"game_server": True}}, limits=limits))
+        user = desk.gate.admit(f"Bearer {TOKENS['guest']}")
+        desk.connect(user)
+        desk.connect(user)
+        desk.renew(Gate(TOKENS, limits=limits))
+        with pytest.raises(Busy, match="max_connections_per_user"):
+            desk.connect(user)
 
 
 async def test_one_who_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClock) -> None:

@@ -33,6 +33,7 @@ from footlights_transports.http_server import serve_http
 from footlights_transports.metrics import Metrics
 from footlights_transports.missions import Missions
 from footlights_transports.openapi import openapi_document
+from footlights_transports.readiness import Readiness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -149,7 +150,7 @@ async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         desk = FrontDesk(stage, Gate())
         others = [*ChatRoutes(desk, ChatFeeds(stage.ledger)).routes(), *MissionRoutes(desk, Missions(desk)).routes()]
-        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), others).app()
+        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), Readiness(desk), others).app()
     routes = {
         (route.path, method.lower())
         for route in app.routes

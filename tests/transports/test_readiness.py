@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from footlights import open_stage
 from footlights.authority import MemoryLedger, SqliteLedger
 from footlights.authority.sqlite_schema import connect
+from footlights_actors import standard_cast
+from footlights_transports.desk import FrontDesk
 from footlights_transports.gate import Gate
+from footlights_transports.readiness import CHECK_SECONDS, Readiness
 
 from .http_peer import open_house
 
@@ -108,3 +112,27 @@ async def test_a_ledger_that_does_not_answer_cannot_write(autojump_clock: MockCl
 async def test_a_ledger_without_a_check_of_its_own_can_write() -> None:
     async with open_house(ledger=MemoryLedger()) as house:
         assert told(await house.client.get("/readyz")) == OK
+
+
+async def test_a_write_that_takes_too_long_is_not_waited_for(quiet_clock: MockClock) -> None:
+    class Slow(MemoryLedger):
+        seconds = 8.0
+
+        async def check_writable(self) -> None:
+            with trio.CancelScope(shield=True):  # as a write in a thread, which nobody can abandon
+                await trio.sleep(self.seconds)
+
+    ledger = Slow()
+    async with (
+        open_stage(standard_cast(), ledger=ledger) as stage,
+        trio.open_nursery() as nursery,
+    ):
+        readiness = Readiness(FrontDesk(stage, Gate()))
+        nursery.start_soon(readiness.keep_checking)
+        began = trio.current_time()
+        assert await readiness.reasons() == ["ledger"]
+        assert trio.current_time() - began == CHECK_SECONDS
+        ledger.seconds = 0.0
+        await trio.sleep(10)
+        assert await readiness.reasons() == []
+        nursery.cancel_scope.cancel()

@@ -109,24 +109,24 @@ class FrontDesk:
     def connect(self, user: User) -> None:
         """Count one more connection of this user's, to whatever server. Raises `Busy`."""
         held, taken = self._connected[user], self._connected.total()
-        self._share_of_connections.check(held, taken, is_exempt=user.game_server)
+        self._share_of_connections.check(held, taken, is_exempt=self.gate.is_game_server(user))
         self._connected[user] += 1
 
     def disconnect(self, user: User) -> None:
         """One connection of this user's is gone."""
         self._connected[user] -= 1
 
-    def take_command(self, user: User, size: int = 0) -> None:
-        """Count one more command of this user's, over whatever connection. Raises `RateLimited`.
-
-        `size` is for bytes that are not charged as they come, as those of a WebSocket are.
-        """
+    def take_command(self, user: User) -> None:
+        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
         now = trio.current_time()
         self._pace(user, now).take(now)
-        budget = self.byte_budget(user)
-        if size and not budget.take(size, now):
+
+    def check_bytes(self, user: User) -> None:
+        """Raises `RateLimited` while this user has sent more than it may."""
+        now, budget = trio.current_time(), self.byte_budget(user)
+        if budget.seconds_in_debt(now):
             per_second = self.gate.limits.user_bytes_per_second
-            raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(size, now))
+            raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(0, now))
 
     def seconds_until_command(self, user: User) -> int:
         """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
@@ -195,7 +195,7 @@ class FrontDesk:
         session = self.session(user, session_id)
         self._check_doors()
         held = self._turns_of[user]
-        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=user.game_server)
+        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.gate.is_game_server(user))
         turn_id = session.begin_turn(said, params, decision=decision)
         self._turns[session_id, turn_id] = user
         self._turns_of[user] += 1
@@ -295,10 +295,10 @@ class FrontDesk:
     def _check_room(self, user: User) -> None:
         share, mine = self._share_of_sessions, self._open.setdefault(user, set())
         try:
-            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
         except Busy:
             mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
-            share.check(len(mine), self.stage.open_sessions, is_exempt=user.game_server)
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
 
     def _is_open(self, session_id: str) -> bool:
         try:

@@ -127,6 +127,10 @@ class Gate:
         """How many there are."""
         return len(self._users)
 
+    def is_game_server(self, user: User) -> bool:
+        """Whether it is one now: a connection may be older than the settings."""
+        return any(each.game_server for each in self._users.values() if each == user)
+
     @property
     def has_many_users(self) -> bool:
         """Whether what is limited has to be divided."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights_transports.http_guard import body_of
-
 if TYPE_CHECKING:
     from starlette.requests import Request
 
@@ -14,10 +12,5 @@ if TYPE_CHECKING:
 
 
 def authenticate(request: Request, desk: FrontDesk) -> User:
-    """The user who asks, charged for the request.
-
-    Raises `Unauthorized`, and `RateLimited` if this user asks too often or for too much.
-    """
-    user = desk.gate.admit(request.headers.get("authorization"))
-    desk.take_command(user, len(body_of(request)))
-    return user
+    """The user who asks; the guard has charged it for the request. Raises `Unauthorized`."""
+    return desk.gate.admit(request.headers.get("authorization"))

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from footlights_transports.gate import Gate, User
+    from footlights_transports.desk import FrontDesk
+    from footlights_transports.gate import User
 
     class Connection(Protocol):
         """What the guard needs to know of the connection that a request came over."""
@@ -71,9 +72,10 @@ def body_of(request: Request) -> bytes:
 class HttpGuard:
     """An ASGI application in front of another."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, desk: FrontDesk) -> None:
         self._app = app
-        self._gate = gate
+        self._desk = desk
+        self._gate = desk.gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = cast("Connection", scope["state"][CONNECTION])
@@ -96,7 +98,11 @@ class HttpGuard:
             if user is not None:
                 if self._gate.wants_tokens:
                     _take_place(connection, user)
-                read = await self._read_body(connection, headers, receive)
+                if scope["path"] not in PUBLIC:
+                    self._desk.take_command(user)
+                if unread:
+                    self._desk.check_bytes(user)
+                read = await self._read_body(connection, user, headers, receive)
                 if read is None:
                     return
                 body, unread = read, False
@@ -126,9 +132,12 @@ class HttpGuard:
         except Unauthorized as error:
             raise Refused(403, error) from None
 
-    async def _read_body(self, connection: Connection, headers: Headers, receive: Receive) -> bytes | None:
-        """The body; None if the client went away. Raises `TooLarge`, or `Refused` if it takes too long."""
-        limits = self._gate.limits
+    async def _read_body(self, connection: Connection, user: User, headers: Headers, receive: Receive) -> bytes | None:
+        """The body, charged to its user as it comes; None if the client went away.
+
+        Raises `TooLarge`, or `Refused` if it takes too long.
+        """
+        limits, budget = self._gate.limits, self._desk.byte_budget(user)
         too_large = TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
         if int(headers.get("content-length", "0")) > limits.max_frame_bytes:
             raise too_large
@@ -140,6 +149,7 @@ class HttpGuard:
                 if message["type"] == "http.disconnect":
                     return None
                 body += message["body"]
+                budget.settle(0, len(message["body"]), trio.current_time())
                 if len(body) > limits.max_frame_bytes:
                     raise too_large
                 if not message["more_body"]:

@@ -40,7 +40,6 @@ from footlights_transports.http_guard import body_of
 from footlights_transports.measured_ledger import history_of
 from footlights_transports.metrics import CONTENT_TYPE
 from footlights_transports.openapi import openapi_document
-from footlights_transports.readiness import Readiness
 from footlights_transports.sse_cursor import Cursor, read_cursor
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from footlights_transports.gate import User
     from footlights_transports.http_events import OpenStreams
     from footlights_transports.metrics import Metrics
+    from footlights_transports.readiness import Readiness
 
 MAX_COMMITS = 200
 """Of one answer about the ledger."""
@@ -72,6 +72,7 @@ class HttpRoutes:
         metrics: Metrics,
         streams: OpenStreams,
         runs: DexiRuns,
+        readiness: Readiness,
         others: Sequence[Route] = (),
     ) -> None:
         self._desk = desk
@@ -79,7 +80,7 @@ class HttpRoutes:
         self._streams = streams
         self._dexi = DexiRoutes(desk, runs)
         self._others = others
-        self._readiness = Readiness(desk)
+        self._readiness = readiness
         self._openapi = orjson.dumps(openapi_document(desk.gate.wants_tokens))
 
     def app(self) -> Starlette:

@@ -31,6 +31,7 @@ from footlights_transports.idle import close_idle_sessions
 from footlights_transports.listening import Listening
 from footlights_transports.metrics import Metrics
 from footlights_transports.missions import Missions
+from footlights_transports.readiness import Readiness
 
 if TYPE_CHECKING:
     import ssl
@@ -83,6 +84,7 @@ async def serve_http(
             nursery.start_soon(runs.keep, name="runs")
             nursery.start_soon(missions.keep, name="missions")
             nursery.start_soon(_keep_feeds, feeds, desk, name="chat feeds")
+            nursery.start_soon(server.readiness.keep_checking, name="readiness")
             nursery.start_soon(server.keep_connections, name="http connections")
             desk.revocation_listeners.append(server.revoke)
             try:
@@ -128,8 +130,9 @@ class _Server:
         self._goodbye = goodbye
         self._event_streams = OpenStreams(desk.encodings)
         others = [*ChatRoutes(desk, feeds).routes(), *MissionRoutes(desk, missions).routes()]
-        routes = HttpRoutes(desk, metrics, self._event_streams, runs, others)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk.gate)))
+        self.readiness = Readiness(desk)
+        routes = HttpRoutes(desk, metrics, self._event_streams, runs, self.readiness, others)
+        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk)))
         self._config = _config(self._limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, HttpStream] = {}

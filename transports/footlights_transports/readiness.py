@@ -32,13 +32,24 @@ class SelfCheckingLedger(Protocol):
 
 
 class Readiness:
-    """One for a server."""
+    """One for a server, which runs `keep_checking` as a task: a write that takes too long cannot be given up."""
 
     def __init__(self, desk: FrontDesk) -> None:
         self._desk = desk
-        self._checking = trio.Lock()
+        self._asked = trio.Event()
+        self._answered = trio.Event()
         self._writable = True
         self._known_until = -inf
+
+    async def keep_checking(self) -> None:
+        """Check the ledger whenever that is asked for, until cancelled."""
+        while True:
+            await self._asked.wait()
+            self._writable = await _check(self._desk.stage.ledger)
+            self._known_until = trio.current_time() + CHECK_SECONDS
+            self._asked = trio.Event()
+            answered, self._answered = self._answered, trio.Event()
+            answered.set()
 
     async def reasons(self) -> list[Reason]:
         """Why nothing new should be sent here; nothing if it should. Without a check of its own, a ledger can write."""
@@ -48,12 +59,13 @@ class Readiness:
         return [] if await self._can_write() else ["ledger"]
 
     async def _can_write(self) -> bool:
+        if trio.current_time() < self._known_until:
+            await trio.lowlevel.checkpoint()
+            return self._writable
+        self._asked.set()
         with trio.move_on_after(CHECK_SECONDS):
-            async with self._checking:
-                if trio.current_time() >= self._known_until:
-                    self._writable = await _check(self._desk.stage.ledger)
-                    self._known_until = trio.current_time() + CHECK_SECONDS
-                return self._writable
+            await self._answered.wait()
+            return self._writable
         return False
 
 

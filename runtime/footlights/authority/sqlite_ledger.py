@@ -52,6 +52,8 @@ class SqliteLedger:
     def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
         self._store = SqliteStore(Path(path), connect)
         self._one_at_a_time = trio.Lock()
+        self._one_reader = trio.Lock()
+        """Only one who reads stands in line with those who write: however many read, a commit waits for one of them."""
         # Its own, so that a ledger never waits for somebody else's threads.
         self._limiter = trio.CapacityLimiter(1)
 
@@ -99,16 +101,16 @@ class SqliteLedger:
             await self._write(partial(self._store.append, records, world))
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        async with self._one_at_a_time:
+        async with self._one_reader, self._one_at_a_time:
             return await self._in_thread(partial(self._store.find, session_id, turn_id))
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        async with self._one_at_a_time:
+        async with self._one_reader, self._one_at_a_time:
             return await self._in_thread(partial(self._store.commits_after, session_id, turn_id, limit))
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of this session, no more than `limit`, in their order. Raises `LedgerUnavailable`."""
-        async with self._one_at_a_time:
+        async with self._one_reader, self._one_at_a_time:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
     async def begin_tool(self, key: str) -> ToolRecord | None:

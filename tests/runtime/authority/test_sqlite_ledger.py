@@ -88,6 +88,26 @@ async def test_what_was_kept_is_there_when_it_is_opened_again(path: Path) -> Non
     assert rows(path, "SELECT epoch, first_position FROM epochs") == [(1, 1), (2, 2)]
 
 
+async def test_a_commit_waits_for_one_reader_however_many_there_are(path: Path) -> None:
+    done: list[str] = []
+
+    async def read(ledger: SqliteLedger) -> None:
+        await ledger.latest("s", 10)
+        done.append("read")
+
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        record, world = decide(EMPTY, "s", "t1")
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(read, ledger)
+            await trio.testing.wait_all_tasks_blocked()
+            before = len(done)
+            await ledger.append([record], world)
+            assert len(done) - before <= 2
+    assert len(done) == 20
+
+
 async def test_a_turn_is_committed_once_in_the_life_of_the_file(path: Path) -> None:
     first, world = decide(EMPTY, "s", "t1")
     async with SqliteLedger(path) as ledger:
