@@ -265,8 +265,8 @@ def test_a_failure_says_why_and_how_to_repeat_it(capsys: pytest.CaptureFixture[s
         Result("flood/a", "p99 < 25 ms", "p99 1 ms"),
         Result("flood/b", "p99 < 25 ms", "p99 9 s", ["It stalled."]),
     ]
-    print_results(results)
+    print_results(results, "footlights bench attack --quick")
     printed = capsys.readouterr().out
-    assert "flood/b FAILED\n  It stalled.\n  Again: footlights bench attack --only flood/b\n" in printed
+    assert "flood/b FAILED\n  It stalled.\n  Again: footlights bench attack --quick --only flood/b\n" in printed
     assert "2 attacks: 1 ok, 1 FAILED, 0 skipped." in printed
     assert [exit_code(results), exit_code(results[:1])] == [1, 0]

@@ -374,7 +374,7 @@ async def test_a_websocket_handshake_is_refused_whatever_its_headers_hold(header
         assert b"connection: close" in head.lower()
         assert json.loads(body)["error"]["code"] == "invalid_command"
         assert await read_to_the_end(stream) == b"", "frames that follow are not read"
-        assert not house.desk.incidents.counts
+        assert dict(house.desk.incidents.counts) == {"http_400": 1}
 
 
 AMBIGUOUS = [

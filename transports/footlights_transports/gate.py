@@ -167,8 +167,10 @@ class Gate:
         presented = _fingerprint(token.strip())
         # Every one is compared, so how long it takes says nothing.
         found = [user for known, user in self._users.items() if hmac.compare_digest(known, presented)]
-        if scheme.lower() != "bearer" or not found:
+        if scheme.lower() != "bearer":
             raise Unauthorized("That needs a token: Authorization: Bearer TOKEN")
+        if not found:
+            raise Unauthorized("This token is not known here, or counts no more.")
         return found[0]
 
     # -- sessions belong to users by their names

@@ -109,6 +109,7 @@ class HttpGuard:
                 _take_place(connection, user)
         except (FootlightsError, Refused) as error:
             app = _refusal(error)
+            self._desk.incidents.refused(f"http_{app.status_code}")
         else:
             if origin is not None and scope["method"] == "OPTIONS":
                 app = Response(status_code=204, headers=_PREFLIGHT)

@@ -107,9 +107,9 @@ class HttpRoutes:
             ],
             exception_handlers={
                 DexiError: tell_dexi_error,
-                FootlightsError: _tell_error,
-                Refused: _tell_refusal,
-                HTTPException: _tell_http_refusal,
+                FootlightsError: self._tell_error,
+                Refused: self._tell_refusal,
+                HTTPException: self._tell_http_refusal,
                 Exception: self._tell_failure,  # the boundary: what fails here is one request
             },
         )
@@ -219,6 +219,21 @@ class HttpRoutes:
         """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
         return authenticate(request, self._desk)
 
+    async def _tell_error(self, _: Request, error: Exception) -> Response:
+        return self._counted(error_response(cast("FootlightsError", error)))
+
+    async def _tell_refusal(self, _: Request, error: Exception) -> Response:
+        refused = cast("Refused", error)
+        return self._counted(error_response(refused.error, refused.status))
+
+    async def _tell_http_refusal(self, _: Request, error: Exception) -> Response:
+        refused = cast("HTTPException", error)
+        return self._counted(http_refusal(refused.status_code, refused.headers))
+
+    def _counted(self, refusal: Response) -> Response:
+        self._desk.incidents.refused(f"http_{refusal.status_code}")
+        return refusal
+
     async def _tell_failure(self, _: Request, error: Exception) -> Response:
         self._desk.incidents.failed("http_request", error)
         return error_response(FootlightsError())
@@ -276,17 +291,3 @@ def _limit(request: Request) -> int:
 
 
 # -- refusing them
-
-
-async def _tell_error(_: Request, error: Exception) -> Response:
-    return error_response(cast("FootlightsError", error))
-
-
-async def _tell_refusal(_: Request, error: Exception) -> Response:
-    refused = cast("Refused", error)
-    return error_response(refused.error, refused.status)
-
-
-async def _tell_http_refusal(_: Request, error: Exception) -> Response:
-    refused = cast("HTTPException", error)
-    return http_refusal(refused.status_code, refused.headers)

@@ -47,7 +47,7 @@ def exit_code(results: Sequence[Result]) -> int:
     return 1 if any(result.failures for result in results) else 0
 
 
-def print_results(results: Sequence[Result]) -> None:
+def print_results(results: Sequence[Result], command: str) -> None:
     """The table, then each failure with its reason and the command that repeats it alone."""
     rows = [(result.attack, result.bound, result.measured, result.verdict) for result in results]
     # A pipe gets plain text, whole lines whatever their length.
@@ -60,7 +60,7 @@ def print_results(results: Sequence[Result]) -> None:
         print(f"\n{result.attack} FAILED")
         for why in result.failures:
             print(f"  {why}")
-        print(f"  Again: footlights bench attack --only {result.attack}")
+        print(f"  Again: {command} --only {result.attack}")
     counted = ", ".join(
         f"{sum(result.verdict == verdict for result in results)} {verdict}" for verdict in ("ok", "FAILED", "skipped")
     )

@@ -152,8 +152,16 @@ def run_attacks(target: Target | None, *, only: Sequence[str], quick: bool, json
     if json_path is not None:
         text = json.dumps([result.to_json() for result in results], ensure_ascii=False, indent=2)
         json_path.write_text(text + "\n", encoding="utf-8")
-    print_results(results)
+    print_results(results, _command(target, quick=quick))
     return exit_code(results)
+
+
+def _command(target: Target | None, *, quick: bool) -> str:
+    """What repeats attacks on the same server. Tokens are not repeated: they are secret."""
+    words = ["footlights bench attack", *(["--quick"] if quick else [])]
+    if target is not None:
+        words += [f"--ws-url ws://{target.websocket.authority}", f"--http-url http://{target.http.authority}"]
+    return " ".join(words)
 
 
 async def _run(target: Target | None, names: Sequence[str], pace: Pace) -> list[Result]:

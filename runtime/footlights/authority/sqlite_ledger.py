@@ -14,6 +14,7 @@ ever committed, so the cast must go on giving the same one.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from footlights.authority.record import CommitRecord
     from footlights.authority.sqlite_store import Connect
     from footlights.authority.world import World
+
+log = logging.getLogger("footlights.ledger")
 
 _T = TypeVar("_T")
 
@@ -155,5 +158,7 @@ class SqliteLedger:
             try:
                 return await self._in_thread(partial(self._store.took_effect, doubt.took_effect))
             except LedgerUnavailable:
+                if pause == _FIRST_PAUSE:
+                    log.error("commits wait: a write failed, and the ledger does not say whether it was kept")
                 await trio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
