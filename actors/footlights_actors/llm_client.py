@@ -14,6 +14,7 @@ from attrs import define
 
 from footlights.errors import ModelError, RateLimitError, StreamError
 from footlights.events import WarmState
+from footlights.failures import is_failure
 from footlights.llm import LLMResponse
 from footlights.models import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, ModelTraits, Prompt, ToolRequest, Usage
 
@@ -98,16 +99,18 @@ class ModelClient:
                         raise StreamError("The model gave something that is not text.")
 
     async def _in_time(self, step: Callable[[], Awaitable[_T]], deadline: float) -> _T:
-        with trio.move_on_at(deadline):
-            await trio.lowlevel.checkpoint()  # a model that never waits has a deadline all the same
-            try:
+        try:
+            with trio.move_on_at(deadline):
+                await trio.lowlevel.checkpoint()  # a model that never waits has a deadline all the same
                 return await step()
-            except (StreamError, RateLimitError, TimeoutError):
+        except (StreamError, RateLimitError, TimeoutError):
+            raise
+        except ModelError as error:
+            raise StreamError(str(error)) from error
+        except BaseException as error:  # a boundary: whatever a model raises is a StreamError, with that as its cause
+            if not is_failure(error):
                 raise
-            except ModelError as error:
-                raise StreamError(str(error)) from error
-            except Exception as error:  # a boundary: whatever a model raises is a StreamError, with that as its cause
-                raise StreamError("The model failed.") from error
+            raise StreamError("The model failed.") from error
         raise TimeoutError(f"The answer was not whole after {self._stream_timeout:g} seconds.")
 
 

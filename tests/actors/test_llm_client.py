@@ -130,6 +130,19 @@ async def test_whatever_else_a_model_raises_is_a_stream_error(cause: Exception, 
         assert error.__cause__ is cause
 
 
+@pytest.mark.parametrize("failure", ["exits", "leaves a scope open"])
+async def test_what_is_no_exception_of_a_model_is_a_stream_error_too(failure: str) -> None:
+    class Rude(ScriptedModel):
+        async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+            if failure == "exits":
+                raise SystemExit
+            trio.CancelScope().__enter__()
+            yield "A"
+
+    with pytest.raises(StreamError):
+        await ModelClient(Rude(lambda _: [])).generate("", "")
+
+
 class Giving(ScriptedModel):
     """Gives these things without a pause, and says when it was closed."""
 
