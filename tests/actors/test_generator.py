@@ -231,7 +231,7 @@ async def test_a_model_may_ask_for_so_many_tools_at_once_and_no_more() -> None:
     [
         (ValueError(SECRET), "ValueError"),
         (ModelError(SECRET), "model_error"),
-        (ExceptionGroup(SECRET, [ValueError(SECRET)]), "ExceptionGroup"),
+        (ExceptionGroup(SECRET, [ValueError(SECRET)]), "ValueError"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

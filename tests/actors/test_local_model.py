@@ -115,7 +115,7 @@ async def test_cancelled_while_it_speaks_its_slots_are_free(model: LocalModel) -
             while await anext(output) == "":
                 pass
     assert _text(await _all(model, ROOM))
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # trio lets an idle one go after a while
 
 
 async def test_cancelled_while_it_reads_its_slots_are_free(model: LocalModel) -> None:
