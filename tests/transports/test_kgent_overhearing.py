@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from math import inf
 from typing import TYPE_CHECKING
 
 import orjson
@@ -11,10 +12,10 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed
 
-from footlights import Limits, ModelError, SessionParams, TurnParams, open_stage
-from footlights.authority import MemoryLedger
+from footlights import Limits, MemoryLedger, ModelError, SessionParams, TurnParams, open_stage
 from footlights.chat import ChatFluxConfig, ChatMessage
 from footlights.session_core import MAX_OBSERVERS
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
@@ -29,13 +30,9 @@ from .kgent_peer import ANSWERED, ASKED, TOKENS, lawful, observe, only, open_cha
 from .test_kgent_gateway import rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trio.testing import MockClock
 
     from footlights import InteractionSession, StreamEvent
-    from footlights.authority import World
-    from footlights.authority.record import CommitRecord
     from footlights.chat import ChatEvent
 
     from .kgent_peer import ChatHouse
@@ -277,19 +274,12 @@ def test_a_conversation_remembers_the_newest_turns_that_it_began() -> None:
     assert all(f"t1-{number:06}" in begun for number in range(1, MAX_BEGUN + 1))
 
 
-class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
-
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await trio.sleep_forever()
-
-
 async def test_a_turn_whose_commit_nobody_will_know_ends_all_the_same(quiet_clock: MockClock) -> None:
     ear = Ear()
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=1.0)
         cast = standard_cast(ScriptedModel(lambda _: [Say("Yes.")]))
-        async with open_stage(cast, ledger=HungLedger(), limits=limits) as stage:
+        async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
             session = stage.start()
             nursery.start_soon(Overhearing(session, (), 1, lambda: 1.0).run, ear.send)
             await trio.testing.wait_all_tasks_blocked()

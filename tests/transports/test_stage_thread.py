@@ -6,6 +6,7 @@ These tests wait in real time for what other threads do, and never for a time to
 from __future__ import annotations
 
 import sys
+from math import inf
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ from footlights import (
 )
 from footlights.recall import ALL_SEEN
 from footlights.testing import only
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_transports.polled_stream import CAPACITY
 from footlights_transports.stage_thread import StageThread
@@ -357,11 +359,9 @@ def test_a_closed_stage_refuses_everything_and_closes_again() -> None:
 
 
 def test_a_commit_that_is_in_doubt_at_the_end_is_told_as_such() -> None:
-    class Hangs(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-            await trio.sleep_forever()
-
-    with StageThread(cast(), ledger=Hangs(), limits=Limits(shutdown_deadline=0.0)) as stage:
+    with StageThread(
+        cast(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=Limits(shutdown_deadline=0.0)
+    ) as stage:
         session = stage.start()
         turn_id = session.begin_turn("A room?")
         ticket = session.finalize(turn_id)
