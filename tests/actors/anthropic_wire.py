@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from footlights_actors.anthropic_model import AnthropicModel
 
 from . import wire_server
+
+if TYPE_CHECKING:
+    from .wire_server import WireServer
+
+
+def model_at(server: WireServer, **options: Any) -> AnthropicModel:
+    return AnthropicModel("bard", base_url=server.url, **options)
 
 
 def event(kind: str, **more: Any) -> str:

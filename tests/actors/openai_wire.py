@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from footlights_actors.openai_model import OpenAIModel
 
 from .wire_server import event
 
+if TYPE_CHECKING:
+    from .wire_server import WireServer
+
 DONE = event("[DONE]")
+
+
+def model_at(server: WireServer, **options: Any) -> OpenAIModel:
+    return OpenAIModel("bard", base_url=f"{server.url}/v1", **options)
 
 
 def chunk(delta: dict[str, Any] | None = None, reason: str | None = None, **more: Any) -> str:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-import trio.testing
 
-from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights.errors import RateLimitError, RegistrationError, StreamError
 from footlights.models import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights_actors.anthropic_model import AnthropicModel
 
-from .anthropic_wire import PING, START, WHOLE, block, call, end, event, text
+from .anthropic_wire import PING, START, WHOLE, block, call, end, event, model_at, text
 from .wire_server import (
     ANSWERED,
     EVENT_STREAM,
@@ -29,7 +28,6 @@ from .wire_server import (
     Stall,
     Step,
     ask,
-    let_time_pass_after,
     open_wire_server,
     quoted,
 )
@@ -40,30 +38,15 @@ if TYPE_CHECKING:
 
     from footlights.models import Output
 
-    from .wire_server import WireServer
-
-
-BEFORE_THE_HEAD = Answer((Stall(),), silent=True)
-IN_THE_TEXT = Answer((START, *text(ANSWERED), Stall()))
-IN_A_TOOL_CALL = Answer((START, *call(0, "rent", '{"room": ')[:-1], Stall()))
-
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
 
 
-def model_at(server: WireServer, **options: Any) -> AnthropicModel:
-    return AnthropicModel("bard", base_url=server.url, **options)
-
-
 async def ask_once(*steps: Step, prompt: Prompt | None = None, **options: Any) -> tuple[list[Output], Any]:
     async with open_wire_server(Answer(steps)) as server:
         return await ask(model_at(server, **options), prompt)
-
-
-async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last() -> None:
-    assert await ask_once(*WHOLE) == (["A", " room?", Usage(3, 7)], None)
 
 
 async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> None:
@@ -267,11 +250,6 @@ def test_it_has_as_much_room_as_the_host_says() -> None:
         AnthropicModel("claude", context_tokens=0)
 
 
-async def test_what_only_looked_like_a_thought_is_shown_in_the_end() -> None:
-    outputs, _ = await ask_once(START, *text("1 ", "<"), *end())
-    assert outputs == ["1 ", "<", Usage(3, 7)]
-
-
 async def test_text_may_come_with_the_beginning_of_its_block_and_unknown_things_are_passed_over() -> None:
     outputs, error = await ask_once(
         START,
@@ -286,31 +264,6 @@ async def test_text_may_come_with_the_beginning_of_its_block_and_unknown_things_
 
 async def test_an_answer_without_counts_has_no_usage() -> None:
     assert await ask_once(*text("A"), event("message_stop")) == (["A"], None)
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "words"),
-    [
-        (401, ModelError, "refused the key in $ANTHROPIC_API_KEY (HTTP 401)"),
-        (404, ModelError, "knows no such model"),
-        (400, ModelError, "refused or failed (HTTP 400)"),
-        (500, ModelError, "refused or failed (HTTP 500)"),
-        (429, RateLimitError, "asked later (HTTP 429)"),
-        (529, RateLimitError, "asked later (HTTP 529)"),
-    ],
-)
-async def test_an_answer_that_is_none_is_an_error_of_its_kind(status: int, kind: type[ModelError], words: str) -> None:
-    body = wire_event({"type": "error", "error": {"type": "api_error", "message": f"{KEY} said {SAID}"}})
-    headers = {"Content-Type": "application/json", "Retry-After": "3", "x-should-retry": "true"}
-    async with open_wire_server(Answer((body,), status, headers)) as server:
-        outputs, error = await ask(model_at(server))
-        assert len(server.requests) == 1
-    assert (outputs, type(error)) == ([], kind)
-    assert words in str(error)
-    assert error is not None
-    assert (error.__cause__, error.__context__) == (None, None)
-    assert getattr(error, "retry_after", 3.0) == 3.0
-    assert not [secret for secret in SECRETS if secret in quoted(error)]
 
 
 @pytest.mark.parametrize(
@@ -345,35 +298,6 @@ async def test_an_overloaded_server_wants_to_be_asked_later() -> None:
     assert raised.retry_after is None
 
 
-async def test_a_server_that_falls_silent_times_out_and_is_left(mock_clock: trio.testing.MockClock) -> None:
-    async with open_wire_server(Answer((START, *text(ANSWERED), Stall()))) as server, trio.open_nursery() as nursery:
-        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
-        outputs, error = await ask(model_at(server))
-        await server.left.wait()
-        nursery.cancel_scope.cancel()
-    assert (outputs, type(error)) == ([ANSWERED], TimeoutError)
-
-
-async def test_a_server_that_never_answers_times_out(mock_clock: trio.testing.MockClock) -> None:
-    async with open_wire_server(BEFORE_THE_HEAD) as server, trio.open_nursery() as nursery:
-        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
-        outputs, error = await ask(model_at(server))
-        await server.left.wait()
-        nursery.cancel_scope.cancel()
-    assert (outputs, type(error)) == ([], TimeoutError)
-    assert quoted(error) == repr(error) + "{}"
-
-
-async def test_a_server_that_is_not_there_cannot_be_reached() -> None:
-    async with open_wire_server() as server:
-        pass
-    outputs, error = await ask(model_at(server))
-    assert (outputs, type(error)) == ([], ModelError)
-    assert str(error) == f"127.0.0.1:{server.port} cannot be reached (ConnectError)."
-    assert error is not None
-    assert error.__context__ is None
-
-
 @pytest.mark.parametrize("delta", [{"type": "text_delta", "text": "a"}, {"type": "thinking_delta", "thinking": "a"}])
 async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, str]) -> None:
     async with open_wire_server(Answer((START, *block(0, "text", *[delta] * 50), Stall()))) as server:
@@ -381,56 +305,6 @@ async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, s
         await server.left.wait()
     assert error is None
     assert outputs == [*["a"] * (13 if "text" in delta else 0), Usage(14, 7)]
-
-
-@pytest.mark.parametrize("answer", [BEFORE_THE_HEAD, IN_THE_TEXT, IN_A_TOOL_CALL])
-async def test_a_cancel_closes_the_request_wherever_it_comes(answer: Answer) -> None:
-    async with open_wire_server(answer) as server:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, model_at(server))
-            await server.stalled.wait()
-            assert not server.left.is_set()
-            nursery.cancel_scope.cancel()
-        await server.left.wait()
-
-
-async def test_closing_the_round_closes_the_request() -> None:
-    async with open_wire_server(IN_THE_TEXT) as server:
-        model = model_at(server)
-        async with aclosing(model.generate(Prompt(SAID))) as stream:
-            assert await anext(stream) == ANSWERED
-        await server.left.wait()
-        await model.unload()
-
-
-async def test_a_connection_is_used_again() -> None:
-    async with open_wire_server(Answer(WHOLE), Answer(WHOLE)) as server:
-        model = model_at(server)
-        for _ in range(2):
-            async with aclosing(model.generate(Prompt(SAID))) as stream:
-                assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
-        await model.unload()
-        assert [request.connection for request in server.requests] == [1, 1]
-
-
-HALF = "\ud800"
-BEYOND_UNICODE = [
-    Prompt(SAID + HALF),
-    Prompt(SAID, SAID + HALF),
-    Prompt(SAID, tools=(ToolOffer("rent", HALF),)),
-    Prompt(SAID, rounds=(ToolRound("", (ToolExchange(ToolRequest("rent", {}), SAID + HALF),)),)),
-]
-
-
-@pytest.mark.parametrize("prompt", BEYOND_UNICODE)
-async def test_what_cannot_be_sent_is_an_error_that_does_not_hold_it(prompt: Prompt) -> None:
-    async with open_wire_server() as server:
-        outputs, error = await ask(model_at(server), prompt)
-        assert server.requests == []
-    assert (outputs, type(error)) == ([], ModelError)
-    assert "cannot be sent" in str(error)
-    assert error is not None
-    assert (error.__cause__, error.__context__) == (None, None)
 
 
 IN_A_PROCESS_THAT_HAS_JUST_BEGUN = """

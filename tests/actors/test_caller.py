@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
-from footlights import CommitOutcome, Limits, SessionParams, TurnParams, open_stage
-from footlights.authority import MemoryLedger
+from footlights import CommitOutcome, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
 from footlights.errors import LedgerUnavailable, SessionClosed
 from footlights.mission import Context, SessionState, Tier, UtilityPayload
 from footlights.testing import cancel_everywhere, take_turn
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors import caller as caller_module
 from footlights_actors.announcer import Announcement, Announcer
@@ -285,13 +286,6 @@ async def test_a_caller_takes_no_place_of_a_player(quiet_clock: trio.testing.Moc
     assert kinds(told) == [("state_change", None)]
 
 
-class Stuck(MemoryLedger):
-    """A ledger that never comes to the end of its writing."""
-
-    async def append(self, *_: object) -> None:
-        await trio.sleep_forever()
-
-
 async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
@@ -303,7 +297,9 @@ async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
         ended.set()
 
     async with trio.open_nursery() as nursery:
-        async with open_stage(cast(), ledger=Stuck(), limits=Limits(shutdown_deadline=1)) as stage:
+        async with open_stage(
+            cast(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=Limits(shutdown_deadline=1)
+        ) as stage:
             session = stage.start(SessionParams(session_id="s"))
             nursery.start_soon(run, stage)
             session.begin_turn("Hello")

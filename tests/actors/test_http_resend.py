@@ -12,8 +12,6 @@ from attrs import evolve
 
 from footlights.errors import ModelError, StreamError
 from footlights.models import Prompt
-from footlights_actors.anthropic_model import AnthropicModel
-from footlights_actors.openai_model import OpenAIModel
 
 from . import anthropic_wire as messages
 from . import openai_wire as completions
@@ -41,21 +39,15 @@ if TYPE_CHECKING:
     from .wire_server import Step, WireServer
 
 
-def openai(server: WireServer) -> Model:
-    return OpenAIModel("bard", base_url=f"{server.url}/v1", key_env="INN_KEY")
-
-
-def anthropic(server: WireServer) -> Model:
-    return AnthropicModel("bard", base_url=server.url, key_env="INN_KEY")
-
-
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INN_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
 
 
 both = pytest.mark.parametrize(
-    ("driver", "whole"), [(openai, Answer(completions.WHOLE)), (anthropic, Answer(messages.WHOLE))]
+    ("driver", "whole"),
+    [(completions.model_at, Answer(completions.WHOLE)), (messages.model_at, Answer(messages.WHOLE))],
 )
 LOST = [Answer((Cut(),), silent=True), Answer((Reset(),), silent=True)]
 """How a server that closes an idle connection looks to a request that was already on its way."""

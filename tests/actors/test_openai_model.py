@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-import trio.testing
 
 from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
-from footlights.events import WarmState
 from footlights.models import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights_actors import http_stream
 from footlights_actors.openai_model import OpenAIModel
 
-from .openai_wire import DONE, END, WHOLE, call, chunk, said, usage
+from .openai_wire import DONE, END, WHOLE, call, chunk, model_at, said, usage
 from .wire_server import (
     ANSWERED,
     EVENT_STREAM,
@@ -30,7 +28,6 @@ from .wire_server import (
     Step,
     ask,
     event,
-    let_time_pass_after,
     open_wire_server,
     quoted,
 )
@@ -40,25 +37,15 @@ if TYPE_CHECKING:
 
     from footlights.models import Output
 
-    from .wire_server import WireServer
-
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def model_at(server: WireServer, **options: Any) -> OpenAIModel:
-    return OpenAIModel("bard", base_url=f"{server.url}/v1", **options)
-
-
 async def ask_once(*steps: Step, prompt: Prompt | None = None, **options: Any) -> tuple[list[Output], Any]:
     async with open_wire_server(Answer(steps)) as server:
         return await ask(model_at(server, **options), prompt)
-
-
-async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last() -> None:
-    assert await ask_once(*WHOLE) == (["A", " room?", Usage(3, 7)], None)
 
 
 async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> None:
@@ -171,34 +158,6 @@ async def test_a_model_may_begin_in_a_thought() -> None:
     assert outputs == ["A room?"]
 
 
-async def test_what_only_looked_like_a_thought_is_shown_in_the_end() -> None:
-    assert await ask_once(*said("1 ", "<"), END, DONE) == (["1 ", "<"], None)
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "words"),
-    [
-        (401, ModelError, "refused the key in $OPENAI_API_KEY (HTTP 401)"),
-        (403, ModelError, "refused the key in $OPENAI_API_KEY (HTTP 403)"),
-        (404, ModelError, "knows no such model"),
-        (400, ModelError, "refused or failed (HTTP 400)"),
-        (500, ModelError, "refused or failed (HTTP 500)"),
-        (503, ModelError, "refused or failed (HTTP 503)"),
-        (429, RateLimitError, "asked later (HTTP 429)"),
-        (529, RateLimitError, "asked later (HTTP 529)"),
-        (204, ModelError, "refused or failed (HTTP 204)"),
-    ],
-)
-async def test_an_answer_that_is_none_is_an_error_of_its_kind(status: int, kind: type[ModelError], words: str) -> None:
-    body = event({"error": {"message": f"{KEY} said {SAID}", "type": "server_error"}})
-    async with open_wire_server(Answer((body,) if status != 204 else (Cut(),), status)) as server:
-        outputs, error = await ask(model_at(server))
-    assert (outputs, type(error)) == ([], kind)
-    assert words in str(error)
-    assert str(error).startswith("127.0.0.1:")
-    assert not [secret for secret in SECRETS if secret in quoted(error)]
-
-
 @pytest.mark.parametrize(
     ("key_env", "words"), [("NO_SUCH_KEY", "$NO_SUCH_KEY is not set"), (None, "none is configured")]
 )
@@ -297,30 +256,6 @@ async def test_what_is_not_http_is_no_answer() -> None:
     assert not [secret for secret in SECRETS if secret in quoted(error)]
 
 
-@pytest.mark.parametrize(
-    ("answer", "part"),
-    [(Answer((Stall(),), silent=True), []), (Answer((Stall(),)), []), (Answer((*said(ANSWERED), Stall())), [ANSWERED])],
-)
-async def test_a_server_that_falls_silent_times_out_and_is_left(
-    answer: Answer, part: list[str], mock_clock: trio.testing.MockClock
-) -> None:
-    async with open_wire_server(answer) as server, trio.open_nursery() as nursery:
-        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
-        outputs, error = await ask(model_at(server))
-        await server.left.wait()
-        nursery.cancel_scope.cancel()
-    assert (outputs, type(error)) == (part, TimeoutError)
-    assert "was silent for 60 seconds" in str(error)
-
-
-async def test_a_server_that_is_not_there_is_named() -> None:
-    async with open_wire_server() as server:
-        model = model_at(server)
-    outputs, error = await ask(model)
-    assert (outputs, type(error)) == ([], ModelError)
-    assert str(error) == f"127.0.0.1:{server.port} cannot be reached (ConnectError)."
-
-
 async def test_a_server_that_cannot_speak_tls_is_not_spoken_to() -> None:
     heard = bytearray()
 
@@ -400,53 +335,6 @@ async def test_no_log_quotes_what_a_server_says_in_its_head(caplog: pytest.LogCa
     assert any("chat/completions" in line and " 200 " in line for line in lines)
     assert lines[-1] == "What else it says."
     assert not [line for line in lines if any(secret in line for secret in SECRETS)]
-
-
-async def test_a_connection_is_used_again_and_closed_when_the_model_is_unloaded() -> None:
-    reports: list[float] = []
-    async with open_wire_server(Answer(WHOLE), Answer(WHOLE)) as server:
-        model = model_at(server)
-        states = [model.warm_state]
-        await model.load(reports.append)
-        states.append(model.warm_state)
-        for _ in range(2):
-            async with aclosing(model.generate(Prompt(SAID))) as stream:
-                assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
-        assert [request.connection for request in server.requests] == [1, 1]
-        await model.unload()
-        await server.left.wait()
-        states.append(model.warm_state)
-        await model.unload()
-    assert states == [WarmState.WARM, WarmState.HOT, WarmState.WARM]
-    assert reports == [1.0]
-
-
-BEFORE_THE_HEAD = Answer((Stall(),), silent=True)
-BEFORE_THE_TEXT = Answer((Stall(),))
-IN_THE_TEXT = Answer((*said(ANSWERED), Stall()))
-IN_A_THOUGHT = Answer((chunk({"reasoning_content": ANSWERED}), Stall()))
-IN_A_TOOL_CALL = Answer((*said("Well."), call(0, '{"room": ', name="rent"), Stall()))
-
-
-@pytest.mark.parametrize("answer", [BEFORE_THE_HEAD, BEFORE_THE_TEXT, IN_THE_TEXT, IN_A_THOUGHT, IN_A_TOOL_CALL])
-async def test_a_cancel_closes_the_request_wherever_it_comes(answer: Answer) -> None:
-    async with open_wire_server(answer) as server:
-        model = model_at(server)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, model)
-            await server.stalled.wait()
-            assert not server.left.is_set()
-            nursery.cancel_scope.cancel()
-        await server.left.wait()
-
-
-async def test_closing_the_round_closes_the_request() -> None:
-    async with open_wire_server(IN_THE_TEXT) as server:
-        model = model_at(server)
-        async with aclosing(model.generate(Prompt(SAID))) as stream:
-            assert await anext(stream) == ANSWERED
-        await server.left.wait()
-        await model.unload()
 
 
 async def test_closing_the_round_with_garbage_unread_closes_the_request() -> None:
@@ -553,12 +441,3 @@ async def test_certificates_that_are_not_there_are_an_error(monkeypatch: pytest.
     outputs, error = await ask(OpenAIModel("bard", base_url="https://model.example/v1"))
     assert (outputs, type(error)) == ([], ModelError)
     assert "certificates" in str(error)
-
-
-async def test_what_cannot_be_sent_is_an_error_that_does_not_hold_it() -> None:
-    async with open_wire_server() as server:
-        outputs, error = await ask(model_at(server), Prompt(SAID + "\ud800"))
-        assert server.requests == []
-    assert (outputs, type(error)) == ([], ModelError)
-    assert error is not None
-    assert (error.__cause__, error.__context__) == (None, None)

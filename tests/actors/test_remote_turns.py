@@ -26,8 +26,6 @@ from footlights.events import TokenDelta
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.explore import cancel_everywhere
 from footlights_actors import standard_cast
-from footlights_actors.anthropic_model import AnthropicModel
-from footlights_actors.openai_model import OpenAIModel
 
 from . import anthropic_wire as messages
 from . import openai_wire as completions
@@ -46,17 +44,10 @@ if TYPE_CHECKING:
 THOUGHT = "xyzzy-thought"
 
 
-def openai(server: WireServer) -> Model:
-    return OpenAIModel("bard", base_url=f"{server.url}/v1", key_env="INN_KEY")
-
-
-def anthropic(server: WireServer) -> Model:
-    return AnthropicModel("bard", base_url=server.url, key_env="INN_KEY")
-
-
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INN_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
 
 
 OPENAI_ROUNDS: tuple[Sequence[Step], Sequence[Step]] = (
@@ -81,11 +72,18 @@ ANTHROPIC_ROUNDS: tuple[Sequence[Step], Sequence[Step]] = (
 )
 
 
+both = pytest.mark.parametrize(
+    ("driver", "rounds"), [(completions.model_at, OPENAI_ROUNDS), (messages.model_at, ANTHROPIC_ROUNDS)]
+)
+
+
 async def rent(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
     return {"rented": arguments["room"]}
 
 
-@pytest.mark.parametrize(("driver", "rounds"), [(openai, OPENAI_ROUNDS), (anthropic, ANTHROPIC_ROUNDS)])
+@pytest.mark.parametrize(
+    ("driver", "rounds"), [(completions.model_at, OPENAI_ROUNDS), (messages.model_at, ANTHROPIC_ROUNDS)]
+)
 async def test_a_turn_thinks_asks_for_a_tool_and_answers_and_shows_no_thought(
     driver: Callable[[WireServer], Model], rounds: tuple[Sequence[Step], ...]
 ) -> None:
@@ -111,7 +109,7 @@ def asks_anthropic(arguments: str) -> Sequence[Step]:
 
 @pytest.mark.parametrize(
     ("driver", "asks", "whole"),
-    [(openai, asks_openai, completions.WHOLE), (anthropic, asks_anthropic, messages.WHOLE)],
+    [(completions.model_at, asks_openai, completions.WHOLE), (messages.model_at, asks_anthropic, messages.WHOLE)],
 )
 @pytest.mark.parametrize("arguments", ['{"older_than": 365', "[365]", '"365"', "null", '{"older_than": 365}{}'])
 async def test_a_tool_is_not_run_with_other_arguments_than_the_model_meant(
@@ -142,7 +140,7 @@ async def test_a_tool_is_not_run_with_other_arguments_than_the_model_meant(
 async def test_a_fact_that_no_model_could_be_told_ends_the_turn_and_nothing_is_sent() -> None:
     persona = Persona(facts=lambda _: [Fact("rumour", f"{SAID} \ud800")])
     async with open_wire_server() as server:
-        async with open_stage(standard_cast(anthropic(server), personas=persona)) as stage:
+        async with open_stage(standard_cast(messages.model_at(server), personas=persona)) as stage:
             events = await take_turn(stage.start(), "A room?")
         assert server.requests == []
     end = only(events, TurnInterrupted)
@@ -152,8 +150,8 @@ async def test_a_fact_that_no_model_could_be_told_ends_the_turn_and_nothing_is_s
 @pytest.mark.parametrize(
     ("driver", "steps"),
     [
-        (openai, (*completions.said(ANSWERED), Stall())),
-        (anthropic, (messages.START, *messages.text(ANSWERED), Stall())),
+        (completions.model_at, (*completions.said(ANSWERED), Stall())),
+        (messages.model_at, (messages.START, *messages.text(ANSWERED), Stall())),
     ],
 )
 async def test_a_canceled_turn_closes_its_request(driver: Callable[[WireServer], Model], steps: Sequence[Step]) -> None:
@@ -181,7 +179,7 @@ FAILURES: dict[str, Answer] = {
 }
 
 
-@pytest.mark.parametrize("driver", [openai, anthropic])
+@pytest.mark.parametrize("driver", [completions.model_at, messages.model_at])
 async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
     driver: Callable[[WireServer], Model], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -212,7 +210,9 @@ def _errors_of(record: logging.LogRecord) -> str:
     return "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
 
 
-@pytest.mark.parametrize(("driver", "rounds"), [(openai, OPENAI_ROUNDS), (anthropic, ANTHROPIC_ROUNDS)])
+@pytest.mark.parametrize(
+    ("driver", "rounds"), [(completions.model_at, OPENAI_ROUNDS), (messages.model_at, ANTHROPIC_ROUNDS)]
+)
 def test_a_turn_canceled_anywhere_leaves_no_connection(
     driver: Callable[[WireServer], Model], rounds: tuple[Sequence[Step], ...]
 ) -> None:

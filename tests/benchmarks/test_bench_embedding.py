@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
-
-import pytest
 
 from footlights_bench.embedding import run_embedding
 from footlights_bench.embedding_frames import play_frames
 from footlights_bench.embedding_guest import guest_stage
 from footlights_bench.scripts import cast_of, paced
-from footlights_transports.main import main
 from footlights_transports.stage_thread import StageThread
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 SUBJECTS = {
     "frames, 5 turns, a thread of its own",
@@ -46,10 +46,7 @@ def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
 def test_the_command_measures_a_stage_thread(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "embed", "--quick"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert footlights(monkeypatch, "bench", "embed", "--quick") == 0
     assert "begin_turn_soon, p99" in capsys.readouterr().out
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +14,8 @@ from footlights_bench.growth_pauses import recorded, stream
 from footlights_bench.growth_play import AT_A_TIME, SHORT, Troupe, short_turn
 from footlights_bench.growth_run import Tenth, figures_of, resident_bytes, run_long
 from footlights_bench.scripts import cast_of
-from footlights_transports.main import main
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,10 +40,7 @@ def test_the_command_prints_every_figure_and_writes_it_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "growth.json"
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "growth", "--quick", "--json", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    assert footlights(monkeypatch, "bench", "growth", "--quick", "--json", str(path)) == 0
     printed = capsys.readouterr()
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["bench"] == "growth"

@@ -15,7 +15,8 @@ import trio.testing
 from footlights_bench.models import run_models
 from footlights_bench.models_direct import has_text
 from footlights_bench.models_jitter import heartbeat
-from footlights_transports.main import main
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -62,10 +63,7 @@ def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
 
 
 def test_without_a_model_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "models", "--model", "nothing.gguf"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
+    assert footlights(monkeypatch, "bench", "models", "--model", "nothing.gguf") == 2
     assert "No file and no known weights" in capsys.readouterr().err
 
 

@@ -38,9 +38,9 @@ from footlights_transports.cli_bench import TOKEN_VARIABLE
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.native import Unauthorized
 from footlights_transports.gate import Gate
-from footlights_transports.main import main
 from footlights_transports.ws_server import serve_ws
 
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 from ..transports.served import FOOTLIGHTS, open_server, write_game  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
@@ -260,10 +260,7 @@ async def test_a_remote_player_whose_session_was_closed_is_told() -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
+    return footlights(monkeypatch, "bench", *arguments)
 
 
 @pytest.mark.parametrize(("text", "code"), [(EASY, 0), (HARD, 1)])

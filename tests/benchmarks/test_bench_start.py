@@ -10,7 +10,8 @@ import pytest
 
 from footlights_bench.start_first_turn import play
 from footlights_bench.start_runs import Runs
-from footlights_transports.main import main
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +27,8 @@ def test_a_quick_run_prints_and_writes_every_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "start.json"
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "start", "--quick", "--json", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
+    assert footlights(monkeypatch, "bench", "start", "--quick", "--json", str(path)) == 0
     printed = capsys.readouterr()
-    assert ended.value.code == 0
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["bench"] == "start"
     figures = written["figures"]

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
-
-import pytest
 
 from footlights_bench.scripts import EVENTS_PER_TURN, whole_turn_yielding
 from footlights_bench.wire_sides import Layout, open_bare, open_ours, open_sink, open_staged
 from footlights_bench.wire_sse import race_sse
 from footlights_bench.wire_throughput import race
-from footlights_transports.main import main
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def test_a_quick_run_prints_and_writes_every_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "wire.json"
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "wire", "--quick", "--json", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert footlights(monkeypatch, "bench", "wire", "--quick", "--json", str(path)) == 0
     written = json.loads(path.read_text())
     assert written["bench"] == "wire"
     assert {figure["subject"] for figure in written["figures"]} == {

@@ -23,7 +23,8 @@ from footlights_bench.counts_memory import SESSION, TURN, count_blocks
 from footlights_bench.counts_meter import BY_PYTHON, METERED, Count, is_ours, repeatable
 from footlights_bench.counts_scenes import Expected, telling
 from footlights_bench.scripts import TOKENS_PER_TURN, whole_turn
-from footlights_transports.main import main
+
+from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -272,10 +273,7 @@ def test_the_command_shows_each_count_beside_its_bound(
 ) -> None:
     path = tmp_path / "counts.json"
     monkeypatch.setattr(counts, "SUBJECTS", FEW)
-    monkeypatch.setattr(sys, "argv", ["footlights", "bench", "counts", "--quick", "--strict", "--json", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert footlights(monkeypatch, "bench", "counts", "--quick", "--strict", "--json", str(path)) == 0
     printed = capsys.readouterr()
     assert "counting with a tool" in printed.err
     written = json.loads(path.read_text(encoding="utf-8"))

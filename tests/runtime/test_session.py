@@ -32,7 +32,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
-from footlights.testing import only, payloads, take_turn
+from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
@@ -73,20 +73,6 @@ async def test_the_turn_is_accepted_when_begin_turn_returns(quiet_clock: MockClo
                 turn_id = session.begin_turn("A room?")
                 event = await anext(stream)
             assert (event.turn_id, event.seq, event.payload) == (turn_id, 0, TurnAccepted(turns_ahead=0))
-
-
-async def test_a_queued_turn_is_accepted_now_and_runs_after_the_commit_before_it(
-    quiet_clock: MockClock,
-) -> None:
-    async with tavern() as stage:
-        session = stage.start()
-        async with session.subscribe() as stream:
-            turns = [session.begin_turn("A room?", QUEUE) for _ in range(3)]
-            events = [event async for event in stream.until_commit(turns[-1])]
-    assert ahead(events) == dict(zip(turns, range(3), strict=True))
-    order = [event.turn_id for event in events if event.event_type is not EventType.TURN_ACCEPTED]
-    assert order == sorted(order)
-    assert [final.text for final in payloads(events, TurnFinal)] == [SPEECH] * 3
 
 
 @pytest.mark.parametrize("limit", [0, 2])
@@ -174,11 +160,13 @@ async def test_a_queued_turn_waits_for_every_turn_before_it(quiet_clock: MockClo
             first = session.begin_turn("A room?", CONCURRENT)
             await trio.sleep(0.5)
             second = session.begin_turn("A beer?", CONCURRENT)
-            queued = session.begin_turn("And then?", QUEUE)
-            events = [event async for event in stream.until_commit(queued)]
-    assert ahead(events)[queued] == 2
-    began = next(at for at, event in enumerate(events) if event.turn_id == queued and event.seq == 1)
-    assert {e.turn_id for e in events[:began] if e.event_type is EventType.COMMIT_FINAL} == {first, second}
+            queued = [session.begin_turn("And then?", QUEUE) for _ in range(2)]
+            events = [event async for event in stream.until_commit(queued[-1])]
+    for at, turn_id in enumerate(queued):
+        assert ahead(events)[turn_id] == 2 + at
+        began = next(place for place, event in enumerate(events) if event.turn_id == turn_id and event.seq == 1)
+        committed = {event.turn_id for event in events[:began] if event.event_type is EventType.COMMIT_FINAL}
+        assert committed == {first, second, *queued[:at]}
 
 
 async def test_the_whole_stage_has_a_limit_of_open_turns(quiet_clock: MockClock) -> None:

@@ -9,21 +9,17 @@ import trio
 
 from footlights import (
     BusyRule,
-    CommitFinal,
     CommitOutcome,
     EventType,
     InteractionSession,
-    InterruptReason,
     MemoryLedger,
     SessionParams,
     Stage,
-    TurnInterrupted,
     TurnParams,
     TurnState,
     UnknownTurn,
     open_stage,
 )
-from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
@@ -38,24 +34,6 @@ TALK = (Say("Good evening,"), Pause(1.0), Say(" my friend."))
 
 def tavern(*, ledger: FlakyLedger | None = None) -> AbstractAsyncContextManager[Stage]:
     return open_stage(standard_cast(ScriptedModel(lambda _: TALK)), ledger=ledger)
-
-
-async def test_a_cancel_says_which_turn_it_won_and_that_turn_is_interrupted(
-    quiet_clock: MockClock,
-) -> None:
-    async with tavern() as stage:
-        session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("A room?")
-            await trio.sleep(0.5)
-            assert session.cancel(turn_id) == (turn_id,)
-            assert session.cancel(turn_id) == ()
-            events = [event async for event in stream.until_commit(turn_id)]
-            assert session.cancel(turn_id) == ()
-    assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
-    commit = only(events, CommitFinal)
-    assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
-    assert [issue.code for issue in commit.issues] == ["turn_interrupted"]
 
 
 async def test_a_cancel_after_the_final_event_changes_nothing_about_the_commit(

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-import trio
 
 from footlights import (
     Busy,
@@ -18,7 +17,6 @@ from footlights import (
     Stage,
     StreamEvent,
     TokenDelta,
-    TurnFinal,
     open_stage,
 )
 from footlights.session_core import MAX_OBSERVERS
@@ -90,21 +88,6 @@ async def test_coming_back_while_the_turn_goes_on_skips_and_repeats_nothing(quie
     assert said(got) == said(whole)
     assert [each[1:] for each in others(got)] == [each[1:] for each in others(whole)]
     assert [event.seq for event in got] == sorted({event.seq for event in got})
-
-
-async def test_a_newcomer_gets_unfinished_turns_from_their_beginning_and_no_finished_ones(
-    quiet_clock: MockClock,
-) -> None:
-    async with tavern() as stage:
-        session = stage.start()
-        await take_turn(session, "A room?")
-        running, queued = session.begin_turn("A beer?"), session.begin_turn("And then?")
-        await trio.sleep(0.5)
-        async with session.subscribe() as stream:
-            events = [event async for event in stream.until_commit(queued)]
-    assert {event.turn_id for event in events} == {running, queued}
-    assert [final.text for final in payloads(events, TurnFinal)] == [SPEECH, SPEECH]
-    assert {e.turn_id: e.seq for e in reversed(events)} == {running: 0, queued: 0}
 
 
 async def test_whoever_asks_for_everything_gets_all_that_is_retained(quiet_clock: MockClock) -> None:

@@ -257,19 +257,6 @@ async def test_until_commit_ends_with_the_commit_and_includes_other_turns(
             assert [event async for event in events] == []
 
 
-async def test_leaving_until_commit_early_leaves_the_stream_as_it_is(quiet_clock: trio.testing.MockClock) -> None:
-    async with tavern() as stage:
-        session = stage.start()
-        async with session.subscribe() as stream:
-            turn_id = session.begin_turn("A room?")
-            async for event in stream.until_commit(turn_id):
-                assert event.seq == 0
-                break
-            rest = [event async for event in stream.until_commit(turn_id)]
-            assert (rest[0].seq, rest[-1].event_type) == (1, EventType.COMMIT_FINAL)
-            assert said(rest) == "Good evening, my friend."
-
-
 async def test_until_commit_ends_with_the_session_too(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()

@@ -17,6 +17,8 @@ from footlights import open_stage, wire
 from footlights_actors.tavern import tavern_cast
 from footlights_transports.main import main
 
+from .command import footlights
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -34,14 +36,6 @@ async def _record() -> list[bytes]:
 @pytest.fixture
 def recording() -> list[bytes]:
     return trio.run(_record)
-
-
-def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command in this process and return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def test_without_arguments_it_shows_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

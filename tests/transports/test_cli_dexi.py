@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
-import pytest
 import trio
 
 from footlights import open_stage
@@ -14,22 +12,17 @@ from footlights.events import TokenDelta, ToolCallResult, ToolCallStarted, TurnF
 from footlights.modes import ExecutionPolicy, decide
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.dialects.dexi_schema import dexi_schema
-from footlights_transports.main import main
 
+from .command import footlights
 from .dexi_kit import CHAT, OK, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
 
 CALL = (ToolCallStarted("call-1", "look"), ToolCallResult("call-1", "look", canceled=False))
-
-
-def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def recording(folder: Path, *more: str, cut: int = 0) -> str:

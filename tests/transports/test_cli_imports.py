@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_transports.main import main
+from .command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,8 +93,6 @@ def test_a_server_looks_for_garbage_and_not_in_what_it_imported(shown_by_server:
 
 def test_the_command_leaves_the_collector_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["footlights", "serve", "--ws-port", "-1"])
-    with pytest.raises(SystemExit):
-        main()
+    footlights(monkeypatch, "serve", "--ws-port", "-1")
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0

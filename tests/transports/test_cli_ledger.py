@@ -22,7 +22,8 @@ from footlights_actors.tavern import tavern_cast
 from footlights_transports import ledger_tell
 from footlights_transports.ledger_diff import difference
 from footlights_transports.ledger_show import harmless
-from footlights_transports.main import main
+
+from . import command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,11 +67,9 @@ class Run:
 @pytest.fixture
 def footlights(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: object) -> Run:
-        monkeypatch.setattr(sys, "argv", ["footlights", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        code = command.footlights(monkeypatch, *map(str, arguments))
         shown = capsys.readouterr()
-        return Run(int(ended.value.code or 0), shown.out, shown.err)
+        return Run(code, shown.out, shown.err)
 
     return run
 

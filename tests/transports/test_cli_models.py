@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from footlights_actors.weights import Weights
 from footlights_transports import cli_models
-from footlights_transports.main import main
+
+from .command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", "models", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
+    return footlights(monkeypatch, "models", *arguments)
 
 
 def test_it_lists_what_is_here_and_what_is_not(

@@ -6,22 +6,19 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
-from footlights_transports.main import main
+from .command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 FOOTLIGHTS = (sys.executable, "-m", "footlights_transports")
 SAID = "Any rooms?\nrent the attic\n"
 
 
 def judge(monkeypatch: pytest.MonkeyPatch, path: Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", "laws", str(path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
+    return footlights(monkeypatch, "laws", str(path))
 
 
 def test_a_play_can_be_traced_and_its_trace_checked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ import trio.testing
 from footlights import DetachReason, Limits, MemoryLedger, RegistrationError, SessionClosed, open_stage
 from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
 from footlights.redaction import Redacted
+from footlights.testing.faults import FlakyLedger
 from footlights_actors.tavern import tavern_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dexi_runs import DexiRuns, DexiSettings, Request, UnknownRun
@@ -22,13 +24,12 @@ from .dexi_house import agency
 from .dexi_kit import lawful, output, types
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from trio.testing import MockClock
 
     from footlights import Stage
-    from footlights.authority import CommitRecord, World
     from footlights.modes import Classifier, Intent
     from footlights_transports.dexi_run import Run
 
@@ -65,15 +66,10 @@ async def test_a_run_that_is_detached_goes_on_where_it_was(quiet_clock: MockCloc
     assert types(whole) == types(events_of(undisturbed))
 
 
-class HungLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await trio.sleep_forever()
-
-
 async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=5)
-        async with open_stage(agency(), ledger=HungLedger(), limits=limits) as stage:
+        async with open_stage(agency(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
             runs = DexiRuns(FrontDesk(stage, Gate()))
             await nursery.start(runs.keep)
             run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))

@@ -114,18 +114,6 @@ def ends(text: bytes, first: int) -> list[int]:
     return found
 
 
-async def test_whoever_is_cut_off_before_the_first_event_misses_nothing() -> None:
-    async with open_house() as house:
-        guest = await house.start()
-        old = await guest.begin_turn("Before")
-        await guest.finalize(old)
-        async with guest.follow() as stream:
-            last_event_id = stream.last_event_id
-        new = await guest.begin_turn("A room?")
-        await guest.finalize(new)
-        assert {event.turn_id for event in await rest_of(guest, last_event_id, 1)} == {new}
-
-
 async def test_an_empty_last_event_id_is_none() -> None:
     async with open_house(STALLING) as house:
         guest = await house.start()
@@ -396,13 +384,6 @@ async def test_a_server_that_goes_away_sends_what_waits_and_ends_its_streams() -
             events += [event async for event in rest.until_commit(turn_id)]
         assert laws.check(events) == []
         assert only(events, TurnFinal).text == "One two"
-
-
-async def test_a_session_has_only_so_many_subscribers() -> None:
-    async with open_house(limits=Limits(max_subscribers=1)) as house:
-        guest = await house.start()
-        async with guest.follow():
-            assert refused(await house.client.get(f"{guest.path}/events")) == (409, "busy")
 
 
 async def test_a_client_of_http_1_0_is_sent_the_events_without_chunks() -> None:

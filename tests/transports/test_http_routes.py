@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from footlights import (
-    BusyRule,
-    CommitOutcome,
     Intent,
     IntentType,
     InterruptReason,
-    InvalidCommand,
     Limits,
     MemoryLedger,
     SessionParams,
     ToolContext,
     TurnInterrupted,
-    TurnParams,
     UnknownSession,
     tool,
 )
@@ -80,16 +76,6 @@ def bearer(token: str) -> dict[str, str]:
 # -- sessions and turns
 
 
-async def test_a_turn_is_played_from_start_to_commit() -> None:
-    async with open_house() as house:
-        guest = await house.start()
-        assert guest.session_id == "s1-000001"
-        turn_id = await guest.begin_turn("A room?")
-        decision = await guest.finalize(turn_id)
-        assert decision.commit_outcome is CommitOutcome.OK
-        assert decision == await guest.finalize(turn_id)
-
-
 async def test_a_session_may_be_named_and_started_without_a_body() -> None:
     async with open_house() as house:
         assert (await house.start(SessionParams(session_id="inn"))).session_id == "inn"
@@ -98,33 +84,6 @@ async def test_a_session_may_be_named_and_started_without_a_body() -> None:
             400,
             "invalid_command",
         )
-
-
-async def test_cancel_names_the_turns_that_it_interrupted() -> None:
-    async with open_house(STALLING) as house:
-        guest = await house.start()
-        turns = [await guest.begin_turn("A room?") for _ in range(3)]
-        async with guest.follow() as stream:
-            assert await guest.cancel(turns[0]) == (turns[0],)
-            assert await guest.cancel(turns[0]) == ()
-            assert await guest.cancel() == tuple(turns[1:])
-            events = [event async for event in stream.until_commit(turns[0])]
-        interrupted = only([event for event in events if event.turn_id == turns[0]], TurnInterrupted)
-        assert interrupted.reason is InterruptReason.CANCELED
-
-
-async def test_what_was_heard_is_noted() -> None:
-    async with open_house(STALLING) as house:
-        guest = await house.start()
-        turn_id = await guest.begin_turn("A room?")
-        async with guest.follow() as stream:
-            while (await anext(stream)).event_type != "token_delta":
-                pass
-            await guest.heard(turn_id, 3)
-            await guest.cancel(turn_id)
-            heard = only([event async for event in stream.until_commit(turn_id)], TurnInterrupted).heard
-        assert heard is not None
-        assert heard.text == "Well,"
 
 
 async def test_closing_a_session_settles_its_turns_and_ends_its_streams() -> None:
@@ -376,16 +335,6 @@ async def test_a_body_has_a_largest_size() -> None:
         said = {"input": "x" * 1_000_000}
         assert refused(await house.client.post(f"{guest.path}/turns", json=said)) == (413, "too_large")
         assert await guest.begin_turn("x" * 900) == "t1-000001"
-
-
-async def test_turn_parameters_are_taken() -> None:
-    async with open_house(STALLING) as house:
-        guest = await house.start()
-        await guest.begin_turn("A room?")
-        await guest.begin_turn("Fire!", TurnParams(busy=BusyRule.INTERRUPT))
-        with pytest.raises(InvalidCommand, match="nobody"):
-            await guest.begin_turn("A room?", TurnParams(persona="nobody"))
-        assert house.stage.statistics().turns_settled == {"barge_in": 1}
 
 
 # -- who may ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from math import inf
 from typing import TYPE_CHECKING
 
 import orjson
@@ -11,10 +12,10 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed
 
-from footlights import Limits, ModelError, SessionParams, TurnParams, open_stage
-from footlights.authority import MemoryLedger
+from footlights import Limits, MemoryLedger, ModelError, SessionParams, TurnParams, open_stage
 from footlights.chat import ChatFluxConfig, ChatMessage
 from footlights.session_core import MAX_OBSERVERS
+from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.desk import FrontDesk
 from footlights_transports.dialects.kgent import PerturbWish
@@ -29,13 +30,9 @@ from .kgent_peer import ANSWERED, ASKED, TOKENS, lawful, observe, only, open_cha
 from .test_kgent_gateway import rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trio.testing import MockClock
 
     from footlights import InteractionSession, StreamEvent
-    from footlights.authority import World
-    from footlights.authority.record import CommitRecord
     from footlights.chat import ChatEvent
 
     from .kgent_peer import ChatHouse
@@ -214,34 +211,11 @@ async def test_players_keep_their_places_and_too_many_who_listen_are_told_so() -
                 assert only(await listener.hear("a"), "message"), "who listens takes no player's place"
 
 
-async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet_clock: MockClock) -> None:
-    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
-        gateway = KgentGateway(FrontDesk(stage, Gate()), ChatFluxConfig())
-        await home.start(gateway.keep)
-        conversation = gateway.enter(User(), "default", PerturbWish("shared"))
-        ear, may_go_on = Ear(), trio.Event()
-
-        async def send_late(batch: list[bytes]) -> None:
-            await ear.send(batch)
-            await may_go_on.wait()
-
-        overhearing = gateway.overhear(User(), "default", "shared")
-        home.start_soon(overhearing.run, send_late)
-        await trio.testing.wait_all_tasks_blocked()
-        await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        message = ChatMessage("user", ASKED, correlation_id="mine")
-        dialogue = gateway.perturb(gateway.sender(conversation), message)
-        await dialogue.over.wait()
-        await conversation.session.close()
-        await trio.sleep(2 * SWEEP)
-        may_go_on.set()
-        await overhearing.over.wait()
-        told = [orjson.loads(each) for each in ear.heard]
-        assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
-        home.cancel_scope.cancel()
-
-
-async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behind(quiet_clock: MockClock) -> None:
+@pytest.mark.parametrize("dialogues", [1, 3 * MAX_BEHIND])
+@pytest.mark.parametrize("is_forgotten", [True, False])
+async def test_who_is_slow_is_not_told_again_however_far_it_lags_behind(
+    quiet_clock: MockClock, dialogues: int, is_forgotten: bool
+) -> None:
     config = ChatFluxConfig(message_burst=1_000, session_tokens=10_000_000)
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
         gateway = KgentGateway(FrontDesk(stage, Gate()), config)
@@ -257,9 +231,12 @@ async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behi
         home.start_soon(overhearing.run, send_late)
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        for number in range(3 * MAX_BEHIND):
+        for number in range(dialogues):
             message = ChatMessage("user", ASKED, correlation_id=f"mine-{number}")
             await gateway.perturb(sender, message).over.wait()
+        if is_forgotten:
+            await conversation.session.close()
+            await trio.sleep(2 * SWEEP)
         may_go_on.set()
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.close()
@@ -277,19 +254,12 @@ def test_a_conversation_remembers_the_newest_turns_that_it_began() -> None:
     assert all(f"t1-{number:06}" in begun for number in range(1, MAX_BEGUN + 1))
 
 
-class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
-
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await trio.sleep_forever()
-
-
 async def test_a_turn_whose_commit_nobody_will_know_ends_all_the_same(quiet_clock: MockClock) -> None:
     ear = Ear()
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=1.0)
         cast = standard_cast(ScriptedModel(lambda _: [Say("Yes.")]))
-        async with open_stage(cast, ledger=HungLedger(), limits=limits) as stage:
+        async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
             session = stage.start()
             nursery.start_soon(Overhearing(session, (), 1, lambda: 1.0).run, ear.send)
             await trio.testing.wait_all_tasks_blocked()

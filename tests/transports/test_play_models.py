@@ -12,11 +12,11 @@ import trio
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.weights import KNOWN, WeightsNotFetched, WeightsUnknown
 from footlights_transports import cli, cli_models, model_choice, play
-from footlights_transports.main import main
 from footlights_transports.model_choice import tavern_with
 
 from ..actors import openai_wire as completions  # noqa: TID252 - tests are no package that could be named
 from ..actors.wire_server import Answer, ask, open_wire_server  # noqa: TID252
+from .command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,13 +99,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, mi
 
 
 # -- on the command line
-
-
-def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 @pytest.mark.usefixtures("no_weights")

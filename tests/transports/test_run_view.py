@@ -36,11 +36,11 @@ from footlights_actors.tavern import tavern_cast
 from footlights_transports.dexi_runs import DexiSettings, Request
 from footlights_transports.dialects.dexi_events import RunOutcome, to_json
 from footlights_transports.dialects.dexi_schema import check_event
-from footlights_transports.main import main
 from footlights_transports.run_here import run
 from footlights_transports.run_screens import PaperScreen, TerminalScreen
 from footlights_transports.run_view import RunView
 
+from .command import footlights
 from .dexi_house import KEY, agency
 from .dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
 
@@ -260,13 +260,6 @@ async def test_what_is_refused_leaves_as_it_is(quiet_clock: MockClock) -> None:
 
 
 # -- the command
-
-
-def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def test_the_analyst_is_asked_and_what_it_does_is_shown(

@@ -43,9 +43,9 @@ from footlights_transports import cli_serve
 from footlights_transports.config import Config, load_config
 from footlights_transports.dialects.native import WIRE_CODES
 from footlights_transports.logs import Discreet, set_up_logs
-from footlights_transports.main import main
 from footlights_transports.serve import CannotServe, Opened, serve, serve_here
 
+from .command import footlights
 from .http_peer import HttpGuest, taken
 from .kgent_peer import connect_to
 from .served import FOOTLIGHTS, open_peer, open_server, request, write_game
@@ -287,13 +287,6 @@ def logs_as_they_were() -> Generator[None]:
     logging.captureWarnings(False)
     root.handlers, root.level = handlers, level
     sys.unraisablehook, threading.excepthook = hooks
-
-
-def footlights(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["footlights", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 @pytest.mark.usefixtures("logs_as_they_were")

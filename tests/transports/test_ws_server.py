@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import CommitOutcome, EventType, InterruptReason, Limits, MemoryLedger, TurnFinal, TurnInterrupted
+from footlights import CommitOutcome, EventType, Limits, MemoryLedger, TurnFinal
 from footlights.testing import only
 from footlights_actors import Flood, Say, ScriptedModel, Stall
 from footlights_transports.gate import Gate, WireLimits
@@ -16,37 +16,9 @@ from footlights_transports.gate import Gate, WireLimits
 from .ws_peer import HeldModel, connect, error_code, open_house
 
 if TYPE_CHECKING:
-    from footlights import StreamEvent
     from footlights.authority import CommitRecord
 
 STALLING = (Say("Well,"), Stall())
-
-
-def seqs(events: list[StreamEvent]) -> list[int]:
-    return [event.seq for event in events]
-
-
-async def test_a_turn_is_played_from_start_to_commit() -> None:
-    async with open_house() as house, connect(house) as peer:
-        session_id = await peer.start()
-        events = await peer.take_turn(session_id)
-        assert only(events, TurnFinal).text == "Good evening, my friend."
-        assert events[-1].event_type is EventType.COMMIT_FINAL
-
-
-async def test_a_session_may_be_named() -> None:
-    async with open_house() as house, connect(house) as peer:
-        assert await peer.ask("start", params={"session_id": "ann"}) == {"session_id": "ann"}
-
-
-async def test_cancel_names_the_turns_that_it_interrupted() -> None:
-    async with open_house(ScriptedModel(lambda _: STALLING)) as house, connect(house) as peer:
-        session_id = await peer.start()
-        turn_id = (await peer.ask("begin_turn", session_id=session_id, input="A room?"))["turn_id"]
-        assert await peer.ask("cancel", session_id=session_id, turn_id=turn_id) == {"canceled": [turn_id]}
-        assert await peer.ask("cancel", session_id=session_id) == {"canceled": []}
-        events = await peer.take_until(EventType.COMMIT_FINAL, turn_id)
-        assert only(events, TurnInterrupted).reason is InterruptReason.CANCELED
 
 
 async def test_finalize_is_answered_when_the_commit_is_known_and_holds_up_nothing() -> None:
@@ -104,18 +76,6 @@ async def test_only_so_many_commands_may_wait_for_their_answers() -> None:
         for each in waiting:
             assert (await peer.reply(each))["ok"] is True
         await peer.ask("finalize", session_id=session_id, turn_id=turn_id)
-
-
-async def test_what_was_heard_is_told_when_the_turn_is_interrupted() -> None:
-    async with open_house(ScriptedModel(lambda _: STALLING)) as house, connect(house) as peer:
-        session_id = await peer.start()
-        turn_id = (await peer.ask("begin_turn", session_id=session_id, input="A room?"))["turn_id"]
-        delta = (await peer.take_until(EventType.TOKEN_DELTA, turn_id))[-1]
-        assert await peer.ask("heard", session_id=session_id, turn_id=turn_id, seq=delta.seq) == {}
-        await peer.ask("cancel", session_id=session_id)
-        events = await peer.take_until(EventType.COMMIT_FINAL, turn_id)
-        assert (heard := only(events, TurnInterrupted).heard) is not None
-        assert heard.text == "Well,"
 
 
 async def test_close_interrupts_and_answers_when_all_is_settled_and_the_stream_ends() -> None:
@@ -192,21 +152,6 @@ async def test_two_connections_follow_one_session_and_get_the_same() -> None:
         await other.ask("subscribe", session_id=session_id)
         events = await one.take_turn(session_id)
         assert await other.take_until(EventType.COMMIT_FINAL, events[0].turn_id) == events
-
-
-async def test_coming_back_with_a_cursor_skips_nothing_and_repeats_nothing() -> None:
-    model = HeldModel()
-    async with open_house(model) as house:
-        async with connect(house) as peer:
-            session_id = await peer.start()
-            turn_id = (await peer.ask("begin_turn", session_id=session_id, input="A room?"))["turn_id"]
-            seen = await peer.take_until(EventType.TOKEN_DELTA, turn_id)
-        model.may_go_on.set()
-        async with connect(house) as again:
-            again.after = {turn_id: seen[-1].seq}
-            await again.ask("subscribe", session_id=session_id, after=again.after)
-            rest = await again.take_until(EventType.COMMIT_FINAL, turn_id)
-        assert seqs(seen + rest) == list(range(len(seen + rest)))
 
 
 # -- batches

@@ -359,12 +359,12 @@ async def test_a_newcomer_gets_unfinished_turns_from_their_beginning_and_no_fini
     guest: Guest, model: CuedModel
 ) -> None:
     await guest.finalize(await guest.begin_turn("Before"))
-    open_turn = await guest.begin_turn("~go")
+    turns = [await guest.begin_turn("~go"), await guest.begin_turn("And then?")]
     async with guest.subscribe() as stream:
         model.cue("go")
-        events = await whole(stream, open_turn)
-    assert events[0].seq == 0
-    assert {event.turn_id for event in events} == {open_turn}
+        events = [event for turn_id in turns for event in await whole(stream, turn_id)]
+    assert {event.turn_id: event.seq for event in reversed(events)} == dict.fromkeys(turns, 0)
+    assert {final.text for final in payloads(events, TurnFinal)} == {"go", "And then?"}
 
 
 async def test_whoever_asks_for_everything_gets_all_that_is_retained(guest: Guest) -> None:
