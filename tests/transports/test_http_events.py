@@ -398,13 +398,6 @@ async def test_a_server_that_goes_away_sends_what_waits_and_ends_its_streams() -
         assert only(events, TurnFinal).text == "One two"
 
 
-async def test_a_session_has_only_so_many_subscribers() -> None:
-    async with open_house(limits=Limits(max_subscribers=1)) as house:
-        guest = await house.start()
-        async with guest.follow():
-            assert refused(await house.client.get(f"{guest.path}/events")) == (409, "busy")
-
-
 async def test_a_client_of_http_1_0_is_sent_the_events_without_chunks() -> None:
     async with open_house() as house:
         guest = await house.start()

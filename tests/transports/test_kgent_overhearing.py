@@ -211,34 +211,11 @@ async def test_players_keep_their_places_and_too_many_who_listen_are_told_so() -
                 assert only(await listener.hear("a"), "message"), "who listens takes no player's place"
 
 
-async def test_who_is_slow_is_not_told_again_when_the_session_is_forgotten(quiet_clock: MockClock) -> None:
-    async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
-        gateway = KgentGateway(FrontDesk(stage, Gate()), ChatFluxConfig())
-        await home.start(gateway.keep)
-        conversation = gateway.enter(User(), "default", PerturbWish("shared"))
-        ear, may_go_on = Ear(), trio.Event()
-
-        async def send_late(batch: list[bytes]) -> None:
-            await ear.send(batch)
-            await may_go_on.wait()
-
-        overhearing = gateway.overhear(User(), "default", "shared")
-        home.start_soon(overhearing.run, send_late)
-        await trio.testing.wait_all_tasks_blocked()
-        await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        message = ChatMessage("user", ASKED, correlation_id="mine")
-        dialogue = gateway.perturb(gateway.sender(conversation), message)
-        await dialogue.over.wait()
-        await conversation.session.close()
-        await trio.sleep(2 * SWEEP)
-        may_go_on.set()
-        await overhearing.over.wait()
-        told = [orjson.loads(each) for each in ear.heard]
-        assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
-        home.cancel_scope.cancel()
-
-
-async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behind(quiet_clock: MockClock) -> None:
+@pytest.mark.parametrize("dialogues", [1, 3 * MAX_BEHIND])
+@pytest.mark.parametrize("is_forgotten", [True, False])
+async def test_who_is_slow_is_not_told_again_however_far_it_lags_behind(
+    quiet_clock: MockClock, dialogues: int, is_forgotten: bool
+) -> None:
     config = ChatFluxConfig(message_burst=1_000, session_tokens=10_000_000)
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
         gateway = KgentGateway(FrontDesk(stage, Gate()), config)
@@ -254,9 +231,12 @@ async def test_who_is_slow_is_not_told_again_however_many_dialogues_it_lags_behi
         home.start_soon(overhearing.run, send_late)
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
-        for number in range(3 * MAX_BEHIND):
+        for number in range(dialogues):
             message = ChatMessage("user", ASKED, correlation_id=f"mine-{number}")
             await gateway.perturb(sender, message).over.wait()
+        if is_forgotten:
+            await conversation.session.close()
+            await trio.sleep(2 * SWEEP)
         may_go_on.set()
         await trio.testing.wait_all_tasks_blocked()
         await conversation.session.close()
