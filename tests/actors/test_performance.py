@@ -26,12 +26,11 @@ from footlights import (
     TurnFinal,
     TurnInterrupted,
     TurnParams,
-    WarmState,
     draft_event,
     open_stage,
 )
 from footlights.testing import only, take_turn
-from footlights.testing.faults import failing_load, failing_model, raising_tool, slow_tool
+from footlights.testing.faults import failing_model, slow_tool
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, performance, standard_cast
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights import Cast, InteractionContext, Prompt
+    from footlights import InteractionContext, Prompt
 
 
 class Works:
@@ -60,42 +59,11 @@ async def worked(run: Callable[[InteractionContext], Awaitable[None]]) -> list[S
 # -- an actor that dies
 
 
-def nobody_is_there(cast: Cast) -> Cast:
-    """The cast chooses a model that it does not have."""
-    return evolve(cast, choose_model=lambda params: ModelChoice("nobody", "a mistake"))
-
-
-def loader_dies(cast: Cast) -> Cast:
-    model = failing_load(ScriptedModel(lambda _: [Say("Hello.")], warm_state=WarmState.COLD))
-    return evolve(cast, models={model.model_id: model})
-
-
-def generator_dies(cast: Cast) -> Cast:
-    (model,) = cast.models.values()
-    return evolve(cast, models={model.model_id: failing_model(model, after_tokens=1)})
-
-
-def tool_dies(cast: Cast) -> Cast:
-    model = ScriptedModel(lambda _: [Call("raising")])
-    return evolve(cast, models={model.model_id: model}, tools={"raising": raising_tool()})
-
-
-@pytest.mark.parametrize(
-    ("dies", "reason"),
-    [
-        (nobody_is_there, InterruptReason.MODEL_ERROR),
-        (loader_dies, InterruptReason.MODEL_ERROR),
-        (generator_dies, InterruptReason.MODEL_ERROR),
-        (tool_dies, InterruptReason.TOOL_ERROR),
-    ],
-)
-async def test_an_actor_that_dies_takes_its_turn_to_one_terminal_and_one_commit(
-    dies: Callable[[Cast], Cast], reason: InterruptReason
-) -> None:
-    async with open_stage(dies(standard_cast(ScriptedModel(lambda _: [Say("Hello.")])))) as stage:
+async def test_a_choice_of_a_model_that_is_not_there_is_an_error_of_the_model() -> None:
+    cast = standard_cast(ScriptedModel(lambda _: [Say("Hello.")]))
+    async with open_stage(evolve(cast, choose_model=lambda params: ModelChoice("nobody", "a mistake"))) as stage:
         events = await take_turn(stage.start(), "Hello?")
-    assert [event.event_type for event in events[-2:]] == [EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
-    assert only(events, TurnInterrupted).reason is reason
+    assert only(events, TurnInterrupted).reason is InterruptReason.MODEL_ERROR
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
 
 

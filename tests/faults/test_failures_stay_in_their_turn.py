@@ -152,18 +152,19 @@ def _with_tool(tool: Tool) -> Cast:
     return evolve(inn(model), tools={tool.name: tool})
 
 
-SEAMS = [
-    model_fails,
-    load_fails,
-    warm_state_fails,
-    choice_fails,
-    facts_fail,
-    tool_fails,
-    tool_fails_after_staging,
-    key_fails,
-    arguments_fail,
-    workload_fails,
-]
+MODEL, TOOL, WORKLOAD = InterruptReason.MODEL_ERROR, InterruptReason.TOOL_ERROR, InterruptReason.WORKLOAD_ERROR
+SEAMS: dict[Callable[[BaseException], Cast], set[InterruptReason]] = {
+    model_fails: {MODEL},
+    load_fails: {MODEL},
+    warm_state_fails: {MODEL, WORKLOAD},
+    choice_fails: {WORKLOAD},
+    facts_fail: {WORKLOAD},
+    tool_fails: {TOOL},
+    tool_fails_after_staging: {TOOL},
+    key_fails: {TOOL},
+    arguments_fail: {TOOL},
+    workload_fails: {WORKLOAD},
+}
 
 
 # -- the failures
@@ -206,20 +207,14 @@ async def test_what_a_turn_raises_interrupts_that_turn_and_no_other(
         neighbour = stage.start()
         safe = neighbour.begin_turn("Me first.", TurnParams(workload="neighbour"))
         workload = "failing" if seam is workload_fails else None
-        events = await take_turn(stage.start(), "A room?", TurnParams(workload=workload))
-        after = await take_turn(stage.start(), "And now?", TurnParams(workload="neighbour"))
+        session = stage.start()
+        events = await take_turn(session, "A room?", TurnParams(workload=workload))
+        after = await take_turn(session, "And now?", TurnParams(workload="neighbour"))
         assert (await neighbour.finalize(safe).wait()).commit_outcome is CommitOutcome.OK
         assert stage.world == {"rented": 2}
-    assert only(events, TurnInterrupted).reason in INTERRUPTED_BY_FAILURE
+    assert only(events, TurnInterrupted).reason in SEAMS[seam]
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
     assert only(after, CommitFinal).commit_outcome is CommitOutcome.OK
-
-
-INTERRUPTED_BY_FAILURE = {
-    InterruptReason.MODEL_ERROR,
-    InterruptReason.TOOL_ERROR,
-    InterruptReason.WORKLOAD_ERROR,
-}
 
 
 async def leave_a_scope_open() -> None:
@@ -266,7 +261,7 @@ async def test_a_cancel_scope_that_is_left_open_hurts_no_other_turn(where: str, 
         events = await take_turn(stage.start(), "A room?", TurnParams(workload=workload))
         assert (await neighbour.finalize(safe).wait()).commit_outcome is CommitOutcome.OK
         assert stage.world == {"rented": 1}
-    assert only(events, TurnInterrupted).reason in INTERRUPTED_BY_FAILURE
+    assert only(events, TurnInterrupted).reason in {MODEL, TOOL, WORKLOAD}
 
 
 class _Unprintable(type):

@@ -64,17 +64,6 @@ async def survived(
     return events
 
 
-async def test_a_crashing_tool_hurts_only_its_turn() -> None:
-    events = await survived(raising_tool())
-    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
-
-
-async def test_a_key_that_cannot_be_made_hurts_only_its_turn() -> None:
-    tool = evolve(raising_tool("rent"), idempotency_key=lambda arguments: str(arguments["room"]))
-    events = await survived(tool, arguments={"no": "room"})
-    assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
-
-
 @pytest.mark.parametrize("durable", [False, True])
 async def test_a_key_that_no_ledger_could_keep_is_refused_and_the_tool_is_not_run(
     tmp_path: Path, durable: bool

@@ -21,7 +21,6 @@ from footlights import (
     InteractionContext,
     InteractionSession,
     InterruptReason,
-    InvalidCommand,
     Limits,
     MemoryLedger,
     ModelError,
@@ -141,14 +140,6 @@ async def test_two_stages_cannot_share_a_ledger_and_one_may_follow_another() -> 
         assert stage.epoch == 2
 
 
-async def test_two_open_sessions_cannot_share_a_name() -> None:
-    async with tavern() as stage:
-        stage.start(SessionParams(session_id="inn"))
-        with pytest.raises(InvalidCommand):
-            stage.start(SessionParams(session_id="inn"))
-        assert stage.statistics().sessions == 1
-
-
 async def test_a_name_that_comes_back_never_repeats_a_turn_id(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         numbered = stage.start()
@@ -211,16 +202,6 @@ async def test_a_turn_that_fails_is_interrupted_with_a_reason_and_without_words(
     assert [record.name for record in caplog.records] == ["footlights"]
     assert f"{events[0].turn_id} of {session.session_id} failed: {detail} at " in caplog.text
     assert "Edda" not in caplog.text
-
-
-async def test_a_turn_that_fails_takes_nothing_else_with_it(quiet_clock: trio.testing.MockClock) -> None:
-    async with tavern() as stage:
-        session, neighbour = stage.start(), stage.start()
-        turn_id = neighbour.begin_turn("A room?")
-        failed = await perform(session, FAILING)
-        assert failed.commit_outcome is CommitOutcome.FAIL_CLOSED
-        assert (await neighbour.finalize(turn_id).wait()).commit_outcome is CommitOutcome.OK
-        assert (await perform(session)).commit_outcome is CommitOutcome.OK
 
 
 async def test_a_turn_that_takes_the_stage_down_is_never_announced_as_final(
