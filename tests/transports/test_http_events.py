@@ -114,18 +114,6 @@ def ends(text: bytes, first: int) -> list[int]:
     return found
 
 
-async def test_whoever_is_cut_off_before_the_first_event_misses_nothing() -> None:
-    async with open_house() as house:
-        guest = await house.start()
-        old = await guest.begin_turn("Before")
-        await guest.finalize(old)
-        async with guest.follow() as stream:
-            last_event_id = stream.last_event_id
-        new = await guest.begin_turn("A room?")
-        await guest.finalize(new)
-        assert {event.turn_id for event in await rest_of(guest, last_event_id, 1)} == {new}
-
-
 async def test_an_empty_last_event_id_is_none() -> None:
     async with open_house(STALLING) as house:
         guest = await house.start()

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from footlights import (
-    BusyRule,
     Intent,
     IntentType,
     InterruptReason,
-    InvalidCommand,
     Limits,
     MemoryLedger,
     SessionParams,
     ToolContext,
     TurnInterrupted,
-    TurnParams,
     UnknownSession,
     tool,
 )
@@ -338,16 +335,6 @@ async def test_a_body_has_a_largest_size() -> None:
         said = {"input": "x" * 1_000_000}
         assert refused(await house.client.post(f"{guest.path}/turns", json=said)) == (413, "too_large")
         assert await guest.begin_turn("x" * 900) == "t1-000001"
-
-
-async def test_turn_parameters_are_taken() -> None:
-    async with open_house(STALLING) as house:
-        guest = await house.start()
-        await guest.begin_turn("A room?")
-        await guest.begin_turn("Fire!", TurnParams(busy=BusyRule.INTERRUPT))
-        with pytest.raises(InvalidCommand, match="nobody"):
-            await guest.begin_turn("A room?", TurnParams(persona="nobody"))
-        assert house.stage.statistics().turns_settled == {"barge_in": 1}
 
 
 # -- who may ask

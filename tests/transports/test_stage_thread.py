@@ -102,22 +102,6 @@ def test_a_commit_is_none_until_it_is_known() -> None:
         assert ticket.result() == session.commit(turn_id)
 
 
-def test_a_cancel_wins_once() -> None:
-    with StageThread(cast()) as stage:
-        session = stage.start()
-        turn_id = session.begin_turn("Wait.")
-        events = poll_text(session)
-        session.heard(turn_id, events[-1].seq)
-        assert session.cancel() == (turn_id,)
-        assert session.cancel(turn_id) == session.cancel() == ()
-        events += poll_until_commit(session, turn_id)
-    interrupted = only(events, TurnInterrupted)
-    assert interrupted.reason is InterruptReason.CANCELED
-    assert interrupted.heard is not None
-    assert interrupted.heard.text == "Hm."
-    assert laws.check(events, canceled={turn_id}) == []
-
-
 def test_errors_come_back_to_the_caller_and_the_stage_goes_on() -> None:
     with StageThread(cast(), limits=Limits(max_sessions=1)) as stage:
         session = stage.start()
