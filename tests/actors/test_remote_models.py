@@ -132,7 +132,7 @@ async def test_a_server_that_falls_silent_times_out_and_is_left(
         nursery.cancel_scope.cancel()
     assert (outputs, type(error)) == (part, TimeoutError)
     assert "was silent for 60 seconds" in str(error)
-    assert not [secret for secret in SECRETS if secret in quoted(error)]
+    assert quoted(error) == repr(error) + "{}"
 
 
 async def test_a_server_that_is_not_there_is_named(wire: Wire) -> None:
@@ -153,7 +153,7 @@ async def test_a_connection_is_used_again_and_closed_when_the_model_is_unloaded(
         states.append(model.warm_state)
         for _ in range(2):
             async with aclosing(model.generate(Prompt(SAID))) as stream:
-                assert [item async for item in stream if item] == ["A", " room?", Usage(3, 7)]
+                assert [item async for item in stream] == ["A", " room?", Usage(3, 7)]
         assert [request.connection for request in server.requests] == [1, 1]
         await model.unload()
         await server.left.wait()
