@@ -20,11 +20,12 @@ test: $(READY) weights
 	$(PYTEST)
 
 # The inner loop: the kernel, the laws and the dialects, without the turns that are cancelled everywhere.
-FAST := native dexi_dialect dexi_events dexi_laws dexi_matrix dexi_streams kgent_dialect kgent_frames chat_feed \
-  sse_cursor sse_stream ws_frames encodings
+VIEWS := tests/transports/views
+FAST := tests/runtime tests/laws $(VIEWS)/kgent/pure $(VIEWS)/mission/pure $(wildcard $(VIEWS)/dexi/test_dexi_[delms]*.py) \
+  $(VIEWS)/native/test_native.py $(VIEWS)/native/test_sse_cursor.py $(VIEWS)/native/test_sse_stream.py
 test-fast: $(READY)
 	@echo 'The kernel, the laws and the dialects: less than a minute on 2 cores.'
-	$(PYTEST) tests/runtime tests/laws $(FAST:%=tests/transports/test_%.py) --ignore=tests/laws/test_cancel_everywhere_turns.py
+	$(PYTEST) $(FAST) --ignore=tests/laws/test_cancel_everywhere_turns.py
 
 # What make test shows in small, at full length.
 test-long: $(READY)
@@ -80,7 +81,7 @@ peers: $(READY)
 # that does nothing else. FULL=1 also measures what takes very long. ONLY='core wire' measures these, and the others keep
 # their results and their dates.
 performance: $(READY) weights peers
-	$(BIN)/python -m footlights_bench.performance $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m footlights_bench.performance.suite $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
 
 .venv-peers/%/.ready: benchmarks/peers/%/requirements.txt benchmarks/peers/%/constraints.txt
 	rm -rf $(@D)
@@ -90,7 +91,7 @@ performance: $(READY) weights peers
 
 # The same digests on every Python that is on this machine, each in an environment of its own.
 determinism: $(READY)
-	$(BIN)/python tests/runtime/authority/determinism_everywhere.py
+	$(BIN)/python tests/runtime/authority/determinism/determinism_everywhere.py
 
 $(VENV)/.ready-%: pyproject.toml .ci/constraints.txt .ci/environment.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Footlights needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'

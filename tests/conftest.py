@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from footlights_actors.weights import WeightsNotFetched, find
+from footlights_actors.models.local.weights import WeightsNotFetched, find
 
 if TYPE_CHECKING:
     from collections.abc import Generator

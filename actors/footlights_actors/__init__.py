@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from footlights_actors.casting import standard_cast
-    from footlights_actors.llm_client import ClientModel, ModelClient
-    from footlights_actors.scripted import Call, Fail, Flood, Line, Pause, Say, Script, ScriptedModel, Stall
+    from footlights_actors.models.llm_client import ClientModel, ModelClient
+    from footlights_actors.models.scripted import Call, Fail, Flood, Line, Pause, Say, Script, ScriptedModel, Stall
+    from footlights_actors.turn.casting import standard_cast
 
 __all__ = [
     "Call",
@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "footlights_actors.casting": "standard_cast",
-    "footlights_actors.llm_client": "ClientModel ModelClient",
-    "footlights_actors.scripted": "Call Fail Flood Line Pause Say Script ScriptedModel Stall",
+    "footlights_actors.turn.casting": "standard_cast",
+    "footlights_actors.models.llm_client": "ClientModel ModelClient",
+    "footlights_actors.models.scripted": "Call Fail Flood Line Pause Say Script ScriptedModel Stall",
 }
 
 if not TYPE_CHECKING:  # a checker that saw these would believe in any name

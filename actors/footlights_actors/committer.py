@@ -23,7 +23,7 @@ from footlights.events import CommitOutcome, Issue
 if TYPE_CHECKING:
     from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, World
     from footlights.limits import Limits
-    from footlights.turn import Turn
+    from footlights.turn.turn import Turn
 
 log = logging.getLogger("footlights.committer")
 

@@ -17,9 +17,9 @@ from attrs import evolve, frozen
 
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.failures import is_failure
-from footlights.models import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models.prompts import fitted
 from footlights.params import Mode
-from footlights.prompts import fitted
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from footlights.cast import Services
-    from footlights.pool import ModelLease
-    from footlights.prompts import Persona
-    from footlights.turn import Turn
+    from footlights.models.pool import ModelLease
+    from footlights.models.prompts import Persona
+    from footlights.turn.turn import Turn
 
 MAX_TOOL_ROUNDS = 8
 MAX_CALLS_PER_ROUND = 16

@@ -13,12 +13,12 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from footlights.events import ModelLoading, ModelReady, ModelSelected, WarmState
-from footlights.lifecycle import TurnState
+from footlights.turn.lifecycle import TurnState
 
 if TYPE_CHECKING:
     from footlights.cast import ModelChoice
-    from footlights.pool import ModelLease
-    from footlights.turn import Turn
+    from footlights.models.pool import ModelLease
+    from footlights.turn.turn import Turn
 
 _ROUNDING = 1e-9
 """0.29 * 100 is a little less than 29."""

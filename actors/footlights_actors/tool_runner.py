@@ -16,12 +16,12 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import Busy, ModelError, TooLarge, ToolError
 from footlights.events import ToolCallStarted
-from footlights_actors.tool_call import ToolCall
+from footlights_actors.turn.tool_call import ToolCall
 
 if TYPE_CHECKING:
     from footlights.cast import Services
-    from footlights.models import ToolExchange, ToolRequest
-    from footlights.turn import Turn
+    from footlights.models.model import ToolExchange, ToolRequest
+    from footlights.turn.turn import Turn
 
 
 @enable_ki_protection

@@ -15,11 +15,11 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from footlights.events import InterruptReason
-from footlights.lifecycle import TurnState
+from footlights.turn.lifecycle import TurnState
 
 if TYPE_CHECKING:
     from footlights.limits import Limits
-    from footlights.turn import Turn
+    from footlights.turn.turn import Turn
 
 _FEW_GONE = 64
 

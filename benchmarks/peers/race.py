@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_bench.machine import this_machine
-from footlights_bench.progress import say
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.progress import say
 from peers.entrants import ENVIRONMENTS, entrants
 from peers.laps import FULL, QUICK, run_race
 from peers.race_report import RaceReport

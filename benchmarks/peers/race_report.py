@@ -12,7 +12,7 @@ from peers.results import verdicts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from footlights_bench.machine import Machine
+    from footlights_bench.lib.machine import Machine
     from peers.entrants import Skipped
     from peers.kit import Manner
     from peers.laps import Pace

@@ -22,16 +22,25 @@ import tables
 
 import footlights
 import footlights_actors
-from footlights import authority, mission, modes, redaction, testing
+from footlights import authority, modes, testing
 from footlights.authority import patch
+from footlights.redaction import redactor as redaction
 from footlights.testing import faults
-from footlights_actors.announcer import Announcement, Announcer
-from footlights_actors.anthropic_model import AnthropicModel
-from footlights_actors.caller import Caller
-from footlights_actors.local_model import LocalModel
-from footlights_actors.openai_model import OpenAIModel
-from footlights_actors.voice import EspeakVoice, NullVoice, Voice
-from footlights_transports.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
+from footlights_actors.models.anthropic import AnthropicModel
+from footlights_actors.models.local.model import LocalModel
+from footlights_actors.models.openai import OpenAIModel
+from footlights_transports.embed.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
+from footlights_transports.views.mission.announcer import Announcement, Announcer
+from footlights_transports.views.mission.caller import Caller
+from footlights_transports.views.mission.pure import history as mission_history
+from footlights_transports.views.mission.pure import matrix as mission_matrix
+from footlights_transports.views.mission.pure import payload as mission_payload
+from footlights_transports.views.mission.pure import policy as mission_policy
+from footlights_transports.views.mission.pure import replaying as mission_replaying
+from footlights_transports.views.mission.pure import requests as mission_requests
+from footlights_transports.views.mission.pure import terms as mission_terms
+from footlights_transports.views.mission.pure import text as mission_text
+from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,38 +214,38 @@ _PARTS: dict[str, Callable[[], str]] = {
         modes.heed,
     ),
     "api-mission": lambda: api.described(
-        mission.decide,
-        mission.Decision,
-        mission.voice_failed,
-        mission.voice_dropped,
-        mission.MissionEvent,
-        mission.Context,
-        mission.History,
-        mission.UtilityPayload,
-        mission.TextPayload,
-        mission.VoicePayload,
-        mission.Suppression,
-        mission.compose,
-        mission.compose_plain,
-        mission.broken_rules,
-        mission.dedupe_key,
-        mission.row_for,
-        mission.row_of,
-        mission.Row,
-        mission.read_callout,
-        mission.CalloutRequest,
-        mission.replay,
+        mission_policy.decide,
+        mission_policy.Decision,
+        mission_policy.voice_failed,
+        mission_policy.voice_dropped,
+        mission_payload.MissionEvent,
+        mission_payload.Context,
+        mission_history.History,
+        mission_payload.UtilityPayload,
+        mission_text.TextPayload,
+        mission_payload.VoicePayload,
+        mission_payload.Suppression,
+        mission_text.compose,
+        mission_text.compose_plain,
+        mission_policy.broken_rules,
+        mission_policy.dedupe_key,
+        mission_matrix.row_for,
+        mission_policy.row_of,
+        mission_matrix.Row,
+        mission_requests.read_callout,
+        mission_requests.CalloutRequest,
+        mission_replaying.replay,
     ),
     "api-mission-terms": lambda: api.described(
-        mission.MissionEventType,
-        mission.Classification,
-        mission.Certainty,
-        mission.SuppressionReason,
-        mission.Tier,
-        mission.SessionState,
-        mission.VoiceMode,
-        mission.SpeechMode,
-        mission.Speak,
+        mission_terms.MissionEventType,
+        mission_terms.Classification,
+        mission_terms.Certainty,
+        mission_terms.SuppressionReason,
+        mission_terms.Tier,
+        mission_terms.SessionState,
+        mission_terms.VoiceMode,
+        mission_terms.SpeechMode,
+        mission_matrix.Speak,
     ),
     "api-callers": lambda: api.described(Caller, Announcer, Announcement, Voice, NullVoice, EspeakVoice),
     "api-redaction": lambda: api.described(

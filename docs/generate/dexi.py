@@ -7,8 +7,8 @@ from typing import cast
 
 from tables import code, table
 
-from footlights_transports.dialects.dexi_laws import DEXI_LAWS
-from footlights_transports.dialects.dexi_schema import dexi_schema
+from footlights_transports.views.dexi.pure.laws import DEXI_LAWS
+from footlights_transports.views.dexi.pure.schema import dexi_schema
 
 
 def events() -> str:

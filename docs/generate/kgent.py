@@ -6,24 +6,16 @@ import api
 import source
 import tables
 
-from footlights.chat import (
-    RECOVERY,
-    ChatEvent,
-    ChatMessage,
-    DialogueMode,
-    ErrorCode,
-    FluxState,
-    HolographicBuffer,
-    Templates,
-    TraceMonoid,
-    Turn,
-    TurnType,
-    Watcher,
-)
-from footlights_actors.kgent_flux import KgentFlux
-from footlights_actors.kgent_soul import KgentSoul
-from footlights_actors.kgent_store import ContentStore
-from footlights_actors.kgent_templates import with_templates
+from footlights_transports.views.kgent.flux import KgentFlux
+from footlights_transports.views.kgent.pure.flux_state import FluxState
+from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, ChatMessage, DialogueMode, ErrorCode
+from footlights_transports.views.kgent.pure.mirror import HolographicBuffer, Watcher
+from footlights_transports.views.kgent.pure.record import Turn, TurnType
+from footlights_transports.views.kgent.pure.templates import Templates
+from footlights_transports.views.kgent.pure.trace import TraceMonoid
+from footlights_transports.views.kgent.soul import KgentSoul
+from footlights_transports.views.kgent.store import ContentStore
+from footlights_transports.views.kgent.templates import with_templates
 
 
 def errors() -> str:

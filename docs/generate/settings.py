@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import source
 import tables
 
-from footlights.chat import ChatFluxConfig
-from footlights_bench import scenario_file
-from footlights_transports import config_schema
-from footlights_transports.gate import WireLimits
+from footlights_bench.scenario import file as scenario_file
+from footlights_transports.access.policy import WireLimits
+from footlights_transports.config import schema as config_schema
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from footlights_transports.config_schema import Setting
+    from footlights_transports.config.schema import Setting
 
 
 def server() -> str:

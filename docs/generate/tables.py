@@ -9,9 +9,10 @@ import attrs
 import source
 import typer.main
 
-from footlights import Limits, errors, events, laws, lifecycle
+from footlights import Limits, errors, events, laws
+from footlights.turn import lifecycle
 from footlights.wire.writing import ONLY_IF_TRUE
-from footlights_transports.cli import app
+from footlights_transports.cli.commands import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

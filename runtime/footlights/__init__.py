@@ -15,12 +15,9 @@ from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from footlights import authority, laws, wire
-    from footlights.artifact_notes import ArtifactNote
     from footlights.authority.intents import Intent, IntentType
-    from footlights.authority.ledger import Ledger, MemoryLedger
-    from footlights.budget import BudgetConfig, BudgetTier
+    from footlights.authority.ledger.protocol import Ledger, MemoryLedger
     from footlights.cast import Cast, ModelChoice, ModelQuery
-    from footlights.commits import CommitHandle
     from footlights.errors import (
         Busy,
         CommitUnknown,
@@ -70,11 +67,10 @@ if TYPE_CHECKING:
         TurnInterrupted,
         WarmState,
     )
-    from footlights.extensions import ExtensionManager, InteractionContext, Workload, draft_event
-    from footlights.lifecycle import TurnState
     from footlights.limits import Limits
-    from footlights.llm import LLMClient, LLMResponse
-    from footlights.models import (
+    from footlights.models.budget import BudgetConfig, BudgetTier
+    from footlights.models.llm_client import LLMClient, LLMResponse
+    from footlights.models.model import (
         Model,
         ModelTraits,
         Output,
@@ -85,18 +81,22 @@ if TYPE_CHECKING:
         ToolRound,
         Usage,
     )
-    from footlights.outbox import DetachReason, OutboxStatistics
+    from footlights.models.pool import ModelLease, ModelPool, ModelStatus
+    from footlights.models.prompts import Fact, Persona
     from footlights.params import BusyRule, Mode, SessionParams, TurnParams
-    from footlights.pool import ModelLease, ModelPool, ModelStatus
-    from footlights.prompts import Fact, Persona
-    from footlights.session import InteractionSession
-    from footlights.session_core import SessionState, SessionStatistics
-    from footlights.stage import Stage, StageStatistics, open_stage
-    from footlights.subscription import Subscription
-    from footlights.summary import TurnSummary
-    from footlights.tool_decorator import tool
-    from footlights.tools import SideEffects, Tool, ToolContext, ToolReturn
-    from footlights.trace_files import TraceFiles
+    from footlights.session.core import SessionState, SessionStatistics
+    from footlights.session.session import InteractionSession
+    from footlights.stage.stage import Stage, StageStatistics, open_stage
+    from footlights.stream.outbox import DetachReason, OutboxStatistics
+    from footlights.stream.subscription import Subscription
+    from footlights.tools.artifact_notes import ArtifactNote
+    from footlights.tools.decorator import tool
+    from footlights.tools.tool import SideEffects, Tool, ToolContext, ToolReturn
+    from footlights.trace.files import TraceFiles
+    from footlights.turn.commit_handle import CommitHandle
+    from footlights.turn.extensions import ExtensionManager, InteractionContext, Workload, draft_event
+    from footlights.turn.lifecycle import TurnState
+    from footlights.turn.summary import TurnSummary
 
 __all__ = [
     "ArtifactNote",
@@ -203,12 +203,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "footlights.artifact_notes": "ArtifactNote",
+    "footlights.tools.artifact_notes": "ArtifactNote",
     "footlights.authority.intents": "Intent IntentType",
-    "footlights.authority.ledger": "Ledger MemoryLedger",
-    "footlights.budget": "BudgetConfig BudgetTier",
+    "footlights.authority.ledger.protocol": "Ledger MemoryLedger",
+    "footlights.models.budget": "BudgetConfig BudgetTier",
     "footlights.cast": "Cast ModelChoice ModelQuery",
-    "footlights.commits": "CommitHandle",
+    "footlights.turn.commit_handle": "CommitHandle",
     "footlights.errors": (
         "Busy CommitUnknown Detached FootlightsError IllegalTransition InvalidCommand InvalidEvent "
         "LedgerInUse LedgerUnavailable ModelError ModelTimeout PromptTooLarge RateLimitError RegistrationError "
@@ -219,23 +219,23 @@ _HOMES = {
         "ModelLoading ModelReady ModelSelected Payload SeqRange StreamEvent TokenDelta ToolCallResult "
         "ToolCallStarted TurnAccepted TurnFinal TurnInterrupted WarmState"
     ),
-    "footlights.extensions": "ExtensionManager InteractionContext Workload draft_event",
-    "footlights.lifecycle": "TurnState",
+    "footlights.turn.extensions": "ExtensionManager InteractionContext Workload draft_event",
+    "footlights.turn.lifecycle": "TurnState",
     "footlights.limits": "Limits",
-    "footlights.llm": "LLMClient LLMResponse",
-    "footlights.models": "Model ModelTraits Output Prompt ToolExchange ToolOffer ToolRequest ToolRound Usage",
-    "footlights.outbox": "DetachReason OutboxStatistics",
+    "footlights.models.llm_client": "LLMClient LLMResponse",
+    "footlights.models.model": "Model ModelTraits Output Prompt ToolExchange ToolOffer ToolRequest ToolRound Usage",
+    "footlights.stream.outbox": "DetachReason OutboxStatistics",
     "footlights.params": "BusyRule Mode SessionParams TurnParams",
-    "footlights.pool": "ModelLease ModelPool ModelStatus",
-    "footlights.prompts": "Fact Persona",
-    "footlights.session": "InteractionSession",
-    "footlights.session_core": "SessionState SessionStatistics",
-    "footlights.stage": "Stage StageStatistics open_stage",
-    "footlights.subscription": "Subscription",
-    "footlights.summary": "TurnSummary",
-    "footlights.tool_decorator": "tool",
-    "footlights.tools": "SideEffects Tool ToolContext ToolReturn",
-    "footlights.trace_files": "TraceFiles",
+    "footlights.models.pool": "ModelLease ModelPool ModelStatus",
+    "footlights.models.prompts": "Fact Persona",
+    "footlights.session.session": "InteractionSession",
+    "footlights.session.core": "SessionState SessionStatistics",
+    "footlights.stage.stage": "Stage StageStatistics open_stage",
+    "footlights.stream.subscription": "Subscription",
+    "footlights.turn.summary": "TurnSummary",
+    "footlights.tools.decorator": "tool",
+    "footlights.tools.tool": "SideEffects Tool ToolContext ToolReturn",
+    "footlights.trace.files": "TraceFiles",
 }
 
 if not TYPE_CHECKING:  # a checker that saw these would believe in any name

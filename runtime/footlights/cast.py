@@ -15,19 +15,19 @@ from attrs import field, frozen
 from footlights.authority.rules import RuleBook
 from footlights.authority.visibility import Visibility, own_approvals
 from footlights.authority.world import JsonWorld, World
-from footlights.budget import BudgetConfig
 from footlights.errors import RegistrationError
-from footlights.extensions import ExtensionManager
-from footlights.prompts import Persona
+from footlights.models.budget import BudgetConfig
+from footlights.models.prompts import Persona
+from footlights.turn.extensions import ExtensionManager
 
 if TYPE_CHECKING:
-    from footlights.authority.ledger import Ledger
+    from footlights.authority.ledger.protocol import Ledger
     from footlights.limits import Limits
-    from footlights.models import Model
+    from footlights.models.model import Model
+    from footlights.models.pool import ModelPool, ModelStatus
     from footlights.params import TurnParams
-    from footlights.pool import ModelPool, ModelStatus
-    from footlights.tools import Tool
-    from footlights.turn import Turn
+    from footlights.tools.tool import Tool
+    from footlights.turn.turn import Turn
 
 
 _MAX_REASON_CHARS = 128

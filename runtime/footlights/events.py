@@ -1,7 +1,7 @@
 """The events of a turn: one envelope, a closed set of types, and one payload class for each type.
 
 Events are plain frozen values. They know nothing of JSON (`footlights.wire` does) and nothing of what may
-follow what (`footlights.lifecycle` does).
+follow what (`footlights.turn.lifecycle` does).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import cast
 from attrs import field, frozen
 
 from footlights.authority.pending import is_approval_id
-from footlights.budget import BudgetTier
-from footlights.choices import check_text, member
+from footlights.checks import check_text, member
 from footlights.errors import InvalidCommand
-from footlights.models import DEFAULT_TEMPERATURE
+from footlights.models.budget import BudgetTier
+from footlights.models.model import DEFAULT_TEMPERATURE
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")

@@ -25,8 +25,8 @@ from footlights import (
     open_stage,
     wire,
 )
-from footlights.artifact_notes import MAX_NOTES, artifacts_ext, summary_of
 from footlights.testing import only, payloads, take_turn
+from footlights.tools.artifact_notes import MAX_NOTES, artifacts_ext, summary_of
 from footlights.wire.trace import encode_trace, from_trace, to_trace
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from footlights import Ledger, Prompt
     from footlights.events import JsonValue
-    from footlights.tools import ToolFunction
+    from footlights.tools.tool import ToolFunction
 
 
 def asking_for(*calls: Call) -> Script:

@@ -29,10 +29,10 @@ from footlights import (
     TurnInterrupted,
     open_stage,
     tool,
-    tool_decorator,
 )
 from footlights.authority import ToolRecord, ToolState, accept, patch
 from footlights.testing import Gate, cancel_everywhere, only, payloads, take_turn
+from footlights.tools import decorator as tool_decorator
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from footlights_bench.attack.privacy import sessions
 from footlights_bench.attack.results import Result, exit_code, print_results
 from footlights_bench.attack.suite import ATTACKS, Elsewhere, chosen
 from footlights_bench.attack.target import Address, CannotAttack, Target, loopback_address, target_from_json
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -11,14 +11,13 @@ import pytest
 import trio
 import trio.testing
 
-from footlights.authority.audit import audit
-from footlights.authority.sqlite_reader import SqliteReader
-from footlights_bench.authority_commits import LedgerAlone, WholeCommitter, race
-from footlights_bench.authority_growth import examine, grow
-from footlights_bench.authority_latency import Together, time_commits
-from footlights_bench.authority_work import Judge, genesis, payment, purses
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights.authority.audit.audit import audit
+from footlights.authority.ledger.sqlite.reader import SqliteReader
+from footlights_bench.authority.commits import LedgerAlone, WholeCommitter, race
+from footlights_bench.authority.growth import examine, grow
+from footlights_bench.authority.latency import Together, time_commits
+from footlights_bench.authority.work import Judge, genesis, payment, purses
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from footlights_bench.compare import compared
-from footlights_bench.figure_file import UnreadableResult, read_figures
-from footlights_bench.figures import Aim, Figure
-from footlights_bench.machine import this_machine
-from footlights_bench.report import Report
-from footlights_transports.cli import app
-
-from .test_bench_scenario_report import MET, found
+from footlights_bench.lib.figure_file import UnreadableResult, read_figures
+from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.report import Report
+from footlights_bench.scenario.compare_command import compared
+from footlights_transports.cli.commands import app
+from tests.benchmarks.test_bench_scenario_report import MET, found
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from footlights_bench.figures import Unit
+    from footlights_bench.lib.figures import Unit
 
 RACE = {
     "bench": "peers",

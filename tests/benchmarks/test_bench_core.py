@@ -9,14 +9,14 @@ import pytest
 import trio
 from attrs import evolve
 
-from footlights_bench.channel import play_through_channel
-from footlights_bench.core import run_core
-from footlights_bench.figures import Aim, Figure, percentile
-from footlights_bench.latency import time_calls
-from footlights_bench.machine import name_of_processor, this_machine
-from footlights_bench.report import Report, print_table
-from footlights_bench.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
-from footlights_bench.throughput import race
+from footlights_bench.core.channel import play_through_channel
+from footlights_bench.core.latency import time_calls
+from footlights_bench.core.suite import run_core
+from footlights_bench.core.throughput import race
+from footlights_bench.lib.figures import Aim, Figure, percentile
+from footlights_bench.lib.machine import name_of_processor, this_machine
+from footlights_bench.lib.report import Report, print_table
+from footlights_bench.lib.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from footlights_bench.embedding import run_embedding
-from footlights_bench.embedding_frames import play_frames
-from footlights_bench.embedding_guest import guest_stage
-from footlights_bench.scripts import cast_of, paced
-from footlights_transports.stage_thread import StageThread
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.embedding.frames import play_frames
+from footlights_bench.embedding.guest import guest_stage
+from footlights_bench.embedding.suite import run_embedding
+from footlights_bench.lib.scripts import cast_of, paced
+from footlights_transports.embed.stage_thread import StageThread
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
-from footlights_bench.growth_cost import time_turns
-from footlights_bench.growth_pauses import recorded, stream
-from footlights_bench.growth_play import AT_A_TIME, SHORT, Troupe, short_turn
-from footlights_bench.growth_run import Tenth, figures_of, resident_bytes, run_long
-from footlights_bench.scripts import cast_of
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.growth.cost import time_turns
+from footlights_bench.growth.pauses import recorded, stream
+from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.growth.run import Tenth, figures_of, resident_bytes, run_long
+from footlights_bench.lib.scripts import cast_of
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path

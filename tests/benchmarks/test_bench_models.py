@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import runpy
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 import trio.testing
 
-from footlights_bench.models import run_models
-from footlights_bench.models_direct import has_text
-from footlights_bench.models_jitter import heartbeat
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.models.direct import has_text
+from footlights_bench.models.jitter import heartbeat
+from footlights_bench.models.suite import run_models
+from tests.kit.command import footlights
+from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trio.testing import MockClock
 
-FAKE_ENGINE = Path(__file__).parents[1] / "actors" / "fake_engine"
+FAKE_ENGINE = ROOT / "tests/kit/models/fake_engine"
 
 SUBJECTS = {
     "cold start",
@@ -39,7 +40,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     module = type(sys)("xllamacpp")
     vars(module).update(runpy.run_path(str(FAKE_ENGINE / "xllamacpp.py")))
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
-    monkeypatch.setattr("footlights_actors.local_model.find_spec", lambda name: module)
+    monkeypatch.setattr("footlights_actors.models.local.model.find_spec", lambda name: module)
     monkeypatch.setenv("PYTHONPATH", str(FAKE_ENGINE))
     file = tmp_path / "some.gguf"
     file.write_bytes(b"GGUFload")

@@ -19,8 +19,8 @@ import pytest
 import trio
 from attrs import evolve
 
-from footlights_bench.machine import this_machine
-from footlights_bench.progress import say
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.progress import say
 from peers import kit, race
 from peers.asyncio_model import Model
 from peers.entrants import OURS, Entrant, Skipped, entrants

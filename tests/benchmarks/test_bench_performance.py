@@ -14,26 +14,28 @@ import pytest
 import typer.main
 from attrs import evolve, frozen
 
-from footlights_actors.weights import KNOWN, WeightsNotFetched
-from footlights_bench import performance, performance_run, performance_suites
-from footlights_bench.figures import Aim, Figure
-from footlights_bench.machine import this_machine
-from footlights_bench.performance_others import Worked, share_of_others, worked
-from footlights_bench.performance_page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
-from footlights_bench.performance_results import Results, Taken
-from footlights_bench.performance_run import this_commit
-from footlights_bench.performance_suites import SUITES, Kind, Suite, why_not_here
-from footlights_bench.report import Report
-from footlights_bench.scenario_file import find_scenario, read_scenario
-from footlights_transports.cli_bench import app
-
-from .test_bench_compare import RACE
-from .test_bench_scenario_report import MET, MISSED, TWICE, found
+from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched
+from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.report import Report
+from footlights_bench.performance import run as performance_run
+from footlights_bench.performance import suite as performance
+from footlights_bench.performance import suites as performance_suites
+from footlights_bench.performance.others import Worked, share_of_others, worked
+from footlights_bench.performance.page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
+from footlights_bench.performance.results import Results, Taken
+from footlights_bench.performance.run import this_commit
+from footlights_bench.performance.suites import SUITES, Kind, Suite, why_not_here
+from footlights_bench.scenario.file import find_scenario, read_scenario
+from footlights_transports.cli.bench import app
+from tests.benchmarks.test_bench_compare import RACE
+from tests.benchmarks.test_bench_scenario_report import MET, MISSED, TWICE, found
+from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = "# Performance\n\n<!-- measured: machine -->\n<!-- end -->\n<!-- measured: runs -->\n<!-- end -->\n"
 TAKEN = Taken(at="2026-01-02T03:04:05+00:00", commit="abc1234", changed=False, seconds=61.4, others=0.02)
 HIT = Figure("tea", "hot", 1.0, "x", Aim("at least", 0.5), {"min": 0.9, "max": 1.1})
@@ -61,7 +63,7 @@ def keep(results: Results, folder: Path, suite: Suite, *figures: Figure, quick: 
 def test_the_tables_are_those_of_the_results() -> None:
     page = (DOCS / performance.PAGE).read_text(encoding="utf-8")
     told = rendered(page, Results(DOCS / performance.FOLDER))
-    assert page == told, "run: python -m footlights_bench.performance --render-only"
+    assert page == told, "run: python -m footlights_bench.performance.suite --render-only"
 
 
 def test_every_suite_has_its_place() -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_bench.scenario_file import LOAD, UnknownScenario, find_scenario, read_scenario, shipped
-from footlights_bench.scenario_terms import Arrivals, LedgerKind, Metric, Target
-from footlights_transports.config_schema import names
-from footlights_transports.config_source import ConfigError
+from footlights_bench.scenario.file import LOAD, UnknownScenario, find_scenario, read_scenario, shipped
+from footlights_bench.scenario.terms import Arrivals, LedgerKind, Metric, Target
+from footlights_transports.config.schema import names
+from footlights_transports.config.source import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights_bench.figures import percentile
-from footlights_bench.scenario_histogram import Histogram
+from footlights_bench.lib.figures import percentile
+from footlights_bench.scenario.histogram import Histogram
 
 
 def of(*latencies: float) -> Histogram:

@@ -14,26 +14,26 @@ import pytest
 from attrs import evolve
 
 from footlights.events import CommitFinal, CommitOutcome, EventType, InterruptReason
-from footlights_bench.figure_file import UnreadableResult
-from footlights_bench.machine import this_machine
-from footlights_bench.scenario_compare import Change, Recorded, change, comparison, read_result
-from footlights_bench.scenario_histogram import Histogram
-from footlights_bench.scenario_html import page
-from footlights_bench.scenario_plan import Arrival
-from footlights_bench.scenario_plot import linear_axis, log_axis, whole_axis
-from footlights_bench.scenario_plots import percentile_curves, throughput, timelines
-from footlights_bench.scenario_result import result_of
-from footlights_bench.scenario_run import Observed, Sample
-from footlights_bench.scenario_system import Depths
-from footlights_bench.scenario_table import ms, table
-from footlights_bench.scenario_tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
-from footlights_bench.scenario_terms import Load, Metric, Scenario, Target, Trouble, TurnShape
+from footlights_bench.lib.figure_file import UnreadableResult
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.scenario.compare import Change, Recorded, change, comparison, read_result
+from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.html import page
+from footlights_bench.scenario.plan import Arrival
+from footlights_bench.scenario.plot import linear_axis, log_axis, whole_axis
+from footlights_bench.scenario.plots import percentile_curves, throughput, timelines
+from footlights_bench.scenario.result import result_of
+from footlights_bench.scenario.run import Observed, Sample
+from footlights_bench.scenario.system import Depths
+from footlights_bench.scenario.table import ms, table
+from footlights_bench.scenario.tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
+from footlights_bench.scenario.terms import Load, Metric, Scenario, Target, Trouble, TurnShape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from footlights_bench.scenario_result import Result
+    from footlights_bench.scenario.result import Result
 
 LOAD = Load(sessions=2, turns_per_second=1.0, duration=10.0)
 MET = Target(name="good", metric=Metric.FINAL, percentile=50, at_most_ms=1_000)

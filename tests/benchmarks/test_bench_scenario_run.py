@@ -29,15 +29,15 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
-from footlights_bench import scenario_run
-from footlights_bench.machine import this_machine
-from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
-from footlights_bench.scenario_histogram import Histogram
-from footlights_bench.scenario_plan import number_of_turns, plan
-from footlights_bench.scenario_result import result_of
-from footlights_bench.scenario_run import observe
-from footlights_bench.scenario_system import Depths
-from footlights_bench.scenario_terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.scenario import run as scenario_run
+from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
+from footlights_bench.scenario.histogram import Histogram
+from footlights_bench.scenario.plan import number_of_turns, plan
+from footlights_bench.scenario.result import result_of
+from footlights_bench.scenario.run import observe
+from footlights_bench.scenario.system import Depths
+from footlights_bench.scenario.terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

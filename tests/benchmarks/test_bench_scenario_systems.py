@@ -21,27 +21,26 @@ from rich.console import Console
 from footlights import Limits, open_stage
 from footlights.errors import SessionClosed
 from footlights.testing import cancel_everywhere
-from footlights_actors.tavern import tavern_cast
-from footlights_bench import scenario_there
-from footlights_bench.machine import this_machine
-from footlights_bench.report import Report, publish
-from footlights_bench.scenario import Server, measure, run_scenario
-from footlights_bench.scenario_file import find_scenario, read_scenario, shipped
-from footlights_bench.scenario_here import Here, StageClient, open_here
-from footlights_bench.scenario_html import page
-from footlights_bench.scenario_plan import plan
-from footlights_bench.scenario_progress import bar, shown
-from footlights_bench.scenario_run import observe, show_nothing
-from footlights_bench.scenario_terms import LedgerKind, Metric, TurnShape
-from footlights_bench.scenario_there import open_there
-from footlights_transports.cli_bench import TOKEN_VARIABLE
-from footlights_transports.desk import FrontDesk
-from footlights_transports.dialects.native import Unauthorized
-from footlights_transports.gate import Gate
-from footlights_transports.ws_server import serve_ws
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
-from ..transports.served import FOOTLIGHTS, open_server, write_game  # noqa: TID252 - tests are no package that could be named
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.report import Report, publish
+from footlights_bench.scenario import there as scenario_there
+from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
+from footlights_bench.scenario.here import Here, StageClient, open_here
+from footlights_bench.scenario.html import page
+from footlights_bench.scenario.plan import plan
+from footlights_bench.scenario.progress import bar, shown
+from footlights_bench.scenario.run import observe, show_nothing
+from footlights_bench.scenario.suite import Server, measure, run_scenario
+from footlights_bench.scenario.terms import LedgerKind, Metric, TurnShape
+from footlights_bench.scenario.there import open_there
+from footlights_transports.access.policy import Gate
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.cli.bench import TOKEN_VARIABLE
+from footlights_transports.errors import Unauthorized
+from footlights_transports.websocket.server import serve_ws
+from tests.kit.command import footlights
+from tests.kit.served import FOOTLIGHTS, open_server, write_game
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights.testing import Trial
-    from footlights_transports.listening import Listening
+    from footlights_transports.server.listening import Listening
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 

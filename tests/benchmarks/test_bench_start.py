@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_bench.start_first_turn import play
-from footlights_bench.start_runs import Runs
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.start.first_turn import play
+from footlights_bench.start.runs import Runs
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from collections.abc import Callable

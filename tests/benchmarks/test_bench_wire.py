@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from footlights_bench.scripts import EVENTS_PER_TURN, whole_turn_yielding
-from footlights_bench.wire_sides import Layout, open_bare, open_ours, open_sink, open_staged
-from footlights_bench.wire_sse import race_sse
-from footlights_bench.wire_throughput import race
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
+from footlights_bench.wire.sides import Layout, open_bare, open_ours, open_sink, open_staged
+from footlights_bench.wire.sse import race_sse
+from footlights_bench.wire.throughput import race
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,25 +13,24 @@ import trio
 from attrs import evolve
 
 from footlights import MemoryLedger, Subscription, wire
-from footlights.authority.sqlite_store import SqliteStore
-from footlights.turn import Turn
+from footlights.authority.ledger.sqlite.store import SqliteStore
+from footlights.turn.turn import Turn
 from footlights_actors import ScriptedModel
-from footlights_bench import counts
-from footlights_bench.counts import SUBJECTS, count_allocations_alone, count_scene
-from footlights_bench.counts_bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
-from footlights_bench.counts_memory import SESSION, TURN, count_blocks
-from footlights_bench.counts_meter import BY_PYTHON, METERED, Count, is_ours, repeatable
-from footlights_bench.counts_scenes import Expected, telling
-from footlights_bench.scripts import TOKENS_PER_TURN, whole_turn
-
-from ..transports.command import footlights  # noqa: TID252 - tests are no package that could be named
+from footlights_bench.counts import suite as counts
+from footlights_bench.counts.bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
+from footlights_bench.counts.memory import SESSION, TURN, count_blocks
+from footlights_bench.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
+from footlights_bench.counts.scenes import Expected, telling
+from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_scene
+from footlights_bench.lib.scripts import TOKENS_PER_TURN, whole_turn
+from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from footlights import Prompt, StreamEvent
-    from footlights_bench.counts_bounds import Counted
+    from footlights_bench.counts.bounds import Counted
 
 
 FOLLOWED = [name for name, subject in SUBJECTS.items() if subject.is_followed]
@@ -168,9 +167,9 @@ def test_a_turn_that_keeps_more_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 WASTEFUL = """
 import sys
 from pathlib import Path
-from footlights.turn import Turn
-from footlights_bench.counts import SUBJECTS, count_allocations
-from footlights_bench.counts_bounds import grown, read_bounds, write_bounds
+from footlights.turn.turn import Turn
+from footlights_bench.counts.suite import SUBJECTS, count_allocations
+from footlights_bench.counts.bounds import grown, read_bounds, write_bounds
 
 name, bounds = sys.argv[1], Path(sys.argv[2])
 write_bounds({name: count_allocations(SUBJECTS[name])}, bounds)
@@ -203,9 +202,7 @@ def test_who_grows_is_told_what_to_do() -> None:
     sentence, what_to_do = str(failed.value).splitlines()
     assert sentence.startswith("1 subscriber, flooding: task steps grew from ")
     assert sentence.endswith(" to 1,000,000.")
-    assert what_to_do == (
-        "If this is worth it, raise the bound in footlights_bench/counts_bounds.toml and say why in the commit."
-    )
+    assert what_to_do == ("If this is worth it, raise the bound in counts/bounds.toml and say why in the commit.")
 
 
 # -- the counts are facts

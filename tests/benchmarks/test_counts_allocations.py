@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from footlights_bench.counts_allocations import calibrated_meter
+from footlights_bench.counts.allocations import calibrated_meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

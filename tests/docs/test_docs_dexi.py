@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import trio
 
 from footlights import open_stage
-from footlights_actors.tavern import tavern_cast
-from footlights_transports.desk import FrontDesk
-from footlights_transports.dexi_runs import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
-from footlights_transports.dialects.dexi import HEARTBEAT_AFTER
-from footlights_transports.gate import Gate
-from footlights_transports.http_server import serve_http
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_transports.access.policy import Gate
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.http.server import serve_http
+from footlights_transports.views.dexi.pure.narration import HEARTBEAT_AFTER
+from footlights_transports.views.dexi.runs import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
+from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
-    from footlights_transports.listening import Listening
+    from footlights_transports.server.listening import Listening
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/dexi.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/dexi.md").read_text(encoding="utf-8")
 STREAMS = re.findall(r"^```text stream\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 MESSAGE = "Search the documents about onboarding."
 

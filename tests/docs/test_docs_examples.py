@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from attrs import frozen
 
+from tests.kit.paths import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCED = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from footlights import ModelError, Prompt
 from footlights_actors import Fail, Line, Say, ScriptedModel
+from tests.docs.test_docs_transcripts import fits
+from tests.kit.paths import ROOT
+from tests.kit.peers.kgent_peer import Client, observe, open_chat_house, perturb
 
-from ..transports.kgent_peer import Client, observe, open_chat_house, perturb  # noqa: TID252 - tests are no package
-from .test_docs_transcripts import fits
-
-PAGE = Path(__file__).parents[2] / "docs/reference/kgent.md"
+PAGE = ROOT / "docs/reference/kgent.md"
 PARTS = re.findall(
     r"^```text (perturb|observe)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
 )

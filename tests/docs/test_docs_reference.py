@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from enum import StrEnum
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +14,12 @@ import footlights.authority
 import footlights.testing
 import footlights.testing.faults
 import footlights_actors
-from footlights import lifecycle, wire
-from footlights.artifact_notes import MAX_SUMMARY_CHARS
+from footlights import wire
+from footlights.tools.artifact_notes import MAX_SUMMARY_CHARS
+from footlights.turn import lifecycle
 from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
+from tests.kit.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 REFERENCE = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,15 +13,16 @@ from trio_websocket import open_websocket_url
 
 from footlights import Limits, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.desk import FrontDesk
-from footlights_transports.gate import Gate
-from footlights_transports.ws_server import serve_ws
+from footlights_transports.access.policy import Gate
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.websocket.server import serve_ws
+from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
     from footlights import Prompt
     from footlights_actors import Line
 
-PAGE = Path(__file__).parents[2] / "docs/reference/protocol.md"
+PAGE = ROOT / "docs/reference/protocol.md"
 TRANSCRIPTS = re.findall(r"^```text transcript\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 FEATURES = ["a turn", "interrupting", "errors", "coming back", "coming back late", "ping"]
 ANYTHING = "…"

@@ -39,10 +39,10 @@ from footlights import (
     wire,
 )
 from footlights.authority import patch
-from footlights.authority.audit import audit
+from footlights.authority.audit.audit import audit
+from footlights.authority.ledger.sqlite.ledger import SqliteLedger
+from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.authority.rules import Ruling, accept, refuse
-from footlights.authority.sqlite_ledger import SqliteLedger
-from footlights.authority.sqlite_reader import SqliteReader
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from footlights import Stage
     from footlights.events import JsonValue
-    from footlights.tools import ToolFunction
+    from footlights.tools.tool import ToolFunction
 
 GRACE = 0.25
 KEY = "key"

@@ -43,8 +43,8 @@ from footlights.authority import Artifact, Ruling, accept, patch, pending_approv
 from footlights.authority.approvals import APPROVED, PENDING
 from footlights.testing.trial import Case, Trial, perform
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.chat_feeds import ChatFeeds
-from footlights_transports.dialects.chat_feed import ChatMessage, ChatRole
+from footlights_transports.views.chat_feed.feeds import ChatFeeds
+from footlights_transports.views.chat_feed.pure.feed import ChatMessage, ChatRole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -39,15 +39,15 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights import recall as recall_module
-from footlights import returning as returning_module
-from footlights import turn as turn_module
-from footlights.lane import Entry, Lane
-from footlights.leeway import NONE
-from footlights.lifecycle import Lifecycle, Step
-from footlights.outbox import Outbox
-from footlights.replay import Replay
-from footlights.turn import Turn
+from footlights.stream import catch_up as returning_module
+from footlights.stream import recall as recall_module
+from footlights.stream.fast_path import NONE
+from footlights.stream.lane import Entry, Lane
+from footlights.stream.outbox import Outbox
+from footlights.stream.replay import Replay
+from footlights.turn import turn as turn_module
+from footlights.turn.lifecycle import Lifecycle, Step
+from footlights.turn.turn import Turn
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:

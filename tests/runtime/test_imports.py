@@ -49,11 +49,11 @@ def test_what_is_pure_comes_without_trio() -> None:
 @pytest.mark.parametrize(
     "unneeded",
     [
-        "sqlite3 footlights.authority.sqlite_ledger",
+        "sqlite3 footlights.authority.ledger.sqlite.ledger",
         "footlights.wire.reading",
         "footlights.laws footlights.testing",
         "footlights.modes.standard footlights.modes.detection footlights.modes.rules",
-        "footlights.chat footlights.mission",
+        "footlights_transports.views.kgent.pure footlights_transports.views.mission.pure",
         "asyncio importlib.metadata hypothesis pytest rich typer",
     ],
 )

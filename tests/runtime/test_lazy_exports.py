@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 LAZY = [
     "footlights",
     "footlights.authority",
-    "footlights.chat",
     "footlights.laws",
-    "footlights.mission",
     "footlights.modes",
     "footlights.wire",
     "footlights_actors",

@@ -10,11 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.kit.paths import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 VENV_MODULE = """
 import os, sys
 from pathlib import Path

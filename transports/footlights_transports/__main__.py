@@ -1,3 +1,3 @@
-from footlights_transports.main import main
+from footlights_transports.cli.main import main
 
 main()

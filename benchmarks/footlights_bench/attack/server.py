@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
-from footlights_actors.scripted import ScriptedModel
-from footlights_actors.tavern import tavern_cast
-from footlights_actors.tavern_innkeeper import innkeeper
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_actors.demo.tavern.innkeeper import innkeeper
+from footlights_actors.models.scripted import ScriptedModel
 from footlights_bench.attack.target import CannotAttack, Target, loopback_address
 
 if TYPE_CHECKING:

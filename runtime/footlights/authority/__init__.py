@@ -24,9 +24,9 @@ from footlights.errors import LedgerInUse
 from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from footlights.authority.ledger import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
-    from footlights.authority.sqlite_ledger import SqliteLedger
-    from footlights.authority.sqlite_schema import LedgerDamaged, LedgerFormat
+    from footlights.authority.ledger.protocol import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
+    from footlights.authority.ledger.sqlite.ledger import SqliteLedger
+    from footlights.authority.ledger.sqlite.schema import LedgerDamaged, LedgerFormat
 
 __all__ = [
     "Artifact",
@@ -76,9 +76,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "footlights.authority.ledger": "Ledger MemoryLedger Opening ToolRecord ToolState",
-    "footlights.authority.sqlite_ledger": "SqliteLedger",
-    "footlights.authority.sqlite_schema": "LedgerDamaged LedgerFormat",
+    "footlights.authority.ledger.protocol": "Ledger MemoryLedger Opening ToolRecord ToolState",
+    "footlights.authority.ledger.sqlite.ledger": "SqliteLedger",
+    "footlights.authority.ledger.sqlite.schema": "LedgerDamaged LedgerFormat",
 }
 
 if not TYPE_CHECKING:  # a checker that saw these would believe in any name

@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from footlights.authority.digest import NotCanonical, canonical, digest_bytes, is_digest
 from footlights.authority.values import snapshot
-from footlights.choices import member
+from footlights.checks import member
 from footlights.errors import InvalidCommand
 
 if TYPE_CHECKING:

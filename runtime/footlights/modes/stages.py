@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights.choices import member
+from footlights.checks import member
 from footlights.modes.classifier import consult
 from footlights.modes.detection import detect
 from footlights.modes.record import Candidate, Determination, ExecutionPolicy, ModeDecision

@@ -16,19 +16,19 @@ import trio
 
 from footlights.errors import LedgerUnavailable
 from footlights.events import WarmState
-from footlights.tools import Tool
+from footlights.tools.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 
-    from footlights.authority.ledger import Ledger, Opening, ToolRecord
+    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
     from footlights.events import JsonValue, StreamEvent
-    from footlights.models import Model, ModelTraits, Output, Prompt
-    from footlights.session import InteractionSession
-    from footlights.subscription import Subscription
-    from footlights.tools import ToolContext
+    from footlights.models.model import Model, ModelTraits, Output, Prompt
+    from footlights.session.session import InteractionSession
+    from footlights.stream.subscription import Subscription
+    from footlights.tools.tool import ToolContext
 
 
 class InjectedFault(Exception):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from footlights.events import StreamEvent
     from footlights.params import TurnParams
-    from footlights.session import InteractionSession
+    from footlights.session.session import InteractionSession
 
 P = TypeVar("P", bound=Payload)
 

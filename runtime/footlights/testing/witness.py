@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 from attrs import Factory, define
 
 from footlights import laws
-from footlights.session_core import SessionCore, SessionState
-from footlights.subscription import Subscription
+from footlights.session.core import SessionCore, SessionState
+from footlights.stream.subscription import Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -9,7 +9,7 @@ from blake3 import blake3
 
 from footlights import CommitFinal, open_stage
 from footlights.authority import Artifact, RuleBook, accept, canonical, recompute_digest
-from footlights.authority.sqlite_reader import SqliteReader
+from footlights.authority.ledger.sqlite.reader import SqliteReader
 from footlights.errors import RegistrationError, TooLarge
 from footlights.testing import only, take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast

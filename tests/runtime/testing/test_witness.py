@@ -9,13 +9,13 @@ import pytest
 from attrs import evolve
 
 from footlights import EventType, Subscription, open_stage
-from footlights.lane import Lane
+from footlights.stream.lane import Lane
 from footlights.testing import LawsBroken, witness
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 
 if TYPE_CHECKING:
     from footlights import Stage
-    from footlights.lane import Entry
+    from footlights.stream.lane import Entry
     from footlights.testing import Witness
 
 

@@ -15,7 +15,7 @@ from footlights import ModelTraits, WarmState
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from footlights.models import Output, Prompt
+    from footlights.models.model import Output, Prompt
 
 
 class CuedModel:

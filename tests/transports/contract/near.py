@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import open_stage
-from footlights_transports.client import connect
-from footlights_transports.desk import FrontDesk
-from footlights_transports.gate import Gate
-from footlights_transports.ws_server import serve_ws
+from footlights_transports.access.policy import Gate
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.client.client import connect
+from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from footlights import Cast, InteractionSession, Limits, SessionParams, Stage, TurnParams
-
-    from .house import Decision, House
+    from tests.transports.contract.house import Decision, House
 
 
 class MemoryGuest:

@@ -12,22 +12,20 @@ import httpx2
 import trio
 
 from footlights import CommitOutcome, TurnParams, UnknownSession, open_stage, wire
-from footlights_transports.client import Commit
-from footlights_transports.client_errors import refusal
-from footlights_transports.client_session import write_params
-from footlights_transports.desk import FrontDesk
-from footlights_transports.gate import Gate
-from footlights_transports.http_server import serve_http
-from footlights_transports.sse_cursor import read_cursor, write_cursor
-
-from .house import Followed
+from footlights_transports.access.policy import Gate
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.client.client import Commit
+from footlights_transports.client.errors import refusal
+from footlights_transports.client.session import write_params
+from footlights_transports.http.server import serve_http
+from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
+from tests.transports.contract.house import Followed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 
     from footlights import Cast, Limits, SessionParams, StreamEvent
-
-    from .house import Decision, House
+    from tests.transports.contract.house import Decision, House
 
 
 class SseStream(Followed):

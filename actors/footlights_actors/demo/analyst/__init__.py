@@ -1,0 +1,1 @@
+"""The analyst: searches documents, simulates a cohort, and commits a report."""

@@ -1,0 +1,194 @@
+"""A folder of documents, and a full-text search over it.
+
+What is found is what the files say now: the index is in memory, and made again when a file was changed. What is looked
+for is words, never a query language. Secrets are taken out of a document before anything else is done with it, so none
+is found, and none is cut in half. It blocks, so it is used from a thread; several may use it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from footlights.errors import RegistrationError, ToolError
+from footlights.redaction.redactor import Redactor
+from footlights.redaction.secret_fields import REDACTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SUFFIXES = (".md", ".txt")
+MAX_DOCUMENTS = 1_000
+MAX_DOCUMENT_BYTES = 262_144
+"""What a longer document says after that is not found."""
+MAX_TOTAL_BYTES = 8_000_000
+MAX_FILES_SEEN = 20_000
+MAX_PATH_CHARS = 256
+MAX_WORDS = 32
+SNIPPET_CHARS = 240
+
+_WORD = re.compile(r"[^\W_]+")
+_HEADING = re.compile(r"\s*#+[ \t]+(.{1,200})")
+_COMMON_WORDS = """
+    a about all an and any are as at be been but by can could did do does for from had has have how i if in into is it
+    its me my no not of on or our should so some than that the their them there these they this those to us was we were
+    what when where which who why will with would you your
+"""
+"""They say nothing about what is looked for."""
+_COMMON = frozenset(_COMMON_WORDS.split())
+
+
+@frozen
+class Hit:
+    """A document that speaks of it."""
+
+    identifier: str
+    """Its path in the folder."""
+    title: str
+    snippet: str
+    """Where it speaks of it."""
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether something was taken out of what is shown of it."""
+        return REDACTED in self.title or REDACTED in self.snippet
+
+
+@frozen
+class Found:
+    """What a search found."""
+
+    hits: tuple[Hit, ...]
+    """The best first."""
+    documents: int
+    """How many were searched."""
+
+
+@frozen
+class _File:
+    identifier: str
+    path: Path
+    state: tuple[int, int, int]
+    """Differs when the file was written to, or is another."""
+
+
+@frozen
+class _Index:
+    database: bytes
+    """Not a connection: those belong to a thread, and somebody would have to close it."""
+    documents: int
+
+
+class DocumentShelf:
+    """The `.md` and `.txt` files of a folder and of the folders in it. Raises `RegistrationError` if there is none.
+
+    What is hidden, or elsewhere behind a link, does not belong to it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], redactor: Redactor | None = None) -> None:
+        self._folder = Path(folder)
+        self._redactor = redactor or Redactor()
+        if not self._folder.is_dir():
+            raise RegistrationError("The folder of documents does not exist, or is no folder.")
+        self._lock = Lock()
+        self._indexed: tuple[_File, ...] | None = None
+        self._index = _Index(b"", 0)
+
+    def search(self, words: str, limit: int) -> Found:
+        """The documents that speak of any of these words, those that do so most first. Raises `ToolError`."""
+        index = self._up_to_date()
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.deserialize(index.database)
+            rows = database.execute(_SEARCH, (_any_of(words), limit)).fetchall()
+        return Found(tuple(Hit(path, title, _on_one_line(snippet)) for path, title, snippet in rows), index.documents)
+
+    def _up_to_date(self) -> _Index:
+        with self._lock:
+            try:
+                files = tuple(_files(self._folder))
+            except OSError:
+                raise ToolError("The documents cannot be read.") from None
+            if files != self._indexed:
+                self._index = _index_of(files, self._redactor)
+                self._indexed = files
+            return self._index
+
+
+def _files(folder: Path) -> Iterator[_File]:
+    """In the order of their paths, as many as there may be."""
+    seen = documents = size = 0
+    for place, folders, names in os.walk(folder, onerror=_give_up):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            seen += 1
+            path = Path(place, name)
+            identifier = path.relative_to(folder).as_posix()
+            if not _belongs(path, identifier):
+                continue
+            found = path.stat()
+            documents += 1
+            size += min(found.st_size, MAX_DOCUMENT_BYTES)
+            if documents > MAX_DOCUMENTS or size > MAX_TOTAL_BYTES or seen > MAX_FILES_SEEN:
+                return
+            yield _File(identifier, path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+def _give_up(error: OSError) -> None:
+    raise error
+
+
+def _belongs(path: Path, identifier: str) -> bool:
+    is_document = path.suffix in SUFFIXES and not path.name.startswith(".") and len(identifier) <= MAX_PATH_CHARS
+    # A name that is no Unicode could not be told to anybody.
+    return is_document and path.is_file() and not path.is_symlink() and identifier.isprintable()
+
+
+def _index_of(files: Iterable[_File], redactor: Redactor) -> _Index:
+    rows = [row for file in files if (row := _row(file, redactor)) is not None]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(_TABLE)
+        database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
+        database.commit()
+        return _Index(database.serialize(), len(rows))
+
+
+def _row(file: _File, redactor: Redactor) -> tuple[str, str, str] | None:
+    """Path, title and body; None if it cannot be read, or is gone by now."""
+    try:
+        with file.path.open("rb") as opened:
+            said = opened.read(MAX_DOCUMENT_BYTES).decode(errors="replace").replace("\0", " ")
+    except OSError:
+        return None
+    title, body = _title_and_body(redactor.text(said).text)
+    return file.identifier, title or file.path.stem, body
+
+
+def _title_and_body(said: str) -> tuple[str, str]:
+    heading = _HEADING.match(said)
+    return ("", said) if heading is None else (heading[1].strip(), said[heading.end() :])
+
+
+def _any_of(words: str) -> str:
+    """A query in which nothing is syntax: every word is quoted, and none holds a quote."""
+    found = list(dict.fromkeys(_WORD.findall(words.casefold())))
+    telling = [word for word in found if word not in _COMMON]
+    return " OR ".join(f'"{word}"' for word in (telling or found)[:MAX_WORDS]) or '""'
+
+
+def _on_one_line(snippet: str) -> str:
+    return " ".join(snippet.split())[:SNIPPET_CHARS]
+
+
+_TABLE = "CREATE VIRTUAL TABLE documents USING fts5(path UNINDEXED, title, body, tokenize = 'porter unicode61')"
+# A title weighs as much as four mentions; equal ones are told apart, so that the order is always the same.
+_SEARCH = (
+    "SELECT path, title, snippet(documents, 2, '', '', '...', 24) FROM documents WHERE documents MATCH ? "
+    "ORDER BY bm25(documents, 0, 4, 1), path LIMIT ?"
+)

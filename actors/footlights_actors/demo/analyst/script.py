@@ -1,0 +1,161 @@
+"""What the analyst says and does: it searches and simulates when it is asked to and may, and explains or reports else.
+
+What asks for work is decided by `footlights.modes`, as it is for everybody. Work is done step by step, one tool at a
+time, and then told in a few sentences made of what the tools answered. Where no tools may be used, it says what it
+could do. The same words in the same world always get the same answer, and nothing that the player said is repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from attrs import frozen
+
+from footlights.modes import Activity, detect
+from footlights_actors.models.scripted import Call, Line, Say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from footlights.events import JsonValue
+    from footlights.models.model import Prompt, ToolExchange
+
+Arguments: TypeAlias = "Mapping[str, JsonValue]"
+
+
+def analyst(prompt: Prompt) -> Iterable[Line]:
+    """The script: see `footlights_actors.ScriptedModel`."""
+    words = prompt.user.casefold()
+    activities = detect(prompt.user).activities
+    steps = list(dict.fromkeys(_STEPS[each] for each in activities if each in _STEPS))
+    if not steps:
+        facts = [line for line in prompt.system.splitlines()[1:] if line.strip()]
+        return [Say(_OFFER if activities else _answer(words, facts))]
+    offered = {offer.name for offer in prompt.tools}
+    if not all(step.tool_name in offered for step in steps):
+        return [Say(f"I could {_listed([step.could for step in steps])}. In this turn I may not, so nothing was run.")]
+    done = prompt.exchanges
+    if len(done) < len(steps):
+        step = steps[len(done)]
+        return [Call(step.tool_name, step.arguments(words))]
+    return [Say(" ".join(step.told(exchange) for step, exchange in zip(steps, done, strict=True)))]
+
+
+# -- without tools
+
+
+def _answer(words: str, facts: Sequence[str]) -> str:
+    """The facts that are named; or else what a word means; or else all the facts. The host's words, or ours."""
+    asked_for = [fact for fact in facts if re.search(rf"\b{_begin_of_name(fact)}", words)]
+    if asked_for:
+        return f"{'. '.join(asked_for)}."
+    meant = next((meaning for pattern, meaning in _MEANINGS.items() if re.search(pattern, words)), None)
+    return meant or (f"{'. '.join(facts)}." if facts else _OFFER)
+
+
+def _begin_of_name(fact: str) -> str:
+    return re.escape(fact.casefold().split()[0].rstrip("s:"))
+
+
+_OFFER = "I can search the documents, and simulate a cohort. Tell me which, and of what."
+_MEANINGS = {
+    r"\bcohorts?\b": "A cohort is a group of people who begin together and are followed for the same number of weeks.",
+    r"\bsimulat(e|es|ed|ing|ion|ions)\b": "A simulation follows invented people week by week. The same seed gives the "
+    "same people, and it is no evidence about real ones.",
+    r"\badherence\b": "Adherence is the share of people who do in a week what they set out to do. Those who left count "
+    "as not adherent.",
+    r"\bonboarding\b": "Onboarding shows people how to begin. It helps most in the first weeks.",
+    r"\breminders?\b": "A reminder helps a little, for as long as people notice it.",
+}
+
+
+# -- with tools
+
+
+@frozen
+class Step:
+    tool_name: str
+    could: str
+    arguments: Callable[[str], Arguments]
+    closing: Callable[[Mapping[str, JsonValue]], str]
+
+    def told(self, exchange: ToolExchange) -> str:
+        if exchange.error is not None:
+            return f"I could not {self.could}. {exchange.error}"
+        return self.closing(cast("Mapping[str, JsonValue]", exchange.value))
+
+
+def _query(words: str) -> Arguments:
+    """What was said from where a search is asked for, without the words that only ask."""
+    asking = [part for part in _PARTS.split(words) if re.match(_SEARCH, part)]
+    return {"query": " ".join(_WORD.findall(_ASKING.sub(" ", "".join(asking) or words)))}
+
+
+def _cohort(words: str) -> Arguments:
+    # What a search is to look for says nothing about who is to be simulated.
+    words = "".join(part for part in _PARTS.split(words) if not re.match(_SEARCH, part))
+    numbers = {name: re.search(pattern, words) for name, pattern in _NUMBERS.items()}
+    arguments: dict[str, JsonValue] = {name: _number(found[1]) for name, found in numbers.items() if found is not None}
+    without = [kind for kind, word in _HELP.items() if re.search(rf"\b(no|without)( any)? {word}\b", words)]
+    wanted = [kind for kind, word in _HELP.items() if re.search(rf"\b{word}\b", words) and kind not in without]
+    for kind in _HELP:
+        # Whoever names one kind of help means that one; whoever names none means both.
+        if kind in without or (wanted and kind not in wanted):
+            arguments[kind] = False
+    return arguments
+
+
+def _number(said: str) -> int:
+    """The number that was said. One with more digits is cut, and still far more than any tool takes."""
+    said = said.rstrip(",;:.)")
+    digits = re.sub(_BETWEEN_THOUSANDS, "", said) if _IN_THOUSANDS.fullmatch(said) else said
+    return int(digits.lstrip("0")[:_MOST_DIGITS] or "0") if digits.isdecimal() else _UNREADABLE
+
+
+def _found(result: Mapping[str, JsonValue]) -> str:
+    hits = cast("list[dict[str, str]]", result["hits"])
+    if not hits:
+        return f"None of the {result['documents']} documents speaks of that."
+    titles = _listed([hit["title"] for hit in hits])
+    return f"I found {len(hits)} of {result['documents']} documents: {titles}. The first says: {hits[0]['snippet']}"
+
+
+def _simulated(result: Mapping[str, JsonValue]) -> str:
+    return f"{result['summary']} The table is kept as soon as this turn is committed."
+
+
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+_SEARCH = r"\b(?:search|find|look (?:up|for|into|through)|retrieve|consult)\b"
+_PARTS = re.compile(rf"(?={_SEARCH}|\b(?:simulate|run|generate|evaluate)\b)")
+_ASKING = re.compile(rf"{_SEARCH}|\b(?:please|the|documents?|for|and|then)\b")
+_WORD = re.compile(r"\w[\w'-]*")
+_HELP = {"onboarding": "onboarding", "reminders": "reminders?"}
+_UNREADABLE = -1
+"""No number of anything: the tool refuses it and says what it takes. Nothing else is simulated in its place."""
+_MOST_DIGITS = 15
+_BETWEEN_THOUSANDS = r"[,'\u2019_ \u00a0\u202f]"
+_IN_THOUSANDS = re.compile(rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}}){{1,6}}")
+_IN_DIGITS = r"(?=[^\s\d(\"]*\d)[^\s(\"]+"
+_IN_WORDS = (
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
+    r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?|dozens?|hundreds?|thousands?|millions?)"
+)
+_NUMBER = rf"(?<![^\s(\"])(?<!seed )({_IN_THOUSANDS.pattern}|{_IN_DIGITS}?|{_IN_WORDS})"
+"""Whatever stands where a number should, readable or not. However long it is, it is looked through only once."""
+_NUMBERS = {
+    "people": rf"{_NUMBER} (?:simulated |synthetic )?(?:people|persons|users|guests|members|participants|patients)\b",
+    "weeks": rf"{_NUMBER}[ -]weeks?\b",
+    "seed": rf"\bseed ({_IN_DIGITS})",
+}
+_SEARCHES = Step("search_documents", "search the documents", _query, _found)
+_SIMULATES = Step("simulate_cohort", "simulate a cohort", _cohort, _simulated)
+_STEPS: Mapping[str, Step] = {
+    Activity.SEARCH: _SEARCHES,
+    Activity.SIMULATE: _SIMULATES,
+    Activity.EVALUATE: _SIMULATES,
+    Activity.GENERATE: _SIMULATES,
+}

@@ -1,0 +1,1 @@
+"""The tavern: an innkeeper, rooms, a kitchen, a purse, and what needs a player's approval."""

@@ -1,0 +1,63 @@
+"""What the tavern does only when the traveller has said so: part with its lantern.
+
+Selling it is the one act that cannot be made good. So whoever asks for it, it waits, and the traveller decides in a
+turn of its own. Until then it is promised to nobody else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.authority import Ruling, accept, patch, pending_approvals, refuse, same_owner, with_approvals
+from footlights.ids import epoch_of_session
+from footlights.models.prompts import Fact
+from footlights_actors.demo.tavern.rules import TAVERN_RULES, SellLantern, act_of
+from footlights_actors.demo.tavern.world import GUEST, LANTERN_PRICE, Tavern, coins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights.authority import Intent, PendingApproval, Rule
+
+MAX_FACTS = 3
+LANTERN_QUESTION = f"Buy the lantern of the house for {coins(LANTERN_PRICE)}?"
+
+
+def lantern(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
+    """It is sold once, at its price."""
+    sales = [intent for intent in intents if _is_sale(intent)]
+    if not sales:
+        return accept()
+    if len(sales) > 1 or "lantern" in tavern:
+        return refuse("lantern_sold", "There is only one lantern, and it is sold.", sales[-1].ref)
+    if any(_is_sale(each.intent) and each.id != sales[0].ref for each in pending_approvals(tavern)):
+        return refuse("lantern_promised", "Somebody was asked about the lantern, and has not answered.", sales[0].ref)
+    if act_of(sales[0]) != SellLantern(LANTERN_PRICE):
+        return refuse("wrong_price", f"The price of the lantern is {coins(LANTERN_PRICE)}.", sales[0].ref)
+    return accept(patch.add("/lantern", GUEST))
+
+
+def needs_approval(_: Tavern, intent: Intent) -> str | None:
+    """What the traveller is asked before this is done."""
+    return LANTERN_QUESTION if _is_sale(intent) else None
+
+
+def _is_sale(intent: Intent) -> bool:
+    return isinstance(act_of(intent), SellLantern)
+
+
+def may_answer(approval: PendingApproval, session_id: str) -> bool:
+    """Whoever asked. If that one had no name, and its stage is gone, so may whoever comes to the next without one."""
+    asked_in, answered_in = epoch_of_session(approval.session_id), epoch_of_session(session_id)
+    is_gone = asked_in is not None and answered_in is not None and asked_in < answered_in
+    return is_gone or same_owner(approval, session_id)
+
+
+def waiting(tavern: Tavern) -> list[Fact]:
+    """What the innkeeper knows of what the traveller has not answered: no more than fits into a prompt."""
+    oldest = pending_approvals(tavern)[:MAX_FACTS]
+    return [Fact("Waits for the traveller's word", each.question) for each in oldest]
+
+
+HOUSE_RULES: Mapping[str, Rule] = with_approvals({**TAVERN_RULES, "lantern": lantern}, needs_approval, may_answer)
+"""All rules of the tavern."""

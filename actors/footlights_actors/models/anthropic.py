@@ -1,0 +1,296 @@
+"""Models behind Anthropic's Messages, asked with Anthropic's own SDK.
+
+    AnthropicModel("claude-haiku-5-5")
+
+Only text blocks are ever shown; thinking blocks are not. The SDK asks once, keeps no trace, and logs nothing of what
+was said. Of the environment it is given only the key: what `ANTHROPIC_CUSTOM_HEADERS` holds is not sent. It reads no
+events, because its reader leaves generators to the garbage collector when an answer breaks off or reports an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+import anthropic
+from anthropic.resources.messages import AsyncMessages
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+from footlights.errors import StreamError
+from footlights.models.model import Usage
+from footlights_actors.models.chat_format import ToolCallAssembler, as_count
+from footlights_actors.models.http_stream import HttpStream, server
+from footlights_actors.models.reasoning import ThoughtFilter
+from footlights_actors.models.remote import (
+    DEFAULT_SILENCE_TIMEOUT,
+    Interface,
+    JsonObject,
+    RemoteModel,
+    as_object,
+    as_text,
+    read_object,
+    reported,
+    traits_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator
+
+    import httpx2
+    from anthropic.types import MessageParam, TextBlockParam, ToolParam, ToolResultBlockParam, ToolUseBlockParam
+
+    from footlights.models.model import Output, Prompt, ToolExchange, ToolRound
+    from footlights_actors.models.http_stream import Request, Send, Sender, Server
+
+API_VERSION = "2026-10-21"
+API_VERSION_WITH_TEMPERATURE = "2023-06-01"
+
+_READ_BLOCKS = frozenset({"text", "thinking", "tool_use"})
+_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+_REFUSAL = "refusal"
+_SAYS_WHERE = "Sending HTTP Request: %s %s"
+"""The rest of what the SDK logs of a request quotes it, or the answer, or an error that quotes the answer."""
+
+
+def _quotes_nothing(record: logging.LogRecord) -> bool:
+    return record.msg == _SAYS_WHERE
+
+
+def _hush() -> None:
+    """Filters are not inherited: every logger of the SDK needs one."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "anthropic":
+            logging.getLogger(name).addFilter(_quotes_nothing)
+
+
+_hush()
+
+
+class AnthropicModel(RemoteModel):
+    """A model behind Anthropic's Messages, or a server that speaks the same.
+
+    `name` is what the server calls it, and its `model_id` in the cast unless that is given. The key comes from the
+    environment variable `key_env`, and is sent to whatever `base_url` names.
+
+    The interface has had no temperature since `2026-10-21`: it is sent only with the `api_version` before that.
+
+    `remote` says whether what it is told leaves this machine. It is taken to, unless `base_url` is a loopback
+    address; say so yourself if a local server only passes things on.
+
+    `context_tokens` is what it can be told and say in one round, and `slots` how many rounds at once; without them
+    the server has to know.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str = "https://api.anthropic.com",
+        model_id: str | None = None,
+        key_env: str | None = "ANTHROPIC_API_KEY",
+        api_version: str = API_VERSION,
+        remote: bool | None = None,
+        context_tokens: int | None = None,
+        slots: int | None = None,
+        silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
+    ) -> None:
+        def request(prompt: Prompt) -> _Request:
+            asked: _Request = {
+                "model": name,
+                "messages": messages(prompt),
+                "max_tokens": prompt.max_tokens,
+                "stream": True,
+            }
+            if prompt.system:
+                asked["system"] = prompt.system
+            if prompt.tools:
+                asked["tools"] = tools(prompt)
+            if api_version == API_VERSION_WITH_TEMPERATURE:
+                asked["extra_body"] = {"temperature": prompt.temperature}
+            return asked
+
+        at = server(base_url, key_env)
+        super().__init__(
+            Interface(request, _Answer),
+            HttpStream(at, _sender(at, api_version), silence_timeout=silence_timeout),
+            model_id=model_id or name,
+            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
+        )
+
+
+class _Request(MessageCreateParamsStreaming, total=False):
+    extra_body: dict[str, object]
+    """What the SDK has no name for."""
+
+
+class _Sdk(anthropic.AsyncAnthropic):
+    def forget_custom_headers(self) -> None:
+        """Those of `ANTHROPIC_CUSTOM_HEADERS` may be keys or cookies, and need not be meant for this server."""
+        self._custom_headers = {}
+
+
+def _sender(at: Server, api_version: str) -> Sender:
+    def sender(client: httpx2.AsyncClient) -> Send:
+        sdk = _Sdk(
+            api_key="",  # each request brings its own; without any here, the SDK would look for others
+            base_url=at.base_url,
+            max_retries=0,
+            open_telemetry={"traces": False, "propagation": False},
+            http_client=client,
+        )
+        sdk.forget_custom_headers()
+        import_module("anyio._backends._trio")  # the SDK would do so with the first request, and hold everybody up
+        # `sdk.messages` is the same, but imported when it is first asked for, which takes half a second.
+        answering = AsyncMessages(sdk).with_streaming_response
+
+        @asynccontextmanager
+        async def send(key: str | None, request: Request) -> AsyncGenerator[httpx2.Response, None]:
+            asked = cast("_Request", request)
+            headers = {"anthropic-version": api_version, "Authorization": f"Bearer {key}" if key else anthropic.omit}
+            try:
+                async with answering.create(**asked, extra_headers=headers) as answer:
+                    yield answer.http_response
+                    return
+            except anthropic.APIConnectionError as error:  # it holds the request
+                failure = error.__cause__ or error
+            raise failure
+
+        return send
+
+    return sender
+
+
+def messages(prompt: Prompt) -> list[MessageParam]:
+    """All that a prompt says but its system text: the same prompt always gives the same messages."""
+    told: list[MessageParam] = [{"role": "user", "content": prompt.user}]
+    for number, tool_round in enumerate(prompt.rounds, 1):
+        told += _round(tool_round, number)
+    return told
+
+
+def tools(prompt: Prompt) -> list[ToolParam]:
+    """The tools it may ask for."""
+    return [
+        {"name": offer.name, "description": offer.description, "input_schema": dict(offer.parameters)}
+        for offer in prompt.tools
+    ]
+
+
+def _round(tool_round: ToolRound, number: int) -> Iterator[MessageParam]:
+    """What it said and asked for, then the answers to all of it. The ids only tie the two together."""
+    said: list[TextBlockParam] = [{"type": "text", "text": tool_round.said}] if tool_round.said.strip() else []
+    called = [(f"call_{number}_{place}", each) for place, each in enumerate(tool_round.exchanges, 1)]
+    asked: list[ToolUseBlockParam] = [
+        {"type": "tool_use", "id": call_id, "name": each.request.tool_name, "input": dict(each.request.arguments)}
+        for call_id, each in called
+    ]
+    yield {"role": "assistant", "content": [*said, *asked]}
+    yield {"role": "user", "content": [_result(call_id, exchange) for call_id, exchange in called]}
+
+
+def _result(call_id: str, exchange: ToolExchange) -> ToolResultBlockParam:
+    if exchange.error is not None:
+        return {"type": "tool_result", "tool_use_id": call_id, "content": exchange.error, "is_error": True}
+    told = json.dumps(exchange.value, ensure_ascii=False)
+    return {"type": "tool_result", "tool_use_id": call_id, "content": told}
+
+
+def _place(event: JsonObject) -> int | None:
+    index = event.get("index")
+    return index if isinstance(index, int) else None
+
+
+class _Answer:
+    """Whole once `message_stop` has come. Events and blocks of kinds that it does not know are passed over.
+
+    The server's own tools are of such a kind: the server runs them itself.
+    """
+
+    def __init__(self) -> None:
+        self.pieces = 0
+        self.is_whole = False
+        self._thoughts = ThoughtFilter()
+        self._calls = ToolCallAssembler()
+        self._blocks = 0
+        self._passed_over: set[int | None] = set()
+        self._reason = ""
+        self._input_tokens: int | None = None
+        self._output_tokens: int | None = None
+
+    def take(self, data: str) -> str | None:
+        event = read_object(data)
+        match event.get("type"):
+            case "message_start":
+                self._count(as_object(event.get("message")).get("usage"))
+            case "content_block_start":
+                return self._begin_block(_place(event), as_object(event.get("content_block")))
+            case "content_block_delta":
+                return self._delta(_place(event), as_object(event.get("delta")))
+            case "message_delta":
+                self._reason = as_text(as_object(event.get("delta")).get("stop_reason")) or self._reason
+                self._count(event.get("usage"))
+            case "message_stop":
+                self.is_whole = True
+            case "error":
+                raise reported(event.get("error"))
+            case _:
+                pass
+        return None
+
+    def finish(self, *, stopped: bool) -> Iterator[Output]:
+        if not (stopped or self.is_whole):
+            raise StreamError("The model's answer has no end.")
+        if self._reason == _REFUSAL:
+            raise StreamError("The model refused to answer.")
+        if rest := self._thoughts.finish():
+            yield rest
+        yield from self._calls.finish(cut=stopped or self._reason in _CUT)
+        if stopped:
+            yield Usage(self.pieces, self._input_tokens)
+        elif self._output_tokens is not None:
+            yield Usage(self._output_tokens, self._input_tokens)
+
+    def _begin_block(self, index: int | None, block: JsonObject) -> str | None:
+        kind = as_text(block.get("type"))
+        if kind in _READ_BLOCKS:
+            self._passed_over.discard(index)
+        else:
+            self._passed_over.add(index)
+        if kind == "tool_use":
+            self._blocks += 1  # each is a call of its own, whatever the server calls it
+            given = block.get("input")
+            call = {"name": block.get("name"), "arguments": None if given == {} else given}  # {}: it comes in pieces
+            self._calls.feed([{"index": index, "id": f"block {self._blocks}", "function": call}])
+        return self._say(block.get("text")) if kind == "text" else ""
+
+    def _delta(self, index: int | None, delta: JsonObject) -> str | None:
+        if index in self._passed_over:
+            return ""
+        match delta.get("type"):
+            case "text_delta":
+                return self._say(delta.get("text"))
+            case "input_json_delta":
+                self._calls.feed([{"index": index, "function": {"arguments": as_text(delta.get("partial_json"))}}])
+            case "thinking_delta":
+                self.pieces += 1
+            case _:
+                return None
+        return ""
+
+    def _say(self, value: object) -> str | None:
+        text = as_text(value)
+        self.pieces += bool(text)
+        return self._thoughts.feed(text) if text else None
+
+    def _count(self, value: object) -> None:
+        """Counts are totals so far; the input is in three parts if some of it was cached."""
+        usage = as_object(value or {})
+        parts = [as_count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_creation_", "cache_read_")]
+        if parts[0] is not None:
+            self._input_tokens = as_count(sum(part or 0 for part in parts))
+        output_tokens = as_count(usage.get("output_tokens"))
+        if output_tokens is not None:
+            self._output_tokens = output_tokens

@@ -1,0 +1,91 @@
+"""Reads a streamed chat completion: chunks go in, what a turn may use of them comes out.
+
+Text is given as it comes, without thoughts, wherever a model puts them. Tool calls and the cost are whole only at
+the end. Pure: it knows neither where the chunks come from nor when.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from footlights.errors import ModelError, StreamError
+from footlights.models.model import Usage
+from footlights_actors.models.chat_format import ToolCallAssembler, as_count
+from footlights_actors.models.reasoning import ThoughtFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from footlights.models.model import Output
+    from footlights_actors.models.chat_format import JsonObject
+
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+
+
+class ChatReader:
+    """One completion. A chunk that makes no sense raises `ModelError` and is not quoted.
+
+    `begins_in_thought`: the prompt has opened a thought, and the text begins inside of it.
+    """
+
+    def __init__(self, *, begins_in_thought: bool = False) -> None:
+        self._thoughts = ThoughtFilter()
+        if begins_in_thought:
+            self._thoughts.feed("<think>")
+        self._calls = ToolCallAssembler()
+        self._finish_reason: str | None = None
+        self._usage: Usage | None = None
+
+    def feed(self, chunk: object) -> str | None:
+        """What this chunk lets the model say. Empty if it only shows that the model is at work, None if not even that.
+
+        A model is at work while it reads the prompt, thinks, or writes a tool call.
+        """
+        if not isinstance(chunk, dict):
+            raise ModelError("The model sent something that is no chunk.")
+        known = cast("JsonObject", chunk)
+        self._note_usage(known.get("usage"))
+        match known.get("choices"):
+            case [choice, *_] if isinstance(choice, dict):
+                said = self._choose(cast("JsonObject", choice))
+            case _:
+                said = None
+        return "" if said is None and "prompt_progress" in known else said
+
+    def finish(self) -> Iterator[Output]:
+        """The rest of the text, the tools it asks for, and what it cost. Raises `StreamError` if the end is missing."""
+        if self._finish_reason is None:
+            raise StreamError("The model broke off before it was done.")
+        if rest := self._thoughts.finish():
+            yield rest
+        yield from self._calls.finish(cut=self.cut)
+        if self._usage is not None:
+            yield self._usage
+
+    @property
+    def cut(self) -> bool:
+        """Whether it had more to say than it may."""
+        return self._finish_reason == "length"
+
+    def _choose(self, choice: JsonObject) -> str | None:
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str):
+            self._finish_reason = reason
+        delta = choice.get("delta")
+        return self._read(cast("JsonObject", delta)) if isinstance(delta, dict) else None
+
+    def _read(self, delta: JsonObject) -> str | None:
+        if calls := delta.get("tool_calls"):
+            self._calls.feed(calls)
+        content = delta.get("content")
+        if isinstance(content, str) and content:
+            return self._thoughts.feed(content)
+        return "" if calls or any(delta.get(field) for field in _THOUGHTS) else None
+
+    def _note_usage(self, usage: object) -> None:
+        if isinstance(usage, dict):
+            counts = cast("JsonObject", usage)
+            output_tokens = as_count(counts.get("completion_tokens"))
+            if output_tokens is not None:
+                self._usage = Usage(output_tokens, as_count(counts.get("prompt_tokens")))

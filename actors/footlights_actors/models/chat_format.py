@@ -1,0 +1,182 @@
+"""What chat models are told and what they ask for, in the shape that most model servers share.
+
+Pure: a prompt goes in, plain JSON comes out; fragments of streamed tool calls go in, whole tool requests come out.
+A tool call is only ever read from the structured channel, never from prose.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from attrs import define
+
+from footlights.errors import ModelError, StreamError
+from footlights.models.model import ToolRequest
+from footlights.wire.values import MAX_INTEGER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from footlights.events import JsonValue
+    from footlights.models.model import Prompt, ToolExchange, ToolRound
+
+JsonObject: TypeAlias = "dict[str, Any]"
+
+MAX_CALLS = 64
+"""In one round. Far more than a turn accepts; it only keeps a broken server from filling the memory."""
+MAX_ARGUMENT_CHARS = 256_000
+"""Of all calls of one round together."""
+
+_NO_OBJECT = "The arguments are not a JSON object."
+
+
+def messages(prompt: Prompt) -> list[JsonObject]:
+    """All that a prompt says, as chat messages: the same prompt always gives the same messages."""
+    told: list[JsonObject] = []
+    if prompt.system:
+        told.append({"role": "system", "content": prompt.system})
+    told.append({"role": "user", "content": prompt.user})
+    for number, tool_round in enumerate(prompt.rounds, 1):
+        told += _round(tool_round, number)
+    return told
+
+
+def tools(prompt: Prompt) -> list[JsonObject]:
+    """The tools it may ask for; an empty list if none."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": offer.name,
+                "description": offer.description,
+                "parameters": dict(offer.parameters),
+            },
+        }
+        for offer in prompt.tools
+    ]
+
+
+def as_count(value: object) -> int | None:
+    """A number of tokens that a model gave, if it is one that can be counted with."""
+    is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER
+    return cast("int", value) if is_one else None
+
+
+class ToolCallAssembler:
+    """Puts the streamed fragments of tool calls together.
+
+    Servers disagree about what a fragment must have. The index decides which call it belongs to; without one,
+    a fragment with a name begins a call and any other continues the last. A second id at the same index is a
+    new call.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._latest_at: dict[int, _Call] = {}
+        self._argument_chars = 0
+
+    def feed(self, fragments: object) -> None:
+        """Take the `tool_calls` of one chunk. Raises `ModelError` if they make no sense or are too many."""
+        if not isinstance(fragments, list):
+            raise ModelError("The model's tool calls are not a list.")
+        for fragment in cast("list[object]", fragments):
+            call = _as_object(fragment)
+            self._add(call, _as_object(call.get("function")))
+
+    def finish(self, *, cut: bool = False) -> tuple[ToolRequest, ...]:
+        """The whole requests, in the order in which they began.
+
+        A call without any arguments has none. Arguments that are not a JSON object are a `problem`, so that no tool
+        runs with others than the model meant. If the model was `cut` off, they are a part of something, and so are
+        none: `StreamError`.
+        """
+        return tuple(_request(call, cut=cut) for call in self._calls)
+
+    def _add(self, fragment: JsonObject, function: JsonObject) -> None:
+        call = self._call_of(fragment.get("index"), fragment.get("id"), function.get("name"))
+        arguments = _as_json(function.get("arguments"))
+        self._argument_chars += len(arguments)
+        if self._argument_chars > MAX_ARGUMENT_CHARS:
+            raise ModelError("The model's tool calls are too long.")
+        call.arguments.append(arguments)
+
+    def _call_of(self, index: object, call_id: object, name: object) -> _Call:
+        if isinstance(index, int):
+            known = self._latest_at.get(index)
+        else:
+            known = self._calls[-1] if self._calls and not name else None
+        if known is not None and not (call_id and known.call_id and call_id != known.call_id):
+            return known
+        if not isinstance(name, str) or not name:
+            raise ModelError("The model's tool call has no name.")
+        if len(self._calls) == MAX_CALLS:
+            raise ModelError("The model asked for too many tools at once.")
+        call = _Call(name, call_id if isinstance(call_id, str) else "", [])
+        self._calls.append(call)
+        if isinstance(index, int):
+            self._latest_at[index] = call
+        return call
+
+
+@define
+class _Call:
+    name: str
+    call_id: str
+    arguments: list[str]
+
+
+def _as_object(value: object) -> JsonObject:
+    if not isinstance(value, dict):
+        raise ModelError("The model's tool call has no function.")
+    return cast("JsonObject", value)
+
+
+def _as_json(arguments: object) -> str:
+    """Arguments come as the text of a JSON object. Some servers give the object itself instead, all at once."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    try:
+        return json.dumps(arguments)
+    except RecursionError:
+        raise ModelError("The model's tool calls are nested too deeply.") from None
+
+
+def _request(call: _Call, *, cut: bool) -> ToolRequest:
+    text = "".join(call.arguments)
+    arguments = _json_object(text)
+    if arguments is not None:
+        return ToolRequest(call.name, arguments)
+    if cut:
+        raise StreamError("The model was cut off in the middle of a tool call.")
+    return ToolRequest(call.name, {}, _NO_OBJECT if text else None)
+
+
+def _json_object(text: str) -> Mapping[str, JsonValue] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, JsonValue]", value) if isinstance(value, dict) else None
+
+
+def _round(tool_round: ToolRound, number: int) -> Iterator[JsonObject]:
+    """What it said and asked for, then an answer to each call. The ids only tie the two together."""
+    called = [(f"call_{number}_{place}", each) for place, each in enumerate(tool_round.exchanges, 1)]
+    yield {
+        "role": "assistant",
+        "content": tool_round.said or None,
+        "tool_calls": [_call(call_id, exchange.request) for call_id, exchange in called],
+    }
+    for call_id, exchange in called:
+        yield {"role": "tool", "tool_call_id": call_id, "content": _answer(exchange)}
+
+
+def _call(call_id: str, request: ToolRequest) -> JsonObject:
+    arguments = json.dumps(dict(request.arguments), ensure_ascii=False)
+    return {"id": call_id, "type": "function", "function": {"name": request.tool_name, "arguments": arguments}}
+
+
+def _answer(exchange: ToolExchange) -> str:
+    answer = exchange.value if exchange.error is None else {"error": exchange.error}
+    return json.dumps(answer, ensure_ascii=False)

@@ -1,0 +1,175 @@
+"""Between a model, as turns use it, and a chat client: any of the two can stand for the other.
+
+client = ModelClient(model)                         # any Model, asked with a system text and a user text
+model = ClientModel(client, model_id="narrator")    # any LLMClient, in a cast
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+from attrs import define
+
+from footlights.errors import ModelError, RateLimitError, StreamError
+from footlights.events import WarmState
+from footlights.failures import is_failure
+from footlights.models.llm_client import LLMResponse
+from footlights.models.model import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, ModelTraits, Prompt, ToolRequest, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from footlights.models.llm_client import LLMClient
+    from footlights.models.model import Model, Output
+
+_T = TypeVar("_T")
+
+DEFAULT_STREAM_TIMEOUT = 30.0
+
+
+class _End:
+    """What comes when nothing more does."""
+
+
+_END = _End()
+
+
+class ModelClient:
+    """Any model as an `LLMClient`. It loads the model when it is first asked, and offers it no tools.
+
+    Whoever made the model unloads it.
+
+    An answer that is not whole `stream_timeout` seconds after it was asked for ends with a `TimeoutError`. One that
+    comes in more than `max_tokens` pieces ends with the last of them.
+    """
+
+    def __init__(self, model: Model, stream_timeout: float = DEFAULT_STREAM_TIMEOUT) -> None:
+        self._model = model
+        self._stream_timeout = stream_timeout
+
+    async def generate(
+        self,
+        system: str,
+        user: str,
+        temperature: float = DEFAULT_TEMPERATURE,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+    ) -> LLMResponse:
+        """The whole answer at once."""
+        tally = _Tally()
+        prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
+        async with aclosing(self._stream(prompt, tally)) as stream:
+            text = "".join([piece async for piece in stream])
+        return LLMResponse(text, tally.tokens_used, self._model.model_id)
+
+    async def generate_stream(
+        self,
+        system: str,
+        user: str,
+        temperature: float = DEFAULT_TEMPERATURE,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
+    ) -> AsyncGenerator[str, None]:
+        """The answer in pieces, as they come. Close it to stop the work behind it."""
+        prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
+        async with aclosing(self._stream(prompt, _Tally())) as stream:
+            async for piece in stream:
+                yield piece
+
+    async def _stream(self, prompt: Prompt, tally: _Tally) -> AsyncGenerator[str, None]:
+        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next piece.
+        deadline = trio.current_time() + self._stream_timeout
+        if self._model.warm_state is not WarmState.HOT:
+            await self._in_time(lambda: self._model.load(_ignore_progress), deadline)
+        async with aclosing(self._model.generate(prompt)) as output:
+            while not isinstance(item := await self._in_time(lambda: anext(output, _END), deadline), _End):
+                match item:
+                    case "":
+                        pass  # a sign of life, which is not said
+                    case str():
+                        if tally.pieces == prompt.max_tokens:  # a piece is a token or more, so it has had its share
+                            return
+                        tally.pieces += 1
+                        yield item
+                    case Usage():
+                        tally.counted = item.output_tokens
+                    case ToolRequest():
+                        raise StreamError("The model asked for a tool, and none was offered.")
+                    case _:  # a model may lie
+                        raise StreamError("The model gave something that is not text.")
+
+    async def _in_time(self, step: Callable[[], Awaitable[_T]], deadline: float) -> _T:
+        try:
+            with trio.move_on_at(deadline):
+                await trio.lowlevel.checkpoint()  # a model that never waits has a deadline all the same
+                return await step()
+        except (StreamError, RateLimitError, TimeoutError):
+            raise
+        except ModelError as error:
+            raise StreamError(str(error)) from error
+        except BaseException as error:  # a boundary: whatever a model raises is a StreamError, with that as its cause
+            if not is_failure(error):
+                raise
+            raise StreamError("The model failed.") from error
+        raise TimeoutError(f"The answer was not whole after {self._stream_timeout:g} seconds.")
+
+
+class ClientModel:
+    """Any `LLMClient` as a model. It is always ready.
+
+    A chat client knows no tools: none are offered to it, so it asks for none.
+    """
+
+    def __init__(self, client: LLMClient, *, model_id: str, traits: ModelTraits | None = None) -> None:
+        self._client = client
+        self._model_id = model_id
+        self._traits = traits or ModelTraits()
+
+    @property
+    def model_id(self) -> str:
+        """Its name in the cast."""
+        return self._model_id
+
+    @property
+    def traits(self) -> ModelTraits:
+        """As the host describes it. A client that sends what it is told elsewhere must be `remote`."""
+        return self._traits
+
+    @property
+    def warm_state(self) -> WarmState:
+        """Always hot."""
+        return WarmState.HOT
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        """There is nothing to load."""
+        await trio.lowlevel.checkpoint()
+        report(1.0)
+
+    async def unload(self) -> None:
+        """There is nothing to give back."""
+        await trio.lowlevel.checkpoint()
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        """One answer. A stream that can be closed is closed with it."""
+        stream = self._client.generate_stream(prompt.system, prompt.user, prompt.temperature, prompt.max_tokens)
+        try:
+            async for piece in stream:
+                yield piece
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+
+@define
+class _Tally:
+    pieces: int = 0
+    counted: int | None = None
+
+    @property
+    def tokens_used(self) -> int:
+        return self.pieces if self.counted is None else self.counted
+
+
+def _ignore_progress(progress: float) -> None:
+    del progress

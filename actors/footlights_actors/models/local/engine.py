@@ -1,0 +1,261 @@
+"""The near end of a local model's process: starts it, speaks with its slots, and makes sure that it ends.
+
+A slot does one round at a time. A round that is left early is stopped in the process too, and its slot is not given
+to the next before that has happened. A process that does not stop in time is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import asdict, frozen
+
+from footlights.errors import ModelError, StreamError
+from footlights_actors.models.local import worker as local_worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+STOP_SECONDS = 10.0
+"""How long a slot may take to stop. It takes one batch, which even a large model does in less."""
+
+_SECRET_CHARS = 64
+_GONE = "The local model's process ended."
+_PROCESS_STARTED = 0.1
+"""The engine tells nothing of its progress, so there is only this step between nothing and all."""
+
+
+@frozen(kw_only=True)
+class EngineSettings:
+    """What a process is started with."""
+
+    path: str
+    slots: int
+    context_tokens: int
+    threads: int
+    batch_tokens: int
+
+
+class Line:
+    """A connection to one slot. Whole messages only; being cancelled loses nothing that was received."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._received = bytearray()
+        self.at_rest = True
+        """Whether the slot behind it has nothing to do."""
+
+    async def send(self, message: bytes) -> None:
+        """If the process is gone, receiving will say so. To be cancelled meanwhile would garble the line."""
+        with suppress(trio.BrokenResourceError):
+            await self._stream.send_all(local_worker.HEAD.pack(len(message)) + message)
+
+    async def receive(self) -> bytes:
+        """The next chunk; nothing when the slot is at rest. Raises `StreamError` if the process is gone."""
+        (size,) = local_worker.HEAD.unpack(await self._take(local_worker.HEAD.size, 0))
+        chunk = await self._take(local_worker.HEAD.size + size, local_worker.HEAD.size)
+        del self._received[: local_worker.HEAD.size + size]
+        if not chunk:
+            self.at_rest = True
+        return chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def _take(self, end: int, begin: int) -> bytes:
+        while len(self._received) < end:
+            part = b""
+            with suppress(trio.BrokenResourceError):
+                part = await self._stream.receive_some()
+            if not part:
+                raise StreamError(_GONE)
+            self._received += part
+        return bytes(self._received[begin:end])
+
+
+class LocalEngine:
+    """A process that runs, with its model loaded. Made by `start_engine`."""
+
+    def __init__(self, process: trio.Process, lines: list[Line]) -> None:
+        self._process = process
+        self._lines = lines
+        self._idle = list(lines)
+        self._places = trio.Semaphore(len(lines))
+        self._given_up = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs and does what it is asked."""
+        return not self._given_up and self._process.returncode is None
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    @asynccontextmanager
+    async def round(self, request: bytes) -> AsyncGenerator[Line, None]:
+        """A slot, as soon as one is free, at work on this request. At the end of the block it is at rest."""
+        async with self._places:
+            line = self._idle.pop()
+            try:
+                line.at_rest = False
+                await self._surely_send(line, request)
+                yield line
+            finally:
+                try:
+                    if not line.at_rest and self.is_alive:
+                        await self._stop(line)
+                finally:
+                    self._idle.append(line)
+
+    async def close(self) -> None:
+        """End the process, now, and wait until it is gone."""
+        with trio.CancelScope(shield=True):
+            await _end(self._process, self._lines)
+
+    async def _surely_send(self, line: Line, message: bytes) -> None:
+        """Send all of it, whoever is impatient."""
+        with trio.move_on_after(STOP_SECONDS, shield=True) as patience:
+            await line.send(message)
+        if patience.cancelled_caught:
+            self._give_up()
+            raise StreamError("The local model's process does not listen.")
+
+    async def _stop(self, line: Line) -> None:
+        with trio.move_on_after(STOP_SECONDS, shield=True), suppress(StreamError):
+            await line.send(b"")
+            while await line.receive():
+                pass
+        if not line.at_rest:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._given_up = True
+        self._process.kill()
+
+
+async def start_engine(settings: EngineSettings, report: Callable[[float], None]) -> LocalEngine:
+    """Start a process and load the model in it. Cancelled or failed, it leaves nothing behind.
+
+    Raises `ModelError` if it cannot.
+    """
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    process: trio.Process | None = None
+    lines: list[Line] = []
+    try:
+        async with listener:  # to close it is one more moment in which a cancel may come
+            process = await _spawn()
+            await _load(process, settings, listener, lines, report)
+    except BaseException:
+        if process is not None:
+            with trio.CancelScope(shield=True):
+                await _end(process, lines)
+        raise
+    return LocalEngine(process, lines)
+
+
+async def _spawn() -> trio.Process:
+    # Without the script's own folder on its path, and out of reach of the terminal's Ctrl-C, which is for the turn.
+    # What the engine prints may quote prompts.
+    try:
+        return await trio.lowlevel.open_process(
+            [sys.executable, "-P", str(Path(local_worker.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ModelError("The local model's process cannot be started.") from error
+
+
+async def _load(
+    process: trio.Process,
+    settings: EngineSettings,
+    listener: trio.SocketListener,
+    lines: list[Line],
+    report: Callable[[float], None],
+) -> None:
+    secret = secrets.token_hex(_SECRET_CHARS // 2)
+    port = listener.socket.getsockname()[1]
+    loaded = False
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            await process.wait()
+            nursery.cancel_scope.cancel(reason="the local model's process ended")
+
+        nursery.start_soon(watch)
+        with suppress(StreamError):  # a process that ends says why by its exit code
+            await _greet(process, {**asdict(settings), "port": port, "secret": secret})
+            await _accept(listener, secret, settings.slots, lines)
+            report(_PROCESS_STARTED)
+            for line in lines:
+                await line.receive()
+            loaded = True
+            nursery.cancel_scope.cancel(reason="the local model is loaded")
+    if not loaded:
+        raise ModelError(_why(process.returncode))
+    report(1.0)
+
+
+async def _greet(process: trio.Process, settings: dict[str, object]) -> None:
+    assert process.stdin is not None
+    with suppress(trio.BrokenResourceError):
+        await process.stdin.send_all(json.dumps(settings).encode() + b"\n")
+
+
+async def _accept(listener: trio.SocketListener, secret: str, slots: int, lines: list[Line]) -> None:
+    """Take connections until each slot has one. Anybody on this machine may knock; the process knows the secret."""
+    async with trio.open_nursery() as door:
+
+        async def hear(stream: trio.SocketStream) -> None:
+            line = Line(stream)
+            try:
+                if secrets.compare_digest(await _first_words(stream), secret.encode("ascii")):
+                    lines.append(line)
+            finally:
+                if line not in lines:
+                    await trio.aclose_forcefully(stream)
+            if len(lines) == slots:
+                door.cancel_scope.cancel(reason="every slot has its line")
+
+        while True:
+            door.start_soon(hear, await listener.accept())
+
+
+async def _first_words(stream: trio.SocketStream) -> bytes:
+    words = b""
+    with suppress(trio.BrokenResourceError):
+        while len(words) < _SECRET_CHARS and (part := await stream.receive_some(_SECRET_CHARS - len(words))):
+            words += part
+    return words
+
+
+def _why(returncode: int | None) -> str:
+    match returncode:
+        case local_worker.ENGINE_MISSING:
+            return "The local model's engine is not installed: pip install 'footlights[local]'"
+        case local_worker.ENGINE_BROKEN:
+            return "The local model's engine is installed and cannot start. On slim images it may want libgomp1."
+        case local_worker.NOT_LOADED:
+            return "The engine cannot load these weights."
+        case _:
+            return f"The local model's process ended while it was loading (exit code {returncode})."
+
+
+async def _end(process: trio.Process, lines: list[Line]) -> None:
+    process.kill()
+    await process.wait()
+    assert process.stdin is not None
+    await process.stdin.aclose()
+    for line in lines:
+        await line.aclose()

@@ -1,0 +1,217 @@
+"""A model on this machine: any GGUF file, run by llama.cpp in a process of its own.
+
+    model = LocalModel(find("smollm2"))
+
+Nothing that it is told leaves the machine. A turn that is interrupted stops the work behind it, while the prompt is
+still being read as well as later, and its slot is free again. The engine comes with `pip install 'footlights[local]'`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import trio
+
+from footlights.errors import ModelError, PromptTooLarge, RegistrationError
+from footlights.events import WarmState
+from footlights.models.model import ModelTraits, Usage
+from footlights_actors.models import chat_format
+from footlights_actors.models.chat_chunks import ChatReader
+from footlights_actors.models.constrained_call import call_schema, read_call, with_tools_told
+from footlights_actors.models.local.engine import EngineSettings, LocalEngine, start_engine
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, Callable
+
+    from footlights.models.model import Output, Prompt
+    from footlights_actors.models.chat_format import JsonObject
+    from footlights_actors.models.local.engine import Line
+
+ToolChoice: TypeAlias = Literal["auto", "required"]
+"""`auto`: the model asks for tools as its chat template taught it, if it did. `required`: the first round is one tool
+call, held to its JSON Schema while it is written, and the model speaks afterwards. That works with every model."""
+
+BATCH_TOKENS = 32
+"""How much of a prompt is read at once: between two batches a cancel is noticed."""
+_BESIDE_WEIGHTS = 160 * 1024 * 1024
+"""What a small model's process takes besides its weights, about."""
+_GGUF = b"GGUF"
+_NOT_IN_A_NAME = re.compile(r"[^!-~]")
+_MAX_NAME = 128
+
+
+class LocalModel:
+    """A GGUF file as a model, `slots` rounds at once, each with `context_tokens` for what it is told and says.
+
+    More than one of `threads` helps only while as many cores are idle. `memory_bytes` is about the size of the file
+    unless you know better. `begins_in_thought` is for models whose prompt opens the thought: then all is hidden up to
+    the closing tag. Raises `RegistrationError` if it cannot work here.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        model_id: str | None = None,
+        slots: int = 2,
+        context_tokens: int = 2048,
+        threads: int = 1,
+        tool_choice: ToolChoice = "auto",
+        begins_in_thought: bool = False,
+        memory_bytes: int | None = None,
+    ) -> None:
+        file = Path(path)
+        if min(slots, threads) < 1 or context_tokens < BATCH_TOKENS:
+            raise RegistrationError(f"slots and threads must be at least 1, and context_tokens {BATCH_TOKENS}.")
+        if find_spec("xllamacpp") is None:
+            raise RegistrationError("A local model needs its engine: pip install 'footlights[local]'")
+        size = _checked_size(file)
+        self._model_id = model_id or _NOT_IN_A_NAME.sub("-", file.stem)[:_MAX_NAME]
+        self._settings = EngineSettings(
+            path=str(file), slots=slots, context_tokens=context_tokens, threads=threads, batch_tokens=BATCH_TOKENS
+        )
+        self._traits = ModelTraits(
+            slots=slots, memory_bytes=memory_bytes or size + _BESIDE_WEIGHTS, context_tokens=context_tokens
+        )
+        self._tool_choice = tool_choice
+        self._begins_in_thought = begins_in_thought
+        self._engine: LocalEngine | None = None
+        self._was_loaded = False
+        self._loading = trio.Lock()
+        self._listeners: list[Callable[[float], None]] = []
+
+    @property
+    def model_id(self) -> str:
+        """Its name in the cast; the name of its file unless you gave another, with `-` for what a name cannot hold."""
+        return self._model_id
+
+    @property
+    def traits(self) -> ModelTraits:
+        """It is not remote, and has as many slots as you gave it."""
+        return self._traits
+
+    @property
+    def warm_state(self) -> WarmState:
+        """Hot while its process runs. If that has died, the next turn loads it again."""
+        if self._engine is not None and self._engine.is_alive:
+            return WarmState.HOT
+        return WarmState.WARM if self._was_loaded else WarmState.COLD
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the process that it runs in, if it is loaded."""
+        return None if self._engine is None else self._engine.pid
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        """Start its process and load the weights there. Turns that wait for the same load all hear of its progress.
+
+        If the turn that began it is interrupted, the process ends and the next turn begins again.
+        """
+        self._listeners.append(report)
+        try:
+            async with self._loading:
+                await self._become_hot()
+        finally:
+            self._listeners.remove(report)
+
+    async def unload(self) -> None:
+        """End its process. All that it held is free again."""
+        async with self._loading:
+            await self._drop_engine()
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        """One round in the first slot that is free. Raises `ModelError`, or `StreamError` if the process dies."""
+        engine = self._engine
+        if engine is None:
+            raise ModelError("The local model is not loaded.")
+        calls_first = self._tool_choice == "required" and bool(prompt.tools) and not prompt.rounds
+        # What is held to a schema from its first letter on is no thought.
+        reader = ChatReader(begins_in_thought=self._begins_in_thought and not calls_first)
+        withheld: list[str] = []
+        async with engine.round(chat_request(prompt, calls_first=calls_first)) as line:
+            while (chunk := await _next_chunk(line)) is not None:
+                text = reader.feed(chunk)
+                if text is not None and calls_first:
+                    withheld.append(text)
+                    text = ""
+                if text is not None:
+                    yield text
+        rest = list(reader.finish())
+        if calls_first:
+            rest = _as_call(withheld, rest, cut=reader.cut)
+        for item in rest:
+            yield item
+
+    async def _become_hot(self) -> None:
+        if self.warm_state is not WarmState.HOT:
+            await self._drop_engine()
+            self._engine = await start_engine(self._settings, self._report)
+            self._was_loaded = True
+
+    async def _drop_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+    def _report(self, progress: float) -> None:
+        for listener in list(self._listeners):
+            listener(progress)
+
+
+def _checked_size(file: Path) -> int:
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(len(_GGUF))
+        size = file.stat().st_size
+    except OSError as error:
+        raise RegistrationError(
+            f"The weights cannot be read: {file}. To get known ones: footlights models fetch smollm2"
+        ) from error
+    if magic != _GGUF:
+        raise RegistrationError(f"This is not a GGUF file: {file}")
+    return size
+
+
+def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
+    """What the engine is asked for this prompt."""
+    request: JsonObject = {
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": prompt.max_tokens,
+        "temperature": prompt.temperature,
+        "cache_prompt": True,  # a persona is read once, not once a turn
+        "return_progress": True,  # without a chunk for each batch, nothing would notice a cancel in the prompt
+    }
+    if calls_first:
+        request["json_schema"] = call_schema(prompt)
+        prompt = with_tools_told(prompt)
+    request["messages"] = chat_format.messages(prompt)
+    if prompt.tools:
+        request["tools"] = chat_format.tools(prompt)
+    return json.dumps(request).encode()
+
+
+def _as_call(withheld: list[str], rest: list[Output], *, cut: bool) -> list[Output]:
+    """All that was said is one tool call."""
+    answer = "".join([*withheld, *(item for item in rest if isinstance(item, str))])
+    return [read_call(answer, cut=cut), *(item for item in rest if isinstance(item, Usage))]
+
+
+async def _next_chunk(line: Line) -> object:
+    """None when the round is over."""
+    received = await line.receive()
+    if not received:
+        return None
+    chunk = json.loads(received)
+    match chunk:
+        case {"error": {"type": "exceed_context_size_error"}}:
+            raise PromptTooLarge("The prompt is longer than the local model's context.")
+        case {"error": _}:
+            raise ModelError("The local model refused the request.")
+        case _:
+            return chunk

@@ -1,0 +1,319 @@
+"""The models of a stage: loaded once for everybody who waits, kept while there is room, never taken from a user.
+
+A load is a task of the stage, so it outlives the turn that asked first; when the last one who waits for it is gone,
+it is abandoned. When a model does not fit into the memory budget, the ones that nobody uses make room, the one that was
+used longest ago first.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from footlights.errors import ModelError, RegistrationError
+from footlights.events import WarmState
+from footlights.failures import contained, describe
+from footlights.models.pool import ModelStatus
+from footlights_actors.models.slots import Slots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from footlights.models.model import Model
+
+log = logging.getLogger("footlights.models")
+
+
+class StandardPool:
+    """Satisfies `footlights.models.pool.ModelPool`."""
+
+    def __init__(self, models: Mapping[str, Model], memory_bytes: int | None = None) -> None:
+        self._places = {model_id: _Place(model) for model_id, model in models.items()}
+        self._memory_bytes = memory_bytes
+        self._released = trio.Event()
+        self._uses = 0
+        self._loads: trio.Nursery | None = None
+        for place in self._places.values():
+            if not self._would_ever_fit(place):
+                raise RegistrationError(
+                    f"The model {place.model.model_id} takes {place.memory_bytes} bytes, more than all models together "
+                    f"may ({memory_bytes})."
+                )
+
+    # -- for the stage
+
+    def open(self, loads: trio.Nursery) -> None:
+        self._loads = loads
+
+    @enable_ki_protection
+    def prewarm(self, model_id: str) -> None:
+        place = self._places[model_id]
+        if not place.is_hot:
+            self._join(place)
+
+    def statistics(self) -> tuple[ModelStatus, ...]:
+        return tuple(place.status() for place in self._places.values())
+
+    async def close(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for place in self._places.values():
+                if place.loaded_here:
+                    nursery.start_soon(self._unload, place)
+
+    # -- for turns
+
+    def lease(self, model_id: str, session_id: str) -> Lease:
+        return Lease(self, self._places[model_id], session_id)
+
+    def take(self, place: _Place) -> None:
+        place.turns += 1
+        place.stuck = False
+
+    def give_back(self, place: _Place) -> None:
+        place.turns -= 1
+        self._note_use(place)
+        self._wake()
+
+    async def make_hot(self, place: _Place, report: Callable[[float], None]) -> None:
+        if not place.is_hot:
+            await self._wait_for(self._join(place), report)
+
+    # -- loading
+
+    def _join(self, place: _Place) -> _Load:
+        assert self._loads is not None, "the stage opens its pool before any turn runs"
+        if place.load is None or place.load.abandoned:
+            earlier, place.load = place.load, _Load()
+            self._loads.start_soon(self._run_load, place, place.load, earlier, name=f"load of {place.model.model_id}")
+        place.load.wanted += 1
+        return place.load
+
+    @staticmethod
+    async def _wait_for(load: _Load, report: Callable[[float], None]) -> None:
+        load.listeners.append(report)
+        try:
+            report(load.progress)
+            await load.ended.wait()
+        finally:
+            load.listeners.remove(report)
+            load.wanted -= 1
+            if not load.wanted:
+                load.scope.cancel(reason="nobody waits for the model any more")
+        if load.error is not None:
+            raise ModelError("The model could not be loaded.") from load.error
+
+    @enable_ki_protection
+    async def _run_load(self, place: _Place, load: _Load, earlier: _Load | None) -> None:
+        def fail(error: BaseException) -> None:
+            load.error = error
+            log.error("the model %s could not be loaded: %s", place.model.model_id, describe(error))
+
+        try:
+            with contained(fail), load.scope:
+                if earlier is not None:
+                    await earlier.ended.wait()
+                if not place.is_hot:
+                    await self._load(place, load)
+        finally:
+            place.reserved = False
+            if place.load is load:
+                place.load = None
+            load.ended.set()
+            self._wake()
+
+    async def _load(self, place: _Place, load: _Load) -> None:
+        while place.leaving:
+            await self._released.wait()
+        await self._make_room(place)
+        place.reserved = True  # nothing came between: there is room for it, and now it is taken
+        await place.model.load(load.report)
+        if not place.is_hot:
+            raise ModelError("The model was loaded, and is not hot.")
+        place.loaded_here = True
+        self._note_use(place)
+
+    def _note_use(self, place: _Place) -> None:
+        self._uses += 1
+        place.last_use = self._uses
+
+    def _wake(self) -> None:
+        """There may be room now."""
+        released, self._released = self._released, trio.Event()
+        released.set()
+
+    def _would_ever_fit(self, place: _Place) -> bool:
+        return self._memory_bytes is None or place.memory_bytes <= self._memory_bytes
+
+    async def _make_room(self, place: _Place) -> None:
+        while not self._fits(place):
+            idle = [each for each in self._places.values() if each.is_idle]
+            if idle:
+                await self._unload(min(idle, key=lambda each: each.last_use))
+            elif any(each.may_leave_later for each in self._places.values() if each is not place):
+                await self._released.wait()
+            else:
+                raise ModelError("There is no room for the model, and nothing that could be unloaded.")
+
+    def _fits(self, place: _Place) -> bool:
+        if self._memory_bytes is None:
+            return True
+        taken = sum(each.memory_bytes for each in self._places.values() if each.is_resident and each is not place)
+        return taken + place.memory_bytes <= self._memory_bytes
+
+    async def _unload(self, place: _Place) -> None:
+        def fail(error: BaseException) -> None:
+            place.stuck = True  # it stays, and others wait
+            log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
+
+        place.leaving = True
+        try:
+            with contained(fail):
+                await place.model.unload()
+                place.loaded_here = False
+        finally:
+            place.leaving = False
+            self._wake()
+
+
+class Lease:
+    """Satisfies `footlights.models.pool.ModelLease`."""
+
+    __slots__ = ("_holds_slot", "_place", "_pool", "_session_id")
+
+    def __init__(self, pool: StandardPool, place: _Place, session_id: str) -> None:
+        self._pool = pool
+        self._place = place
+        self._session_id = session_id
+        self._holds_slot = False
+
+    def __enter__(self) -> Lease:
+        self._pool.take(self._place)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+        self._pool.give_back(self._place)
+
+    @property
+    def model(self) -> Model:
+        return self._place.model
+
+    @property
+    def warm_state(self) -> WarmState:
+        return self._place.warm_state
+
+    def claim_now(self) -> bool:
+        if not self._place.is_hot:
+            return False
+        slots = self._place.slots
+        self._holds_slot = self._holds_slot or slots is None or slots.take_now()
+        return self._holds_slot
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await self._pool.make_hot(self._place, report)
+
+    async def claim(self) -> None:
+        if self._holds_slot:
+            return
+        slots = self._place.slots
+        if slots is not None:
+            await slots.take(self._session_id)
+        self._holds_slot = True
+
+    def release(self) -> None:
+        if self._holds_slot and self._place.slots is not None:
+            self._place.slots.give_back()
+        self._holds_slot = False
+
+
+class _Place:
+    """One model, and who uses it."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.slots = None if model.traits.slots is None else Slots(model.traits.slots)
+        self.memory_bytes = model.traits.memory_bytes
+        self.load: _Load | None = None
+        self.turns = 0
+        self.last_use = 0
+        self.loaded_here = False
+        self.reserved = False
+        self.leaving = False
+        self.stuck = False
+
+    @property
+    def warm_state(self) -> WarmState:
+        state = self._claimed_state
+        return WarmState.WARM if self.leaving and state is WarmState.HOT else state
+
+    @property
+    def _claimed_state(self) -> WarmState:
+        """What the model says of itself. Raises `ModelError` for what is no warm state."""
+        try:
+            return WarmState(self.model.warm_state)
+        except ValueError:
+            raise ModelError("The model's warm_state is none of cold, warm and hot.") from None
+
+    @property
+    def is_hot(self) -> bool:
+        return self.warm_state is WarmState.HOT
+
+    @property
+    def may_leave_later(self) -> bool:
+        """Whether it takes room now that it will give back, or may be asked to."""
+        return self.is_resident and (self.is_used or self.leaving)
+
+    @property
+    def is_resident(self) -> bool:
+        return self.reserved or self.leaving or self._claimed_state is WarmState.HOT
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self.turns) or self.load is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether unloading it would make room, and nobody would mind."""
+        takes_room = self.memory_bytes > 0 and self.is_resident
+        return takes_room and not (self.is_used or self.leaving or self.stuck)
+
+    def status(self) -> ModelStatus:
+        try:
+            warm_state = self.warm_state
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
+            warm_state = WarmState.COLD
+        return ModelStatus(
+            model_id=self.model.model_id,
+            traits=self.model.traits,
+            warm_state=warm_state,
+            loading=self.load is not None,
+            turns=self.turns,
+            rounds_running=0 if self.slots is None else self.slots.taken,
+            rounds_waiting=0 if self.slots is None else self.slots.waiting,
+        )
+
+
+class _Load:
+    """A load that is under way, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        self.wanted = 0
+        self.listeners: list[Callable[[float], None]] = []
+        self.progress = 0.0
+        self.error: BaseException | None = None
+
+    @property
+    def abandoned(self) -> bool:
+        return self.scope.cancel_called
+
+    def report(self, progress: float) -> None:
+        self.progress = progress
+        for listener in list(self.listeners):
+            listener(progress)

@@ -1,0 +1,179 @@
+"""A model that follows a script: deterministic, free, and able to misbehave on cue.
+
+    model = ScriptedModel(lambda prompt: [Say("Good evening."), Pause(0.5), Say(" A room?")], pace=0.03)
+
+A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times, so a
+demo feels alive and a test is exact.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+from attrs import Factory, frozen
+
+from footlights.errors import RegistrationError
+from footlights.events import WarmState
+from footlights.models.model import ModelTraits, ToolRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+    from footlights.events import JsonValue
+    from footlights.models.model import Output, Prompt
+
+_TOKEN = re.compile(r"\s*\S+|\s+")
+
+
+@frozen
+class Say:
+    """Text, said word by word."""
+
+    text: str
+
+
+@frozen
+class Flood:
+    """The same token, over and over, without a pause whatever the model's pace is."""
+
+    token: str
+    times: int
+
+
+@frozen
+class Pause:
+    """Say nothing for so many seconds."""
+
+    seconds: float
+
+
+@frozen
+class Call:
+    """Ask for a tool."""
+
+    tool_name: str
+    arguments: Mapping[str, JsonValue] = Factory(dict[str, "JsonValue"])
+
+
+@frozen
+class Fail:
+    """Raise this error."""
+
+    error: Exception
+
+
+@frozen
+class Stall:
+    """Say nothing more, and do not end."""
+
+
+Line: TypeAlias = Say | Flood | Pause | Call | Fail | Stall
+"""One step of a script."""
+Script: TypeAlias = "Callable[[Prompt], Iterable[Line]]"
+"""What to do for this prompt. It is asked again after each round of tools."""
+
+
+class ScriptedModel:
+    """A model that follows a script, with `pace` seconds before each word.
+
+    Unless it is hot, it takes `load_seconds` to load and reports its progress in `load_steps`; with a `load_error`
+    it raises that at the end.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        model_id: str = "scripted",
+        pace: float = 0.0,
+        warm_state: WarmState = WarmState.HOT,
+        load_seconds: float = 0.0,
+        load_steps: int = 10,
+        load_error: Exception | None = None,
+        traits: ModelTraits | None = None,
+    ) -> None:
+        if pace < 0 or load_seconds < 0 or load_steps < 1:
+            raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
+        self._script = script
+        self._model_id = model_id
+        self._pace = pace
+        self._warm_state = warm_state
+        self._load_seconds = load_seconds
+        self._load_steps = load_steps
+        self._load_error = load_error
+        self._traits = traits or ModelTraits()
+        self._loading = trio.Lock()
+        self._listeners: list[Callable[[float], None]] = []
+
+    @property
+    def model_id(self) -> str:
+        """Its name in the cast."""
+        return self._model_id
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What a test or a demo lets it be."""
+        return self._traits
+
+    @property
+    def warm_state(self) -> WarmState:
+        """How ready it is now."""
+        return self._warm_state
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        """Take the time it takes. Turns that wait for the same load all hear of its progress.
+
+        If the turn that began it is interrupted, the next one begins again.
+        """
+        self._listeners.append(report)
+        try:
+            async with self._loading:
+                if self._warm_state is not WarmState.HOT:
+                    await self._load()
+        finally:
+            self._listeners.remove(report)
+
+    async def _load(self) -> None:
+        for step in range(self._load_steps):
+            await trio.sleep(self._load_seconds / self._load_steps)
+            for listener in list(self._listeners):
+                listener((step + 1) / self._load_steps)
+        if self._load_error is not None:
+            raise self._load_error.with_traceback(None)
+        self._warm_state = WarmState.HOT
+
+    async def unload(self) -> None:
+        """The next turn has to load it again, from what is still near."""
+        await trio.lowlevel.checkpoint()
+        self.cool(WarmState.WARM)
+
+    def cool(self, warm_state: WarmState = WarmState.COLD) -> None:
+        """The next turn has to load it again."""
+        self._warm_state = warm_state
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        """Follow the script."""
+        for line in self._script(prompt):
+            match line:
+                case Say(text):
+                    for token in _TOKEN.findall(text):
+                        if self._pace:
+                            await trio.sleep(self._pace)
+                        yield token
+                case Flood(token, times):
+                    for _ in range(times):
+                        yield token
+                case Pause(seconds):
+                    await trio.sleep(seconds)
+                case Call(tool_name, arguments):
+                    yield ToolRequest(tool_name, arguments)
+                case Fail(error):
+                    try:
+                        # One error may be raised in many turns: it would keep the frames of all of them.
+                        raise error.with_traceback(None)
+                    finally:
+                        del error, line  # the error leads to this frame, which must not lead back
+                case Stall():
+                    await trio.sleep_forever()

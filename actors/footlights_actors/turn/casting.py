@@ -1,0 +1,90 @@
+"""The usual cast: the standard performance and committer, with the models, tools, world and rules you bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from footlights.authority import JsonWorld, NotCanonical, RuleBook, own_approvals
+from footlights.cast import Cast
+from footlights.errors import RegistrationError
+from footlights.models.budget import BudgetConfig
+from footlights.models.prompts import Persona
+from footlights.turn.extensions import ExtensionManager
+from footlights_actors.committer import AuthorityCommitter
+from footlights_actors.models.pool import StandardPool
+from footlights_actors.turn.model_choice import named_or_first
+from footlights_actors.turn.performance import perform
+from footlights_actors.watchdog import TurnWatchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from footlights.authority import Rule, Visibility, World
+    from footlights.cast import ChooseModel
+    from footlights.events import JsonValue
+    from footlights.models.model import Model
+    from footlights.tools.tool import Tool
+    from footlights.turn.extensions import Workload
+
+_T = TypeVar("_T")
+
+
+def standard_cast(
+    *models: Model,
+    tools: Iterable[Tool] = (),
+    world: World | JsonValue = None,
+    rules: Mapping[str, Rule] | None = None,
+    visibility: Visibility = own_approvals,
+    workloads: Mapping[str, Workload] | ExtensionManager | None = None,
+    personas: Mapping[str, Persona] | Persona | None = None,
+    budget: BudgetConfig | None = None,
+    choose_model: ChooseModel | None = None,
+    model_memory_bytes: int | None = None,
+    remote_models: bool = False,
+) -> Cast:
+    """A cast whose turns use the first model, unless they or their persona name another or `choose_model` knows better.
+
+    `world` is a JSON document or a world of your own, `visibility` what each user of a server may see of it.
+    `model_memory_bytes` is what all loaded models together may take. `remote_models` says whether text may go to models
+    elsewhere in sessions that do not say. Raises `RegistrationError` for a cast that cannot work.
+    """
+    by_id = _by_name("model", ((model.model_id, model) for model in models))
+    StandardPool(by_id, model_memory_bytes)  # so that models that cannot work are refused here
+    return Cast(
+        perform=perform,
+        make_committer=AuthorityCommitter,
+        make_watchdog=TurnWatchdog,
+        make_pool=partial(StandardPool, memory_bytes=model_memory_bytes),
+        choose_model=choose_model or named_or_first(tuple(by_id)),
+        models=by_id,
+        tools=_by_name("tool", ((tool.name, tool) for tool in tools)),
+        world=_as_world(world),
+        rules=RuleBook(rules or {}),
+        visibility=visibility,
+        workloads=workloads if isinstance(workloads, ExtensionManager) else ExtensionManager(workloads),
+        personas={"default": personas or Persona()} if not isinstance(personas, Mapping) else personas,
+        budget=budget or BudgetConfig(),
+        remote_models=remote_models,
+    )
+
+
+def _by_name(kind: str, members: Iterable[tuple[str, _T]]) -> dict[str, _T]:
+    named: dict[str, _T] = {}
+    for name, member in members:
+        if name in named:
+            raise RegistrationError(f"Two {kind}s are named {name}.")
+        named[name] = member
+    return named
+
+
+def _as_world(world: World | JsonValue) -> World:
+    if world is None or isinstance(world, bool | int | float | str | list | dict):
+        try:
+            return JsonWorld({} if world is None else world)
+        except NotCanonical as error:
+            raise RegistrationError(f"The world is not plain JSON: {error}") from error
+    if not all(callable(getattr(world, name, None)) for name in ("view", "changed", "digest")):
+        raise RegistrationError("A world of your own needs the methods view, changed and digest.")
+    return world

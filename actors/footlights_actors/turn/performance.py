@@ -1,0 +1,110 @@
+"""One turn, performed: a nursery with its actors, wired by small channels.
+
+The generator is the turn's own task. A turn whose model is hot pays for no loader, and one that uses no tools for no
+tool runner.
+
+A workload of an extension runs in the generator's place.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+
+from footlights.authority import check_intent, decisions
+from footlights.errors import StrayCancel
+from footlights.turn.extensions import InteractionContext
+from footlights_actors.generator import generate
+from footlights_actors.loader import load_models, select_hot
+from footlights_actors.tool_runner import run_tools
+from footlights_actors.turn.model_choice import choose_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from footlights.cast import ModelChoice, Services
+    from footlights.models.model import ToolExchange, ToolRequest
+    from footlights.models.pool import ModelLease
+    from footlights.turn.turn import Turn
+
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+
+async def perform(turn: Turn, services: Services) -> None:
+    # A lease ends when no actor is left who could still claim a slot.
+    with ExitStack() as leases:
+        await _perform(turn, services, leases)
+
+
+async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
+    _stage_answers(turn)
+    returned = False
+    async with trio.open_nursery() as nursery:
+        if turn.params.workload is None:
+            await _npc_turn(turn, services, nursery, leases)
+        else:
+            workload = services.cast.workloads.get(turn.params.workload)
+            assert workload is not None, "the stage refuses turns that name an unknown workload"
+            await workload.run(InteractionContext(turn, services.limits, services.committed_world))
+        returned = True
+        if nursery.child_tasks:
+            nursery.cancel_scope.cancel(reason="the turn said all it had to say")
+    if not returned:
+        raise StrayCancel("The turn was cancelled by a scope of its own, and the nursery absorbed that.")
+
+
+def _stage_answers(turn: Turn) -> None:
+    """What the turn decides comes before all that it asks for."""
+    for decision in decisions(turn.params.approvals):
+        turn.reserve_intent(check_intent(decision).size)
+        turn.staged.append(decision)
+
+
+async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, leases: ExitStack) -> None:
+    def start_loader(
+        choices: trio.MemoryReceiveChannel[tuple[ModelChoice, ModelLease]],
+        ready: trio.MemorySendChannel[ModelLease],
+    ) -> None:
+        nursery.start_soon(load_models, turn, choices, ready, name=f"loader of {turn.turn_id}")
+
+    def start_tool_runner(
+        rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
+        results: trio.MemorySendChannel[tuple[ToolExchange, ...]],
+    ) -> None:
+        nursery.start_soon(run_tools, turn, services, rounds, results, name=f"tools of {turn.turn_id}")
+
+    loader = _Desk(start_loader)
+    tool_runner = _Desk(start_tool_runner)
+
+    async def get_model() -> ModelLease:
+        choice = choose_model(turn, services)
+        lease = leases.enter_context(services.pool.lease(choice.model_id, turn.session_id))
+        if not lease.claim_now():
+            return await loader.ask((choice, lease))
+        select_hot(turn, choice)
+        return lease
+
+    await generate(turn, services, get_model, tool_runner.ask)
+
+
+class _Desk(Generic[Request, Reply]):
+    """Where an actor is asked through small channels. It is started by the first request, and not before."""
+
+    def __init__(
+        self,
+        start: Callable[[trio.MemoryReceiveChannel[Request], trio.MemorySendChannel[Reply]], None],
+    ) -> None:
+        self._start = start
+        self._requests: trio.MemorySendChannel[Request] | None = None
+        self._replies: trio.MemoryReceiveChannel[Reply] | None = None
+
+    async def ask(self, request: Request) -> Reply:
+        if self._requests is None or self._replies is None:
+            self._requests, requests = trio.open_memory_channel[Request](1)
+            replies, self._replies = trio.open_memory_channel[Reply](1)
+            self._start(requests, replies)
+        await self._requests.send(request)
+        return await self._replies.receive()

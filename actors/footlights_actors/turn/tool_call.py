@@ -1,0 +1,283 @@
+"""One call of one tool, as a task of the stage: it may outlive its turn, never the stage.
+
+It is never run twice. A tool with side effects claims its key in the ledger before it begins, and its end is
+recorded there. One that was begun and of which nothing more is known may have had its effect, so it is not
+run again; one that was stopped before it had any gives its key back.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+import trio
+
+from footlights.errors import LedgerUnavailable, ToolError
+from footlights.events import ErrorInfo, ToolCallResult
+from footlights.failures import code_of, contained, describe, leaves
+from footlights.models.model import ToolExchange
+from footlights.tools.artifact_notes import artifacts_ext, summary_of
+from footlights.tools.tool import SideEffects, ToolContext, ToolReturn
+from footlights.wire import payload_size
+from footlights.wire.values import Unfit, json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights.authority import Intent
+    from footlights.cast import Services
+    from footlights.events import Ext, JsonValue
+    from footlights.models.model import ToolRequest
+    from footlights.tools.tool import Tool
+    from footlights.turn.turn import Turn
+
+log = logging.getLogger("footlights.tools")
+
+
+class Phase(Enum):
+    """How far a call got. Each moves only to one further down."""
+
+    WAITING = auto()
+    """Its arguments are read, its key is claimed: nothing has happened yet."""
+    NEVER = auto()
+    """It has not begun, and will not."""
+    RUNNING = auto()
+    """The tool runs, and what it answers counts."""
+    LEFT = auto()
+    """The tool may still run, and what it answers is discarded."""
+    ENDED = auto()
+    """The tool ran, and is over."""
+
+
+_WHEN_DROPPED = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.LEFT}
+_WHEN_OVER = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.ENDED, Phase.LEFT: Phase.ENDED}
+
+
+class Course:
+    """How far one call got, and so whether what its tool stages still counts.
+
+    The tool's context holds this and not the call, which holds the context: a circle would be left to the collector.
+    """
+
+    __slots__ = ("_turn", "phase")
+
+    def __init__(self, turn: Turn) -> None:
+        self.phase = Phase.WAITING
+        self._turn = turn
+
+    def drop(self) -> None:
+        self.phase = _WHEN_DROPPED.get(self.phase, self.phase)
+
+    def end(self) -> None:
+        self.phase = _WHEN_OVER.get(self.phase, self.phase)
+
+    def reserve_intent(self, size: int) -> bool:
+        """Whether an intent of the tool still counts. What it stages after its turn was interrupted is discarded."""
+        counts = self.phase is Phase.RUNNING and not self._turn.is_interrupted
+        if counts:
+            self._turn.reserve_intent(size)
+        return counts
+
+
+class ToolCall:
+    def __init__(
+        self, turn: Turn, services: Services, tool_call_id: str, tool: Tool | None, request: ToolRequest
+    ) -> None:
+        self.tool_call_id = tool_call_id
+        self.tool_name = "unknown" if tool is None else tool.name
+        self.answered = trio.Event()
+        self.crash: BaseException | None = None
+        """What its tool raised. It leads back to this call, so whoever has taken it must clear it."""
+        self._tool = tool
+        self._request = request
+        self._course = Course(turn)
+        self._context = ToolContext(
+            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._course.reserve_intent
+        )
+        self._ledger = services.ledger
+        self._max_bytes = services.limits.max_event_bytes
+        self._scope = trio.CancelScope()
+        self._claimed: str | None = None
+        self._outcome: Literal["ok", "error"] = "error"
+        self._answer = ToolReturn(None)
+        self._artifacts: Ext | None = None
+        self._error: ErrorInfo | None = None
+
+    # -- for the turn
+
+    @property
+    def timeout(self) -> float:
+        return math.inf if self._tool is None or self._tool.timeout is None else self._tool.timeout
+
+    def refuse(self, code: str, message: str) -> None:
+        """This is its answer. If it has not begun, it never will."""
+        self._course.drop()
+        self._fail(code, message)
+        self.answered.set()
+
+    def time_out(self) -> None:
+        """It had its time. If it runs on, in a thread or deaf to the cancel, it does so for nobody."""
+        self.refuse("tool_timeout", "The tool took longer than it may.")
+        self._scope.cancel(reason="it took longer than it may")
+
+    def discard(self) -> None:
+        """The turn was interrupted: do not begin. Once begun, only a tool that is safe to cancel is cancelled."""
+        self._course.drop()
+        if self._tool is not None and self._tool.cancel_safe:
+            self._scope.cancel(reason="its turn was interrupted")
+
+    def give_up(self) -> ToolCallResult:
+        """Nobody waits for it any more."""
+        self.discard()
+        return self.canceled_result()
+
+    @property
+    def staged(self) -> tuple[Intent, ...]:
+        return self._context.staged if self._error is None else ()
+
+    def result(self) -> ToolCallResult:
+        return self._result_with(self._answer.summary, self._artifacts, self._error)
+
+    def _result_with(self, summary: str | None, notes: Ext | None, error: ErrorInfo | None = None) -> ToolCallResult:
+        return ToolCallResult(
+            self.tool_call_id, self.tool_name, canceled=False, summary=summary, error=error, ext=notes
+        )
+
+    def canceled_result(self) -> ToolCallResult:
+        return ToolCallResult(
+            self.tool_call_id,
+            self.tool_name,
+            canceled=True,
+            side_effects_may_have_occurred=self._may_have_side_effects(),
+        )
+
+    def exchange(self) -> ToolExchange:
+        return ToolExchange(self._request, self._answer.value, None if self._error is None else self._error.message)
+
+    # -- as a task
+
+    async def run(self) -> None:
+        """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
+        assert self._tool is not None, "a call of an unknown tool is refused"
+        try:
+            # Around the scope: leaving it fails if the tool left a scope of its own open.
+            with contained(self._take_failure), self._scope:
+                await self._call(self._tool)
+        finally:
+            self._course.end()
+            self.answered.set()
+        if self._claimed is not None:
+            await self._record(self._tool, self._claimed)
+
+    async def _call(self, tool: Tool) -> None:
+        arguments = tool.read_arguments(self._request.arguments)
+        if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
+            self._course.phase = Phase.RUNNING
+            self._succeed(await tool.run(arguments, self._context))
+
+    def _take_failure(self, error: BaseException) -> None:
+        members = list(leaves(error))
+        for refusal in members:
+            if isinstance(refusal, ToolError):
+                self._fail(code_of(refusal), _said_by(refusal))
+        crashes = [each for each in members if not isinstance(each, ToolError)]
+        if crashes:
+            if self._course.phase in _WHEN_DROPPED:  # else nobody waits for it
+                self.crash = crashes[0]
+            self._fail("tool_error", "The tool failed.")
+            log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
+
+    def _succeed(self, answer: ToolReturn | JsonValue) -> None:
+        given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
+        checked, artifacts = self._checked(given), _checked_artifacts(given)
+        if checked.summary or artifacts:
+            self._check_size(self._result_with(checked.summary, artifacts))
+        self._outcome = "ok"
+        if self._error is None:
+            self._answer, self._artifacts = checked, artifacts
+
+    def _checked(self, answer: ToolReturn) -> ToolReturn:
+        try:
+            value = json_value(answer.value)
+        except Unfit:
+            raise ToolError("The tool's result is not JSON.") from None
+        if len(orjson.dumps(value)) > self._max_bytes:
+            raise ToolError("The tool's result is too large.")
+        if answer.summary is None:
+            return ToolReturn(value)
+        if not isinstance(answer.summary, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a tool may lie
+            raise ToolError("The tool's summary is not text.")
+        return ToolReturn(value, summary_of(answer.summary))
+
+    def _check_size(self, result: ToolCallResult) -> None:
+        if payload_size(result) > self._max_bytes:
+            raise ToolError("The tool's summary and notes of artifacts are too large.")
+
+    def _fail(self, code: str, message: str) -> None:
+        """The first failure is the answer: a tool that was timed out has had its own."""
+        if self._error is None:
+            self._error = ErrorInfo(code, summary_of(message))
+
+    def _may_have_side_effects(self) -> bool:
+        if self._tool is None or self._course.phase in (Phase.WAITING, Phase.NEVER):
+            return False
+        if self._course.phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
+            return self._context.side_effects_begun
+        return self._tool.side_effects is not SideEffects.NONE
+
+    # -- the tool ledger
+
+    async def _claim(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether the tool may begin. If it has side effects, the claim is durable before it does."""
+        if tool.side_effects is SideEffects.NONE:
+            return True
+        key = self._key(tool, arguments)
+        try:
+            earlier = await self._ledger.begin_tool(key)
+        except LedgerUnavailable:
+            self._fail(LedgerUnavailable.code, "The tool was not run: the ledger cannot record it.")
+            return False
+        if earlier is not None:
+            self._fail("already_run", f"The tool was run before with this key; it is {earlier.state}.")
+            return False
+        self._claimed = key
+        return True
+
+    def _key(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        if tool.idempotency_key is None:
+            return f"{self._context.session_id}/{self._context.turn_id}/{self.tool_call_id}"
+        key = f"{tool.name}:{tool.idempotency_key(arguments)}"
+        try:
+            key.encode()
+        except UnicodeEncodeError:  # it may be made of what a model asked with
+            raise ToolError("The tool was not run: its key is not valid Unicode.") from None
+        return key
+
+    async def _record(self, tool: Tool, key: str) -> None:
+        def fail(error: BaseException) -> None:  # the tool has ended, and is unknown to the ledger
+            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
+
+        with contained(fail):
+            if self._course.phase is Phase.ENDED and not self._scope.cancelled_caught:
+                await self._ledger.complete_tool(key, self._outcome)
+            elif not self._may_have_side_effects():
+                await self._ledger.release_tool(key)
+
+
+def _checked_artifacts(answer: ToolReturn) -> Ext | None:
+    try:
+        return artifacts_ext(answer.reads, answer.generates)
+    except Unfit as error:
+        raise ToolError(f"The tool's notes of artifacts {error}.") from None
+
+
+def _said_by(error: BaseException) -> str:
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a boundary: an error that cannot even be printed
+        return "The tool failed."

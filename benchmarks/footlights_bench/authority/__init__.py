@@ -1,0 +1,1 @@
+"""Authority: commits a second and their latency, beside raw SQLite."""

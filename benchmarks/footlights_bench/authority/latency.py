@@ -1,0 +1,109 @@
+"""How long a player waits from `turn_final` to `commit_final`, with the durable ledger.
+
+From the moment at which the one enters the turn's stream to that of the other: the way to the committer, the wait for
+the batch before it, the judgement, the disk, and the announcement. The stage's wall clock is the clock that measures,
+so the events themselves carry the times, and a subscriber that is late adds nothing to them.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+
+from footlights import EventType, TurnParams, open_stage
+from footlights_actors import standard_cast
+from footlights_bench.authority.work import genesis, payment, purses
+from footlights_bench.lib.figures import Figure, percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from footlights import InteractionContext, InteractionSession
+    from footlights_bench.lib.scale import AuthorityScale
+
+    Wait: TypeAlias = Callable[[], Awaitable[None]]
+
+_TURN = TurnParams(workload="pay")
+
+
+class Paying:
+    """A turn that waits for something, moves a coin and ends."""
+
+    def __init__(self, wait: Wait) -> None:
+        self._wait = wait
+        self._numbers = count(1)
+
+    async def run(self, context: InteractionContext) -> None:
+        await self._wait()
+        context.request_commit(payment(next(self._numbers)))
+
+
+class Together:
+    """Lets nobody go on before all are there."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._waiting = 0
+        self._go = trio.Event()
+
+    async def wait(self) -> None:
+        self._waiting += 1
+        go = self._go
+        if self._waiting == self._number:
+            self._waiting = 0
+            self._go = trio.Event()
+            go.set()
+        await go.wait()
+
+
+def uneven(longest: float) -> Wait:
+    """Turns of any length up to so many seconds: they end when they end."""
+    lengths = Random(0)
+
+    async def wait() -> None:
+        await trio.sleep(lengths.uniform(0, longest))
+
+    return wait
+
+
+async def measure_waits(scale: AuthorityScale) -> list[Figure]:
+    alone = await time_commits(trio.lowlevel.checkpoint, sessions=1, turns=scale.turns_alone)
+    apart = await time_commits(uneven(scale.longest_turn), sessions=scale.crowd, turns=scale.turns_each)
+    together = await time_commits(Together(scale.crowd).wait, sessions=scale.crowd, turns=scale.turns_each)
+    return [
+        _figure("1 turn", alone),
+        _figure(f"{scale.crowd} turns, ending at uneven moments", apart),
+        _figure(f"{scale.crowd} turns, ending all at once", together),
+    ]
+
+
+def _figure(name: str, seconds: Sequence[float]) -> Figure:
+    micros = [second * 1e6 for second in seconds]
+    spread = {f"p{percent}": percentile(micros, percent) for percent in (50, 95)} | {"max": max(micros)}
+    return Figure("turn_final to commit_final", f"{name}, p99", percentile(micros, 99), "µs", spread=spread)
+
+
+async def time_commits(wait: Wait, *, sessions: int, turns: int) -> list[float]:
+    """The seconds of every turn, when so many sessions play so many turns each, one after the other."""
+    seconds: list[float] = []
+    cast = standard_cast(world=genesis(), rules={"purses": purses}, workloads={"pay": Paying(wait)})
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "waits.ledger"
+        async with open_stage(cast, ledger=path, wall_clock=perf_counter) as stage, trio.open_nursery() as nursery:
+            for _ in range(sessions):
+                nursery.start_soon(_play, stage.start(), turns, seconds)
+    return seconds
+
+
+async def _play(session: InteractionSession, turns: int, seconds: list[float]) -> None:
+    async with session.subscribe() as stream:
+        for _ in range(turns):
+            turn_id = session.begin_turn("Pay.", _TURN)
+            at = {event.event_type: event.wall_ts or 0.0 async for event in stream.until_commit(turn_id)}
+            seconds.append(at[EventType.COMMIT_FINAL] - at[EventType.TURN_FINAL])

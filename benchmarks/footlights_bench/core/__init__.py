@@ -1,0 +1,1 @@
+"""Core: latency, throughput and memory of the interaction plane."""

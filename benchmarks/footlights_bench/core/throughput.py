@@ -1,0 +1,176 @@
+"""Events per second from emit to subscriber, over whole turns, against a bare trio memory channel.
+
+A lap of Footlights and a lap of the channel alternate in one run, and what counts is the median of the ratios, so
+a machine that is busy with something else is busy with it for both. Events are counted twice: those that were
+emitted and accounted for to the subscriber (given to it, or joined into a later event and declared there), and
+those that it was really given as objects. No text may be lost: a lap that dropped a token is an error.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import AsyncExitStack
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import frozen
+
+from footlights import EventType, MemoryLedger, open_stage
+from footlights_bench.core.channel import play_through_channel
+from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.scripts import EVENTS_PER_TURN, cast_of, whole_turn, whole_turn_yielding
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from footlights import InteractionSession, Subscription
+    from footlights_actors import Script
+    from footlights_bench.lib.scale import Scale
+
+ONE_TURN = Aim("at least", 2.5)
+MANY_TURNS = Aim("at least", 2.0)
+
+_BUFFERS = (0, 1)
+
+
+@frozen
+class Lap:
+    seconds: float
+    accounted: int
+    given: int
+
+    @property
+    def accounted_per_second(self) -> float:
+        return self.accounted / self.seconds
+
+    @property
+    def given_per_second(self) -> float:
+        return self.given / self.seconds
+
+
+@frozen
+class Race:
+    """Laps that alternated: those of Footlights, and the channel's by the size of its buffer."""
+
+    ours: Sequence[Lap]
+    channels: dict[int, Sequence[Lap]]
+
+    @property
+    def best_buffer(self) -> int:
+        return max(self.channels, key=lambda buffer: _median_rate(self.channels[buffer]))
+
+    @property
+    def channel(self) -> Sequence[Lap]:
+        return self.channels[self.best_buffer]
+
+    def ratios(self, rate: Callable[[Lap], float]) -> list[float]:
+        return [rate(ours) / rate(channel) for ours, channel in zip(self.ours, self.channel, strict=True)]
+
+
+async def measure_throughput(scale: Scale) -> list[Figure]:
+    one = await race(whole_turn, players=1, turns=scale.turns_per_lap, laps=scale.laps)
+    many = await race(whole_turn, players=scale.crowd, turns=1, laps=scale.laps)
+    yielding = await race(whole_turn_yielding, players=1, turns=scale.turns_per_lap, laps=scale.laps)
+    return [
+        *_figures("events, 1 turn at a time", one, ONE_TURN),
+        *_figures(f"events, {scale.crowd:,} turns at once", many, MANY_TURNS),
+        *_figures("events, 1 turn, yielding", yielding, None),
+    ]
+
+
+async def race(script: Script, *, players: int, turns: int, laps: int) -> Race:
+    """Alternate laps: each of `players` at once, playing `turns` turns one after the other."""
+    ours: list[Lap] = []
+    channels: dict[int, list[Lap]] = {buffer: [] for buffer in _BUFFERS}
+    for _ in range(laps):
+        ours.append(await _footlights_lap(script, players, turns))
+        for buffer, laps_so_far in channels.items():
+            laps_so_far.append(await _channel_lap(buffer, players, turns))
+    return Race(ours, dict(channels))
+
+
+async def _footlights_lap(script: Script, players: int, turns: int) -> Lap:
+    async with open_stage(cast_of(script), ledger=MemoryLedger()) as stage, AsyncExitStack() as leaving:
+        sessions = [stage.start() for _ in range(players)]
+        seats = [_Seat(session, await leaving.enter_async_context(session.subscribe())) for session in sessions]
+        seconds = await _timed([partial(seat.play, turns) for seat in seats])
+        if stage.statistics().best_effort_dropped:
+            raise AssertionError("Tokens were dropped: events of this lap must not be called accounted for.")
+    lap = Lap(seconds, sum(seat.accounted for seat in seats), sum(seat.given for seat in seats))
+    return _checked(lap, players * turns)
+
+
+async def _channel_lap(buffer: int, players: int, turns: int) -> Lap:
+    arrived: list[int] = []
+
+    async def play() -> None:
+        arrived.append(await play_through_channel(buffer, turns))
+
+    seconds = await _timed([play] * players)
+    return _checked(Lap(seconds, sum(arrived), sum(arrived)), players * turns)
+
+
+class _Seat:
+    """One session and its subscriber, in one task: begin a turn, take everything until its commit."""
+
+    def __init__(self, session: InteractionSession, stream: Subscription) -> None:
+        self._session = session
+        self._stream = stream
+        self.accounted = 0
+        self.given = 0
+
+    async def play(self, turns: int) -> None:
+        for _ in range(turns):
+            self._session.begin_turn("Go on.")
+            await self._take_turn()
+
+    async def _take_turn(self) -> None:
+        given = joined = 0
+        async for event in self._stream:
+            given += 1
+            for missing in event.payload.dropped_seq_ranges:
+                joined += missing.end_seq - missing.start_seq + 1
+            if event.event_type is EventType.COMMIT_FINAL:
+                break
+        self.given += given
+        self.accounted += given + joined
+
+
+async def _timed(players: Sequence[Callable[[], Awaitable[None]]]) -> float:
+    gc.collect()
+    began = perf_counter()
+    async with trio.open_nursery() as nursery:
+        for play in players:
+            nursery.start_soon(play)
+    return perf_counter() - began
+
+
+def _checked(lap: Lap, turns: int) -> Lap:
+    expected = turns * EVENTS_PER_TURN
+    if lap.accounted != expected:
+        raise AssertionError(f"{lap.accounted} events are accounted for, not {expected}.")
+    return lap
+
+
+def _median_rate(laps: Sequence[Lap]) -> float:
+    return median(lap.accounted_per_second for lap in laps)
+
+
+def _figures(subject: str, race: Race, aim: Aim | None) -> list[Figure]:
+    given = median(lap.given_per_second for lap in race.ours)
+    ratios = race.ratios(lambda lap: lap.accounted_per_second)
+    ratios_given = race.ratios(lambda lap: lap.given_per_second)
+    return [
+        Figure(subject, f"bare channel, buffer {race.best_buffer}", _median_rate(race.channel), "events/s"),
+        Figure(subject, "events accounted for", _median_rate(race.ours), "events/s"),
+        _ratio(subject, "accounted for / channel", ratios, aim),
+        Figure(subject, "event objects given", given, "events/s"),
+        _ratio(subject, "given / channel", ratios_given, None),
+    ]
+
+
+def _ratio(subject: str, name: str, ratios: Sequence[float], aim: Aim | None) -> Figure:
+    return Figure(subject, name, median(ratios), "x", aim, {"min": min(ratios), "max": max(ratios)})

@@ -1,0 +1,1 @@
+"""Counts: calls and allocations a turn, the same on every machine."""

@@ -1,0 +1,67 @@
+"""How many blocks of memory an idle session takes, and a finished turn that is kept for those who return.
+
+By the difference that many of them make: the few blocks that come and go with other things are lost in the rounding.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING
+
+from trio.testing import wait_all_tasks_blocked
+
+from footlights import MemoryLedger, open_stage
+from footlights_bench.counts.meter import Count
+from footlights_bench.counts.scenes import same_time
+from footlights_bench.lib.scripts import cast_of, whole_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from footlights import InteractionSession
+    from footlights_bench.counts.meter import Meter
+
+_CROWD = 40
+_ROUNDS = 3
+
+# Documented for those who hunt for leaks; the second is its name up to Python 3.12.
+clear_caches: Callable[[], None] = (
+    getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache  # pyright: ignore[reportPrivateUsage]
+)
+
+SESSION = "an idle session"
+TURN = "a finished turn that is kept"
+
+
+async def count_blocks(_meter: Meter) -> dict[str, dict[Count, int]]:
+    found: dict[str, list[int]] = {SESSION: [], TURN: []}
+    # What a ledger remembers of old commits is the ledger's, and bounded by itself.
+    ledger = MemoryLedger(max_records=1)
+    async with open_stage(cast_of(whole_turn), ledger=ledger, wall_clock=same_time) as stage:
+        everyone = [stage.start()]
+        await _play(everyone)
+        for _ in range(_ROUNDS):
+            before = _blocks()
+            sessions = [stage.start() for _ in range(_CROWD)]
+            fresh = _blocks()
+            await _play(sessions)
+            everyone += sessions
+            played = _blocks()
+            found[SESSION].append(round((fresh - before) / _CROWD))
+            found[TURN].append(round((played - fresh) / _CROWD))
+    # The least of them: another thread of this process may have taken some, but none gives back what is not its own.
+    return {subject: {Count.BLOCKS: min(blocks)} for subject, blocks in found.items()}
+
+
+async def _play(sessions: list[InteractionSession]) -> None:
+    for session in sessions:
+        await session.finalize(session.begin_turn("Go on.")).wait()
+    await wait_all_tasks_blocked()
+
+
+def _blocks() -> int:
+    # The interpreter's own cache of attributes holds on to names that were made up to look one up.
+    clear_caches()
+    gc.collect()
+    return sys.getallocatedblocks()

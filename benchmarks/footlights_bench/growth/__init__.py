@@ -1,0 +1,1 @@
+"""Growth: whether time and memory a turn stay flat over long runs."""

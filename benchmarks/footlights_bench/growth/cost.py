@@ -1,0 +1,89 @@
+"""What a turn costs when many sessions are open: processor time, by how many there are.
+
+A stage for each size, all open in one process. Each session has played, keeps its last turns and waits; ten at a time
+play on, one after the other. Laps of all sizes alternate, and the ratio is the median of the ratios within a lap, so
+that other work on the machine slows both. All processor time of the process counts, that of the ledger's thread too.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+
+from footlights import Limits, open_stage
+from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.progress import say
+from footlights_bench.lib.scripts import cast_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from footlights_bench.growth.scale import GrowthScale
+
+FLAT = Aim("at most", 1.2)
+KEPT = ("in memory", "in SQLite")
+
+
+@frozen
+class Cost:
+    """Seconds of processor time that a turn took in each lap, with so many sessions open."""
+
+    sessions: int
+    seconds: list[float] = field(factory=list[float])
+
+
+async def measure_cost(scale: GrowthScale) -> list[Figure]:
+    figures: list[Figure] = []
+    for kept in KEPT:
+        say(f"opening {sum(scale.sessions):,} sessions, commits {kept}")
+        costs = await time_turns(scale.sessions, scale.laps, scale.turns_per_lap, durable=kept == KEPT[1])
+        figures += _figures(f"processor time of a turn, {SHORT} tokens, {AT_A_TIME} at a time, commits {kept}", costs)
+    return figures
+
+
+async def time_turns(sizes: Sequence[int], laps: int, turns: int, *, durable: bool) -> list[Cost]:
+    costs = [Cost(size) for size in sizes]
+    async with AsyncExitStack() as leaving:
+        folder = Path(leaving.enter_context(TemporaryDirectory()))
+        troupes = [
+            await leaving.enter_async_context(_open_troupe(size, folder / f"{size}.ledger" if durable else None))
+            for size in sizes
+        ]
+        for lap in range(laps):
+            for cost, troupe in list(zip(costs, troupes, strict=True))[:: 1 if lap % 2 else -1]:
+                began = process_time()
+                await troupe.play(turns)
+                cost.seconds.append((process_time() - began) / turns)
+    return costs
+
+
+@asynccontextmanager
+async def _open_troupe(size: int, ledger: Path | None) -> AsyncGenerator[Troupe, None]:
+    limits = Limits()
+    async with open_stage(cast_of(short_turn), ledger=ledger, limits=limits) as stage:
+        troupe = Troupe([stage.start() for _ in range(size)])
+        await troupe.fill(limits)
+        yield troupe
+
+
+def _figures(subject: str, costs: Sequence[Cost]) -> list[Figure]:
+    first, last = costs[0], costs[-1]
+    ratio = median(many / few for few, many in zip(first.seconds, last.seconds, strict=True))
+    return [
+        *(
+            Figure(subject, f"{cost.sessions:,} sessions open", median(cost.seconds) * 1e6, "µs", None, _spread(cost))
+            for cost in costs
+        ),
+        Figure(subject, f"{last.sessions:,} / {first.sessions:,}", ratio, "x", FLAT),
+    ]
+
+
+def _spread(cost: Cost) -> dict[str, float]:
+    return {"least": min(cost.seconds) * 1e6, "most": max(cost.seconds) * 1e6}

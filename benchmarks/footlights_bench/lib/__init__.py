@@ -1,0 +1,1 @@
+"""Parts that the suites share: figures, reports, progress, the machine."""

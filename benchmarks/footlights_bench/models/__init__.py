@@ -1,0 +1,1 @@
+"""Models: what the drivers add to a model's own time."""

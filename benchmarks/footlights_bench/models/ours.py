@@ -1,0 +1,117 @@
+"""The local model as a player meets it: a session of a stage, a subscriber, and a turn."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights import ModelLoading, ModelReady, TokenDelta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from footlights import InteractionSession, Prompt
+    from footlights.events import Payload, WarmState
+    from footlights.models.model import Model, ModelTraits, Output
+
+
+class WatchedModel:
+    """A model that notes what it was told last, and when the work behind its last round was over."""
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+        self.prompt: Prompt | None = None
+        self.free = trio.Event()
+        self.free_at = 0.0
+
+    @property
+    def model_id(self) -> str:
+        return self._inner.model_id
+
+    @property
+    def traits(self) -> ModelTraits:
+        return self._inner.traits
+
+    @property
+    def warm_state(self) -> WarmState:
+        return self._inner.warm_state
+
+    async def load(self, report: Callable[[float], None]) -> None:
+        await self._inner.load(report)
+
+    async def unload(self) -> None:
+        await self._inner.unload()
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        self.prompt = prompt
+        self.free = trio.Event()
+        try:
+            async with aclosing(self._inner.generate(prompt)) as output:
+                async for item in output:
+                    yield item
+        finally:
+            self.free_at = perf_counter()
+            self.free.set()
+
+
+class OurTurns:
+    """Turns of one session, timed where the subscriber sees them."""
+
+    def __init__(self, session: InteractionSession, model: WatchedModel) -> None:
+        self._session = session
+        self._model = model
+
+    async def first_token(self, said: str) -> float:
+        async with self._session.subscribe() as stream:
+            began = perf_counter()
+            turn_id = self._session.begin_turn(said)
+            async for event in stream:
+                if isinstance(event.payload, TokenDelta):
+                    break
+            seen = perf_counter()
+        await self._end(turn_id)
+        return seen - began
+
+    async def cancel(self, said: str, *, speaking: bool, after: float) -> float:
+        turn_id = await self._begin(said, TokenDelta if speaking else ModelReady)
+        await trio.sleep(after)
+        asked_at = perf_counter()
+        self._session.cancel(turn_id)
+        await self._model.free.wait()
+        await self._end(turn_id)
+        return self._model.free_at - asked_at
+
+    async def speak(self, said: str, until: trio.Event) -> None:
+        """Generate until then."""
+        turn_id = await self._begin(said, TokenDelta)
+        await until.wait()
+        await self._end(turn_id)
+
+    async def cold_start(self, said: str) -> tuple[float, float]:
+        """From the call until the loading of its model is seen, and until it is seen to be ready."""
+        seen: dict[type[Payload], float] = {}
+        async with self._session.subscribe() as stream:
+            began = perf_counter()
+            turn_id = self._session.begin_turn(said)
+            async for event in stream:
+                seen.setdefault(type(event.payload), perf_counter())
+                if isinstance(event.payload, TokenDelta):
+                    break
+        await self._end(turn_id)
+        return seen[ModelLoading] - began, seen[ModelReady] - began
+
+    async def _begin(self, said: str, awaited: type[Payload]) -> str:
+        async with self._session.subscribe() as stream:
+            turn_id = self._session.begin_turn(said)
+            async for event in stream:
+                if isinstance(event.payload, awaited):
+                    break
+        return turn_id
+
+    async def _end(self, turn_id: str) -> None:
+        self._session.cancel(turn_id)
+        await self._session.finalize(turn_id).wait()
+        await self._model.free.wait()

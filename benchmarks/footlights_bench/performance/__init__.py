@@ -1,0 +1,1 @@
+"""The performance page: runs the suites and writes docs/performance.md."""

@@ -1,0 +1,1 @@
+"""Scenarios: a described load against a server, with latency targets."""

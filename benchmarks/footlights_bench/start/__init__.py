@@ -1,0 +1,1 @@
+"""Start: time and memory until the first turn."""

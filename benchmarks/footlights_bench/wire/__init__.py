@@ -1,0 +1,1 @@
+"""Wire: latency and throughput through real sockets."""

@@ -1,0 +1,152 @@
+"""The world, made again from nothing but the changes that commits recorded.
+
+Nothing here believes the world that a ledger keeps: it begins at the genesis and applies each commit's changes in
+order. It checks no chain; that is for `footlights.authority.audit.audit`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import reduce
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import orjson
+from attrs import frozen
+
+from footlights.authority.audit.reader import Altered, LedgerUnreadable
+from footlights.authority.patch import PatchFailed
+from footlights.authority.record import record_from_json
+from footlights.authority.values import MAX_DEPTH
+from footlights.authority.world import JsonWorld
+from footlights.errors import FootlightsError, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from footlights.authority.audit.reader import Entry, GenesisRow, LedgerReader
+    from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
+
+# To write a large world down takes longer than to change it, and a JSON document is the same whether its changes
+# come one commit at a time or many. A host's own world may count its commits, so it gets them one at a time.
+_JSON_STEP = 256
+
+
+@frozen
+class Replay:
+    """A world that was made again, and what the ledger says it should be."""
+
+    commits: int
+    world: World
+    expected: str
+    """The digest that the last of these commits gives the world."""
+    kept: JsonWorld | None
+    """The world that the ledger keeps; None if it keeps none for this commit."""
+
+    @property
+    def identical(self) -> bool:
+        return all(each == self.expected for each in (self.world.digest(), (self.kept or self.world).digest()))
+
+
+def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None = None) -> Replay:
+    """Make the world again, up to the commit at position `at` or to the end.
+
+    `genesis` is the first world, for a ledger whose world is of the host's own kind. Raises `Altered`, and
+    `LedgerUnreadable` without such a genesis.
+    """
+    row = reader.genesis()
+    world = genesis_world(row) or genesis
+    if world is None:
+        raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can make it again.")
+    passed = _Passed(row.digest)
+    world = rebuild(world, passed.through(reader.entries(), at))
+    document = reader.world().document if at is None else None
+    kept = None if document is None else read_world(document, "world")
+    return Replay(passed.commits, world, passed.world_after, kept)
+
+
+class _Passed:
+    """Remembers what went by."""
+
+    def __init__(self, genesis_digest: str) -> None:
+        self.commits = 0
+        self._last: Entry | None = None
+        self._genesis_digest = genesis_digest
+
+    @property
+    def world_after(self) -> str:
+        return self._genesis_digest if self._last is None else read_record(self._last).world_after
+
+    def through(self, entries: Iterable[Entry], at: int | None) -> Iterator[Entry]:
+        for entry in entries:
+            if at is not None and entry.position > at:
+                return
+            self.commits += 1
+            self._last = entry
+            yield entry
+
+
+def rebuild(world: World, entries: Iterable[Entry]) -> World:
+    """`world` after all of `entries`. Raises `Altered` at the first that cannot be read or does not fit."""
+    step = _JSON_STEP if isinstance(world, JsonWorld) else 1
+    remaining = iter(entries)
+    while batch := list(islice(remaining, step)):
+        world = _advanced(world, [(entry, read_record(entry)) for entry in batch])
+    return world
+
+
+def _advanced(world: World, batch: Sequence[tuple[Entry, CommitRecord]]) -> World:
+    changes = tuple(change for _, record in batch for change in record.changes)
+    if not changes:
+        return world
+    try:
+        return world.changed(changes)
+    except (PatchFailed, TooLarge):
+        # Once more, one at a time, to find the one to blame.
+        return reduce(lambda before, pair: apply(before, *pair), batch, world)
+
+
+def apply(world: World, entry: Entry, record: CommitRecord) -> World:
+    """`world` after one commit. Raises `Altered` if its changes do not fit."""
+    if not record.changes:
+        return world
+    try:
+        return world.changed(record.changes)
+    except (PatchFailed, TooLarge) as error:
+        raise altered(entry, f"Its changes do not fit the world before it ({error.code}).") from error
+
+
+def genesis_world(row: GenesisRow) -> JsonWorld | None:
+    """The world that a ledger began from; None if it is of the host's own kind. Raises `Altered`."""
+    if row.document is None:
+        return None
+    world = read_world(row.document, "genesis")
+    if world.digest() != row.digest:
+        raise Altered("genesis", "The world that the ledger began from does not have the digest that is kept of it.")
+    return world
+
+
+def read_world(document: bytes, place: str) -> JsonWorld:
+    """A world as a ledger keeps it, without limits on its size. Raises `Altered` if it is none."""
+    try:
+        world = JsonWorld(orjson.loads(document), max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
+    except (orjson.JSONDecodeError, FootlightsError):
+        raise Altered(place, "The document cannot be read.") from None
+    if world.written != document:
+        raise Altered(place, "The document is not written in canonical form.")
+    return world
+
+
+def read_record(entry: Entry) -> CommitRecord:
+    """The record of a row. Raises `Altered` if there is none to be read."""
+    try:
+        return record_from_json(orjson.loads(entry.record_json))
+    except (orjson.JSONDecodeError, FootlightsError):
+        raise altered(entry, "Its record cannot be read.") from None
+
+
+def altered(entry: Entry, what: str) -> Altered:
+    """The error that names this row."""
+    name = f"commit {entry.position} (c-{entry.commit_digest[:16]}, {entry.turn_id} of {entry.session_id})"
+    return Altered(name, what, entry.position)

@@ -1,0 +1,164 @@
+"""The durable ledger: one SQLite file, written by one stage at a time and read by anybody at any time.
+
+What it was told to keep is on the disk before the call returns. A call that fails with `LedgerUnavailable` has kept
+nothing, and the next one tries again from the beginning, so a stage recovers when the cause goes away. A call
+that is cancelled while it writes finishes the write.
+
+    async with SqliteLedger("tavern.ledger") as ledger, open_stage(cast, ledger=ledger) as stage:
+        ...
+
+Once the file is made, it is the ledger's world that counts, whatever the cast's world is by then. A JSON world
+is kept as a document. One of the host's own kind is made again from the cast's world by all the changes that were
+ever committed, so the cast must go on giving the same one.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import trio
+
+from footlights.authority.ledger.protocol import ToolState
+from footlights.authority.ledger.sqlite.schema import connect
+from footlights.authority.ledger.sqlite.store import InDoubt, SqliteStore
+from footlights.authority.tool_steps import check_key
+from footlights.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from footlights.authority.ledger.protocol import Opening, ToolRecord
+    from footlights.authority.ledger.sqlite.store import Connect
+    from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
+
+log = logging.getLogger("footlights.ledger")
+
+_T = TypeVar("_T")
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+
+
+class SqliteLedger:
+    """Satisfies `footlights.Ledger`. Nothing is opened before `begin_epoch`, and `close` gives the file back.
+
+    `connect` is how the file is opened; it is there for those who must inject faults.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
+        self._store = SqliteStore(Path(path), connect)
+        self._one_at_a_time = trio.Lock()
+        self._one_reader = trio.Lock()
+        """Only one who reads stands in line with those who write: however many read, a commit waits for one of them."""
+        # Its own, so that a ledger never waits for somebody else's threads.
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give the file back, whoever is impatient. `begin_epoch` would open it again."""
+        with trio.CancelScope(shield=True):
+            async with self._one_at_a_time:
+                await self._in_thread(self._store.close)
+
+    async def begin_epoch(self, genesis: World) -> Opening:
+        """Open the file if it is not open, and make it if it is not there.
+
+        Raises:
+            LedgerInUse: another stage is writing it.
+            LedgerFormat: it is not a ledger, or a later version made it.
+            LedgerDamaged: what it holds contradicts itself.
+            LedgerUnavailable: it cannot be opened or written.
+            TooLarge: its world is larger than `genesis` allows.
+            RegistrationError: `genesis` has no proper digest.
+        """
+        async with self._one_at_a_time:
+            opening = await self._in_thread(partial(self._store.open, genesis))
+            await self._write(partial(self._store.begin_epoch, opening.epoch))
+            return opening
+
+    async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        known = self._store.known_digests(session_ids)
+        if known is not None:
+            await trio.lowlevel.checkpoint()
+            return known
+        async with self._one_at_a_time:
+            return await self._in_thread(partial(self._store.last_digests, session_ids))
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        """As the protocol has it; it also refuses a batch that was not judged in the ledger's own world."""
+        async with self._one_at_a_time:
+            await self._write(partial(self._store.append, records, world))
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        async with self._one_reader, self._one_at_a_time:
+            return await self._in_thread(partial(self._store.find, session_id, turn_id))
+
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        async with self._one_reader, self._one_at_a_time:
+            return await self._in_thread(partial(self._store.commits_after, session_id, turn_id, limit))
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session, no more than `limit`, in their order. Raises `LedgerUnavailable`."""
+        async with self._one_reader, self._one_at_a_time:
+            return await self._in_thread(partial(self._store.latest, session_id, limit))
+
+    async def begin_tool(self, key: str) -> ToolRecord | None:
+        check_key(key)
+        async with self._one_at_a_time:
+            known = await self._in_thread(partial(self._store.tool, key))
+            if known is None:
+                await self._write(partial(self._store.begin_tool, key))
+            return known
+
+    async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
+        check_key(key)
+        async with self._one_at_a_time:
+            await self._write(partial(self._store.complete_tool, key, ToolState(outcome)))
+
+    async def release_tool(self, key: str) -> None:
+        check_key(key)
+        async with self._one_at_a_time:
+            await self._write(partial(self._store.release_tool, key))
+
+    async def check_writable(self) -> None:
+        """Write, as durably as a commit, what the file holds already. Raises `LedgerUnavailable` if that fails."""
+        async with self._one_at_a_time:
+            await self._in_thread(self._store.check_writable)
+
+    async def _in_thread(self, call: Callable[[], _T]) -> _T:
+        return await trio.to_thread.run_sync(
+            call, abandon_on_cancel=False, limiter=self._limiter, thread_name="footlights ledger"
+        )
+
+    async def _write(self, call: Callable[[], None]) -> None:
+        try:
+            await self._in_thread(call)
+        except InDoubt as doubt:
+            if not await self._took_effect(doubt):
+                raise LedgerUnavailable("The ledger could not write. Nothing was kept.") from doubt
+
+    async def _took_effect(self, doubt: InDoubt) -> bool:
+        """Ask the file until it answers. The lock is held meanwhile: nobody may build on what is not known."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._in_thread(partial(self._store.took_effect, doubt.took_effect))
+            except LedgerUnavailable:
+                if pause == _FIRST_PAUSE:
+                    log.error("commits wait: a write failed, and the ledger does not say whether it was kept")
+                await trio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)

@@ -1,0 +1,296 @@
+"""A ledger file as plain calls, for one caller at a time: what `SqliteLedger` runs in its thread.
+
+Every write is one transaction. If anything fails before its COMMIT, the connection is closed, which undoes it, and
+`LedgerUnavailable` is raised. If the COMMIT itself fails, nobody knows yet: `InDoubt` is raised, and `took_effect`
+finds out. The next call opens the file again, and will not go on with a file that holds something else than
+was left in it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeAlias
+
+from footlights.authority.ledger.protocol import Opening, ToolRecord, ToolState
+from footlights.authority.ledger.sqlite.head import Head, link_all, read_head
+from footlights.authority.ledger.sqlite.lock import WriteLock
+from footlights.authority.ledger.sqlite.rows import (
+    document_of,
+    find_record,
+    find_tool,
+    last_digest,
+    latest_records,
+    records_after,
+    restore,
+)
+from footlights.authority.ledger.sqlite.schema import (
+    LedgerDamaged,
+    create,
+    is_built_as_ours,
+    is_new,
+    make_durable,
+    mark,
+    translated,
+)
+from footlights.authority.tool_steps import ToolStep
+from footlights.authority.world import JsonWorld, checked_digest
+from footlights.errors import InvalidCommand, LedgerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Sequence
+    from pathlib import Path
+
+    from footlights.authority.record import CommitRecord
+    from footlights.authority.world import World
+
+    Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
+    Question: TypeAlias = Callable[[sqlite3.Connection], bool]
+
+MAX_KNOWN_SESSIONS = 10_000
+
+# SQLite raises the last two through Python: for want of memory, and from a virtual file system of the host's own.
+_COMMIT_ERRORS = (sqlite3.Error, MemoryError, OSError)
+
+
+class InDoubt(Exception):
+    """A COMMIT failed, and whether it took effect is unknown. `took_effect` is the question to ask the file."""
+
+    def __init__(self, took_effect: Question) -> None:
+        super().__init__("a COMMIT failed")
+        self.took_effect = took_effect
+
+
+class SqliteStore:
+    def __init__(self, path: Path, connect: Connect, max_known_sessions: int = MAX_KNOWN_SESSIONS) -> None:
+        self._path = path
+        self._connect = connect
+        self._lock: WriteLock | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._head: Head | None = None
+        self._left_in_doubt: Head | None = None
+        """What the head is if a COMMIT that failed took effect."""
+        self._max_known_sessions = max_known_sessions
+        self._known_sessions: OrderedDict[str, str | None] = OrderedDict()
+        """The ends of the chains of the sessions that were asked for last; None for one that has no commit."""
+
+    # -- opening and closing
+
+    def open(self, genesis: World) -> Opening:
+        """Take the file, and make it if it is not there. What the next epoch will be; it has not begun yet.
+
+        Raises `LedgerInUse`, `LedgerFormat`, `LedgerDamaged`, `LedgerUnavailable`, `RegistrationError`.
+        """
+        checked_digest(genesis)
+        taken_now = self._lock is None
+        try:
+            with self._reading(genesis) as (connection, head):
+                return Opening(head.epoch + 1, restore(connection, head, genesis))
+        except BaseException:
+            if taken_now:
+                self.close()
+            raise
+
+    def close(self) -> None:
+        self._drop()
+        self._head = self._left_in_doubt = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _drop(self) -> None:
+        self._known_sessions.clear()  # a write that failed may yet turn out to be in
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _opened(self, genesis: World | None) -> tuple[sqlite3.Connection, Head]:
+        if self._lock is None:
+            if genesis is None:
+                raise LedgerUnavailable("The ledger is not open: a stage opens it.")
+            self._lock = WriteLock(self._path)
+        if self._connection is None:
+            if self._head is not None and not self._path.exists():
+                raise LedgerDamaged("The ledger's file is gone.")
+            self._connection = self._connect(self._path)
+            self._prepare(self._connection, genesis)
+        assert self._head is not None
+        return self._connection, self._head
+
+    def _prepare(self, connection: sqlite3.Connection, genesis: World | None) -> None:
+        new = is_new(connection)
+        if new and (self._head is not None or genesis is None):
+            raise LedgerDamaged("The ledger's file has been emptied.")
+        if not new and not is_built_as_ours(connection):
+            raise LedgerDamaged("The tables and indexes in the ledger's file are not those that it was made with.")
+        make_durable(connection)
+        if new and genesis is not None:
+            create(connection, genesis.digest(), document_of(genesis))
+        found = read_head(connection)
+        if self._head is not None and found not in (self._head, self._left_in_doubt):
+            raise LedgerDamaged("The ledger's file does not hold what was left in it.")
+        self._head, self._left_in_doubt = found, None
+
+    # -- reading
+
+    @contextmanager
+    def _reading(self, genesis: World | None = None) -> Generator[tuple[sqlite3.Connection, Head]]:
+        """The file as it is. Whatever goes wrong, the next call opens it anew."""
+        try:
+            with translated():
+                yield self._opened(genesis)
+        except BaseException:
+            self._drop()
+            raise
+
+    def _ended(self) -> Head:
+        with self._reading() as (_, head):
+            return head
+
+    def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        with self._reading() as (connection, _):
+            return find_record(connection, session_id, turn_id)
+
+    def commits_after(self, session_id: str, turn_id: str, limit: int) -> list[CommitRecord]:
+        with self._reading() as (connection, head):
+            return records_after(connection, head.epoch, session_id, turn_id, limit)
+
+    def latest(self, session_id: str, limit: int) -> list[CommitRecord]:
+        with self._reading() as (connection, _):
+            return latest_records(connection, session_id, limit)
+
+    def known_digests(self, session_ids: Collection[str]) -> dict[str, str] | None:
+        """What `last_digests` would say, if that is known without looking. It may be called from any thread."""
+        known: dict[str, str] = {}
+        for session_id in session_ids:
+            try:
+                digest = self._known_sessions[session_id]
+            except KeyError:
+                return None
+            if digest is not None:
+                known[session_id] = digest
+        return known
+
+    def last_digests(self, session_ids: Collection[str]) -> dict[str, str]:
+        with self._reading() as (connection, _):
+            found: dict[str, str] = {}
+            for session_id in session_ids:
+                if session_id not in self._known_sessions:
+                    self._remember(session_id, last_digest(connection, session_id))
+                digest = self._known_sessions[session_id]
+                if digest is not None:
+                    found[session_id] = digest
+            return found
+
+    def _remember(self, session_id: str, commit_digest: str | None) -> None:
+        self._known_sessions[session_id] = commit_digest
+        self._known_sessions.move_to_end(session_id)
+        while len(self._known_sessions) > self._max_known_sessions:
+            self._known_sessions.popitem(last=False)
+
+    # -- writing
+
+    @contextmanager
+    def _writing(self, after: Head) -> Generator[sqlite3.Connection]:
+        """One transaction. `after` is the head that it leaves."""
+        with self._reading() as (connection, _):
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            ends = (after.entry_digest, after.tool_digest)
+            connection.execute("UPDATE ends SET entry_digest = ?, tool_digest = ?", ends)
+        try:
+            connection.execute("COMMIT")
+        except _COMMIT_ERRORS as error:
+            self._drop()
+            self._left_in_doubt = after
+            raise InDoubt(after.is_in) from error
+        self._head = after
+
+    def took_effect(self, question: Question) -> bool:
+        """Whether the write that was in doubt is in the file; from then on the answer stays what it is.
+
+        A COMMIT that failed may have written all of itself and only not reached the disk, or may be found by
+        the recovery after a crash though nobody can see it now. A write that succeeds after it settles both: it
+        reaches the disk with everything before it, and takes the place of what nobody can see.
+        """
+        with self._reading() as (connection, _):
+            connection.execute("BEGIN IMMEDIATE")
+            answer = question(connection)
+            mark(connection)
+            connection.execute("COMMIT")
+            return answer
+
+    def check_writable(self) -> None:
+        """A write that changes nothing. Raises `LedgerUnavailable`."""
+        self.took_effect(lambda _: True)
+
+    def begin_epoch(self, epoch: int) -> None:
+        head = self._ended()
+        after = head.in_epoch(epoch)
+        with self._writing(after) as connection:
+            connection.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch, head.position + 1, after.entry_digest))
+
+    def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        sessions = self.last_digests(dict.fromkeys(record.session_id for record in records))
+        head = self._ended()
+        _check_sessions(records, sessions)
+        _check_worlds(records, head.world_digest, world)
+        after, rows = link_all(head, records)
+        document = document_of(world) if after.world_digest != head.world_digest else None
+        with self._writing(after) as connection:
+            try:
+                connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            except sqlite3.IntegrityError:
+                raise InvalidCommand("A turn of the batch is already committed.") from None
+            if document is None:
+                connection.execute("UPDATE world SET position = ?", (after.position,))
+            else:
+                connection.execute("UPDATE world SET position = ?, document = ?", (after.position, document))
+        for record in records:
+            self._remember(record.session_id, record.commit_digest)
+
+    def tool(self, key: str) -> ToolRecord | None:
+        with self._reading() as (connection, _):
+            return find_tool(connection, key)
+
+    def begin_tool(self, key: str) -> None:
+        """Claim a key that `tool` did not find."""
+        self._take_step(key, ToolStep.STARTED)
+
+    def complete_tool(self, key: str, state: ToolState) -> None:
+        known = self.tool(key)
+        if known is None or known.state not in (ToolState.STARTED, state):
+            raise InvalidCommand("That tool was never begun, or it has ended otherwise.")
+        if known.state is state:
+            return
+        self._take_step(key, ToolStep(state))
+
+    def release_tool(self, key: str) -> None:
+        if self.tool(key) == ToolRecord(key, ToolState.STARTED):
+            self._take_step(key, ToolStep.RELEASED)
+
+    def _take_step(self, key: str, step: ToolStep) -> None:
+        after = self._ended().after_step(key, step)
+        row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
+        with self._writing(after) as connection:
+            connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> None:
+    for record in records:
+        if record.previous != last.get(record.session_id):
+            raise InvalidCommand(f"The commit {record.commit_id} is not chained to its session's last.")
+        last[record.session_id] = record.commit_digest
+
+
+def _check_worlds(records: Sequence[CommitRecord], before: str, world: World) -> None:
+    """A batch that passes this can be restored; one that does not would make the file worthless."""
+    for record in records:
+        if record.world_before != before:
+            raise InvalidCommand(f"The commit {record.commit_id} was not judged in the world before it.")
+        before = record.world_after
+    # Of a world of the host's own kind nothing is kept but its changes.
+    if isinstance(world, JsonWorld) and before != world.digest():
+        raise InvalidCommand("The world that came with the batch is not the one that its commits leave behind.")

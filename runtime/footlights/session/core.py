@@ -1,0 +1,425 @@
+"""The inside of a session: which turns are open and in what order they run, what is kept of finished ones, and
+who is subscribed.
+
+A plain object without a task. Its turns tell it what becomes of them, its subscriptions attach to it, and the
+stage gives it places, tasks and judgement; hosts hold an `InteractionSession` in front of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import frozen
+from trio.lowlevel import enable_ki_protection
+
+from footlights import ids
+from footlights.authority.record import commit_final
+from footlights.checks import check_text
+from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
+from footlights.events import InterruptReason
+from footlights.ids import epoch_and_number, in_order
+from footlights.lazy_event import Latch
+from footlights.params import BusyRule, TurnParams
+from footlights.stream.catch_up import is_seq, newest_seen, recollect
+from footlights.stream.recall import ALL_SEEN, never_committed
+from footlights.turn.commit_handle import CommitHandle
+from footlights.turn.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from footlights.authority.record import CommitRecord
+    from footlights.events import CommitFinal, JsonValue
+    from footlights.limits import Limits
+    from footlights.stream.catch_up import Recollection
+    from footlights.stream.outbox import DetachReason, Outbox, OutboxStatistics
+    from footlights.stream.subscription import Subscription
+    from footlights.turn.lifecycle import TurnState
+    from footlights.turn.turn import Clock, WallClock
+
+
+_MAX_UNWRITTEN = 256
+MAX_OBSERVERS = 8
+
+
+class SessionHost(Protocol):
+    """What a session needs of its stage."""
+
+    limits: Limits
+    epoch: int
+    clock: Clock
+    wall_clock: WallClock
+
+    def check_turn(self, params: TurnParams) -> None: ...
+    def turn_begun(self, number: int) -> None: ...
+    def run_turn(self, turn: Turn) -> None: ...
+    def give_grace(self, turn: Turn) -> None: ...
+    def judge_turn(self, turn: Turn) -> None: ...
+    def turn_settled(self, turn: Turn) -> None: ...
+    def turn_in_doubt(self, turn: Turn) -> None: ...
+    def session_closed(self, session: SessionCore) -> None: ...
+    def subscriber_gone(self, outbox: Outbox) -> None: ...
+    async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
+    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]: ...
+
+
+class SessionState(StrEnum):
+    """Whether a session takes turns."""
+
+    OPEN = "open"
+    """Turns may begin."""
+    CLOSING = "closing"
+    """No new turns; the open ones are being settled."""
+    CLOSED = "closed"
+    """Every turn is settled, every stream has ended."""
+
+
+@frozen
+class SessionStatistics:
+    """What one session has open, waiting and kept, beside the limits."""
+
+    session_id: str
+    state: SessionState
+    turns_by_state: Mapping[TurnState, int]
+    turns_waiting: int
+    max_queued_turns: int
+    turns_retained: int
+    replay_turns: int
+    subscribers: tuple[OutboxStatistics, ...]
+    """Observers are not among them."""
+    max_subscribers: int
+    observers: tuple[OutboxStatistics, ...]
+
+
+class SessionCore:
+    __slots__ = (
+        "__weakref__",
+        "_last_number",
+        "_open",
+        "_retained",
+        "_stage",
+        "_subscriptions",
+        "clock",
+        "closed",
+        "epoch",
+        "limits",
+        "outboxes",
+        "remote_models",
+        "session_id",
+        "state",
+        "turns_forgotten",
+        "unwritten",
+        "wall_clock",
+    )
+
+    def __init__(self, stage: SessionHost, session_id: str, first_number: int, remote_models: bool) -> None:
+        self._stage = stage
+        self.session_id = session_id
+        self.remote_models = remote_models
+        self.epoch = stage.epoch
+        self.limits = stage.limits
+        self.clock = stage.clock
+        self.wall_clock = stage.wall_clock
+        self.state = SessionState.OPEN
+        self.outboxes: tuple[Outbox, ...] = ()
+        self._subscriptions: dict[Outbox, Subscription] = {}
+        self._last_number = first_number - 1
+        self._open: dict[str, Turn] = {}
+        self._retained: dict[str, Turn] = {}
+        self.turns_forgotten = 0
+        self.unwritten: dict[str, CommitFinal] = {}
+        """The last turns that were forgotten and are in no ledger, because it could not write."""
+        self.closed = Latch()
+
+    # -- turns
+
+    @enable_ki_protection
+    def begin_turn(self, said: str, params: TurnParams, mode_decision: dict[str, JsonValue] | None = None) -> str:
+        self._check_input(said)
+        self._stage.check_turn(params)
+        self._check_places(params.busy)
+        if params.busy is BusyRule.INTERRUPT:
+            self._stop_open_turns(InterruptReason.BARGE_IN)
+        number = self._last_number + 1
+        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision)
+        runs_now = not self._open or params.busy is BusyRule.CONCURRENT
+        turns_ahead = 0 if runs_now else len(self._open)
+        turn.accept(turns_ahead)
+        self._last_number = number
+        self._stage.turn_begun(number)
+        self._open[turn.turn_id] = turn
+        if runs_now:
+            self._run(turn)
+        return turn.turn_id
+
+    @enable_ki_protection
+    def cancel(self, turn_id: str | None) -> tuple[str, ...]:
+        if turn_id is None:
+            return self._stop_open_turns(InterruptReason.CANCELED)
+        self.check_known(turn_id)
+        turn = self._open.get(turn_id)
+        return (turn_id,) if turn is not None and turn.stop(InterruptReason.CANCELED) else ()
+
+    def finalize(self, turn_id: str) -> CommitHandle:
+        self.check_known(turn_id)
+        return CommitHandle(turn_id, self._find(turn_id), self._decided)
+
+    @enable_ki_protection
+    def heard(self, turn_id: str, seq: int) -> None:
+        self.check_known(turn_id)
+        turn = self._find(turn_id)
+        if turn is None:
+            return
+        if not is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
+            raise InvalidCommand(f"{turn_id} has no event with seq {seq!r}.")
+        turn.hear(seq)
+
+    # -- subscribers
+
+    @enable_ki_protection
+    def attach(self, subscription: Subscription) -> None:
+        """Called when a subscription is entered."""
+        if self.state is SessionState.CLOSED and subscription.after is None:
+            raise SessionClosed(f"The session {self.session_id} is closed.")
+        self._check_place_of(subscription)
+        backlog = self._backlog(subscription.after)
+        outbox = subscription.outbox
+        for turn, seq in backlog:
+            outbox.catch_up(turn.replay, seq)
+        if subscription.after is None:
+            # What ended before it came is not its business, also when it comes back.
+            subscription.skip(self._retained)
+        subscription.expect(turn.turn_id for turn, _ in backlog)
+        if newest_seen(subscription.cursor) is None:
+            subscription.skip([self._last_forgotten()])
+        if self.state is SessionState.CLOSED:
+            subscription.end()
+            return
+        self._subscriptions[outbox] = subscription
+        self.outboxes = (*self.outboxes, outbox)
+
+    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection:
+        """What a returning subscriber is told first, of turns that are not remembered here."""
+        return await recollect(self, after, terminal_seen)
+
+    def check_known(self, turn_id: str) -> None:
+        """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        check_text("A turn id", turn_id)
+        if self.remembers(turn_id):
+            return
+        given_out = epoch_and_number(turn_id)
+        if given_out is None or not given_out[1] or given_out > (self.epoch, self._last_number):
+            raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
+
+    async def find_commit(self, turn_id: str) -> CommitFinal | None:
+        """What was decided about a turn that is not remembered, if anybody knows."""
+        if turn_id in self.unwritten:
+            return self.unwritten[turn_id]
+        record = await self._stage.find_record(self.session_id, turn_id)
+        return None if record is None else commit_final(record)
+
+    async def _decided(self, turn_id: str) -> CommitFinal | None:
+        """The same; of a turn that a restart cut short, what a returning subscriber is told of it."""
+        commit = await self.find_commit(turn_id)
+        if commit is None and in_order(turn_id)[0] != self.epoch:
+            return never_committed(self.session_id, turn_id)
+        return commit
+
+    async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._stage.commits_after(self.session_id, turn_id, limit)
+
+    def is_open(self, turn_id: str) -> bool:
+        """Whether the turn is not settled yet. Raises `UnknownTurn`."""
+        self.check_known(turn_id)
+        return turn_id in self._open
+
+    def remembers(self, turn_id: str) -> bool:
+        """Whether a subscriber that comes back could still be given events of this turn."""
+        return turn_id in self._open or turn_id in self._retained
+
+    @property
+    def latest(self) -> str:
+        """The id that was given out last; before the first, the one that stands before it."""
+        return ids.turn_id(self.epoch, self._last_number)
+
+    @property
+    def open_turns(self) -> Iterable[Turn]:
+        return self._open.values()
+
+    @property
+    def subscriptions(self) -> Iterable[Subscription]:
+        return self._subscriptions.values()
+
+    def remembered(self) -> Iterable[str]:
+        return (*self._retained, *self._open)
+
+    def has_forgotten_after(self, turn_id: str) -> bool:
+        """Whether the session has had turns, here or before a restart, that began later and are not remembered."""
+        epoch, number = in_order(turn_id)
+        later = (ids.turn_id(self.epoch, each) for each in range(number + 1, self._last_number + 1))
+        return epoch != self.epoch or not all(map(self.remembers, later))
+
+    @enable_ki_protection
+    def let_go(self, outbox: Outbox) -> None:
+        """Called when a subscription is left or detached."""
+        if self._subscriptions.pop(outbox, None) is not None:
+            outbox.close()
+            self.outboxes = tuple(self._subscriptions)
+            self._stage.subscriber_gone(outbox)
+
+    # -- the end
+
+    @enable_ki_protection
+    def begin_close(self, reason: InterruptReason) -> None:
+        if self.state is SessionState.OPEN:
+            self.state = SessionState.CLOSING
+            self._stop_open_turns(reason)
+            self._close_if_settled()
+
+    @enable_ki_protection
+    def abandon(self, reason: DetachReason) -> None:
+        """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
+        for turn in self._open.values():
+            turn.lose_sight()
+            self._stage.turn_in_doubt(turn)
+        self._open.clear()
+        for outbox in self.outboxes:
+            outbox.detach(reason)
+        self._close_if_settled()
+
+    def forget_turns(self) -> None:
+        """Nobody can come back any more. Every turn holds its session: let none of them be kept by the others."""
+        while self._retained:
+            self._forget(self._retained.pop(next(iter(self._retained))))
+
+    def statistics(self) -> SessionStatistics:
+        observers = self._observers()
+        return SessionStatistics(
+            session_id=self.session_id,
+            state=self.state,
+            turns_by_state=MappingProxyType(dict(Counter(turn.state for turn in self._open.values()))),
+            turns_waiting=self._waiting_turns(),
+            max_queued_turns=self.limits.max_queued_turns,
+            turns_retained=len(self._retained),
+            replay_turns=self.limits.replay_turns,
+            subscribers=tuple(outbox.statistics() for outbox in self.outboxes if outbox not in observers),
+            max_subscribers=self.limits.max_subscribers,
+            observers=tuple(outbox.statistics() for outbox in observers),
+        )
+
+    # -- what turns tell
+
+    def turn_stopping(self, turn: Turn) -> None:
+        self._stage.give_grace(turn)
+
+    def turn_ended(self, turn: Turn) -> None:
+        self._stage.judge_turn(turn)
+
+    def turn_settled(self, turn: Turn) -> None:
+        del self._open[turn.turn_id]
+        self._retain(turn)
+        self._stage.turn_settled(turn)
+        following = next(iter(self._open.values()), None)
+        if following is not None and following.is_waiting:
+            self._run(following)
+        self._close_if_settled()
+
+    # -- inside
+
+    def _last_forgotten(self) -> str:
+        """For a cursor of which nothing was seen: of the ids that are not remembered, the last before the next."""
+        number = self._last_number
+        while self.remembers(turn_id := ids.turn_id(self.epoch, number)):
+            number -= 1
+        return turn_id
+
+    def _check_place_of(self, subscription: Subscription) -> None:
+        observers = len(self._observers())
+        if subscription.observer and observers >= MAX_OBSERVERS:
+            raise Busy(f"The session has {MAX_OBSERVERS} observers already.")
+        if not subscription.observer and len(self.outboxes) - observers >= self.limits.max_subscribers:
+            raise Busy(f"The session has {self.limits.max_subscribers} subscribers already (max_subscribers).")
+
+    def _observers(self) -> list[Outbox]:
+        return [outbox for outbox, subscription in self._subscriptions.items() if subscription.observer]
+
+    def _check_input(self, said: str) -> None:
+        if self.state is not SessionState.OPEN:
+            raise SessionClosed(f"The session {self.session_id} is {self.state}.")
+        check_text("The input", said)
+        if not said.strip():
+            raise InvalidCommand("The input is empty.")
+        if _utf8_size(said) > self.limits.max_input_bytes:
+            raise TooLarge(f"The input is longer than {self.limits.max_input_bytes} bytes (max_input_bytes).")
+
+    def _check_places(self, busy: BusyRule) -> None:
+        limits = self.limits
+        # Also for turns that have ended and wait for their commit: a barging player fills no more than this.
+        if len(self._open) > limits.max_queued_turns + limits.max_concurrent_turns:
+            raise Busy("The session has too many turns that are not settled.")
+        if not self._open or busy is BusyRule.INTERRUPT:
+            return
+        if busy is BusyRule.REJECT:
+            raise Busy("A turn is open, and the busy rule is reject.")
+        if busy is BusyRule.QUEUE and self._waiting_turns() >= limits.max_queued_turns:
+            raise Busy(f"{limits.max_queued_turns} turns are waiting already (max_queued_turns).")
+        if busy is BusyRule.CONCURRENT and self._running_turns() >= limits.max_concurrent_turns:
+            raise Busy(f"{limits.max_concurrent_turns} turns are running already (max_concurrent_turns).")
+
+    def _waiting_turns(self) -> int:
+        return sum(turn.is_waiting for turn in self._open.values())
+
+    def _running_turns(self) -> int:
+        return sum(not turn.is_waiting and not turn.has_ended for turn in self._open.values())
+
+    def _run(self, turn: Turn) -> None:
+        turn.run()
+        self._stage.run_turn(turn)
+
+    def _stop_open_turns(self, reason: InterruptReason) -> tuple[str, ...]:
+        return tuple(turn.turn_id for turn in list(self._open.values()) if turn.stop(reason))
+
+    def _find(self, turn_id: str) -> Turn | None:
+        return self._open.get(turn_id) or self._retained.get(turn_id)
+
+    def _retain(self, turn: Turn) -> None:
+        self._retained[turn.turn_id] = turn
+        if len(self._retained) > self.limits.replay_turns:
+            self._forget(self._retained.pop(next(iter(self._retained))))
+
+    def _forget(self, turn: Turn) -> None:
+        self.turns_forgotten += 1
+        if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
+            self.unwritten[turn.turn_id] = turn.commit
+            if len(self.unwritten) > _MAX_UNWRITTEN:
+                del self.unwritten[next(iter(self.unwritten))]
+
+    def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
+        if after is None:
+            return [(turn, -1) for turn in self._open.values()]
+        # In their order, so that a cursor which names one of them has all before it.
+        turns = sorted([*self._retained.values(), *self._open.values()], key=lambda turn: in_order(turn.turn_id))
+        for turn in turns:
+            seq = after.get(turn.turn_id, -1)
+            if not (-1 <= seq < turn.replay.next_seq or seq == ALL_SEEN):
+                raise InvalidCommand(f"{turn.turn_id} has no event with seq {seq!r}.")
+        return [(turn, after.get(turn.turn_id, -1)) for turn in turns]
+
+    def _close_if_settled(self) -> None:
+        if self.state is SessionState.CLOSING and not self._open:
+            self.state = SessionState.CLOSED
+            for outbox, subscription in list(self._subscriptions.items()):
+                self.let_go(outbox)
+                subscription.end()
+            self._stage.session_closed(self)
+            self.closed.set()
+
+
+def _utf8_size(said: str) -> int:
+    try:
+        return len(said.encode())
+    except UnicodeEncodeError:
+        raise InvalidCommand("The input holds half of a surrogate pair; it is not valid Unicode.") from None

@@ -1,0 +1,176 @@
+"""What a turn keeps for late and returning subscribers: its text, where each event left it, and the rest.
+
+That is several times smaller than keeping the events. Reading it back joins each run of plain token deltas
+into one event that carries the run's last seq; text is never lost. Nothing is ever taken out or changed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from io import SEEK_END, StringIO
+from typing import TYPE_CHECKING, TypeAlias
+
+from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta
+from footlights.stream.fast_path import NONE, Leeway
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENVELOPE_BYTES = 200
+"""What an event costs in a queue besides its payload."""
+
+_TOKEN_DELTA = EventType.TOKEN_DELTA
+
+Stamps: TypeAlias = tuple[int, float]
+"""When something was said: in milliseconds of the clock that counts, and for people."""
+
+
+class Replay:
+    __slots__ = (
+        "_ends",
+        "_last_joined",
+        "_other_seqs",
+        "_others",
+        "_run_stamps",
+        "_said_at",
+        "_text",
+        "_wall_ts",
+        "first_delta_ms",
+        "leeway",
+        "next_seq",
+        "said_bytes",
+        "session_id",
+        "text_length",
+        "turn_id",
+    )
+
+    def __init__(self, session_id: str, turn_id: str) -> None:
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.next_seq = 0
+        self.text_length = 0
+        self.said_bytes = 0
+        """What all plain deltas so far take in a queue."""
+        self.first_delta_ms: int | None = None
+        """When the turn said its first word; None if it has said nothing."""
+        self.leeway = Leeway()
+        self._text: StringIO | str = StringIO()
+        self._ends = array("I")  # by seq: the length of the text once that event was out
+        self._others: list[StreamEvent] = []
+        self._other_seqs = array("I")
+        # When the last plain delta was said, and by its seq the same for each that ended a run.
+        self._said_at = 0.0
+        self._wall_ts = 0.0
+        self._run_stamps: dict[int, Stamps] = {}
+        self._last_joined: tuple[tuple[int, int, int, Stamps], StreamEvent] | None = None
+
+    def append_delta(self, delta: str, size: int, said_at: float, wall_ts: float) -> None:
+        """A token delta with nothing else to remember. `size` is what it takes in a queue."""
+        if not self.text_length:
+            self.first_delta_ms = int(said_at * 1000)
+        self._text.write(delta)  # type: ignore[union-attr]  # after `seal` there are none
+        self.text_length += len(delta)
+        self.said_bytes += size
+        self._ends.append(self.text_length)
+        self._said_at = said_at
+        self._wall_ts = wall_ts
+        self.next_seq += 1
+
+    def append(self, event: StreamEvent) -> None:
+        """Any event that must be given back exactly as it was."""
+        self.leeway.until_seq = NONE
+        if self.next_seq > (self._other_seqs[-1] + 1 if self._other_seqs else 0):
+            self._run_stamps[self.next_seq - 1] = int(self._said_at * 1000), self._wall_ts
+        if isinstance(event.payload, TokenDelta):
+            if not self.text_length:
+                self.first_delta_ms = event.mono_ts_ms
+            self._text.write(event.payload.delta)  # type: ignore[union-attr]  # as above
+            self.text_length += len(event.payload.delta)
+        self._others.append(event)
+        self._other_seqs.append(event.seq)
+        self._ends.append(self.text_length)
+        self.next_seq += 1
+
+    def seal(self, text: str) -> None:
+        """There will be no more text: keep the one that the turn's last events share."""
+        self._text = text
+        self._last_joined = None
+
+    @property
+    def text(self) -> str:
+        return self._text if isinstance(self._text, str) else self._text.getvalue()
+
+    @property
+    def kept_events(self) -> int:
+        return len(self._others)
+
+    def text_until(self, seq: int) -> str:
+        """The text once the event with this seq was out."""
+        return self.text[: self._ends[seq]]
+
+    def size(self, seq: int) -> int:
+        """What this plain delta takes in a queue."""
+        return ENVELOPE_BYTES + len(self._said(seq, seq)[1].encode())
+
+    def stamps(self, seq: int) -> Stamps:
+        """When the plain delta was said that is the last of its run, so far."""
+        return self._run_stamps.get(seq) or (int(self._said_at * 1000), self._wall_ts)
+
+    def _said(self, first: int, last: int) -> tuple[int, str]:
+        """Where the text of these deltas begins, and the text."""
+        begin, end = self._ends[first - 1] if first else 0, self._ends[last]
+        text = self._text
+        if isinstance(text, str):
+            return begin, text[begin:end]
+        text.seek(begin)
+        said = text.read(end - begin)
+        text.seek(0, SEEK_END)
+        return begin, said
+
+    def joined(self, first: int, last: int, stamps: Stamps, missing_from: int) -> StreamEvent:
+        """These plain deltas as one event, which declares everything from `missing_from` up to it.
+
+        Subscribers that are equally far get the same event, so that it need not be made and encoded for each of them.
+        """
+        which = (first, last, missing_from, stamps)
+        if self._last_joined is not None and self._last_joined[0] == which:
+            return self._last_joined[1]
+        offset, delta = self._said(first, last)
+        missing = (SeqRange(missing_from, last - 1),) if last > missing_from else ()
+        mono_ts_ms, wall_ts = stamps
+        event = StreamEvent(
+            SCHEMA_V,
+            self.session_id,
+            self.turn_id,
+            last,
+            mono_ts_ms,
+            _TOKEN_DELTA,
+            TokenDelta(delta, offset, dropped_seq_ranges=missing),
+            wall_ts,
+        )
+        if not isinstance(self._text, str):  # afterwards few ask, and it would be kept as long as the turn
+            self._last_joined = (which, event)
+        return event
+
+    def event_after(self, seq: int) -> StreamEvent | None:
+        """The next event after `seq`, a whole run of deltas as one that declares which others are in it.
+
+        None at the end.
+        """
+        first = seq + 1
+        if first >= self.next_seq:
+            return None
+        position = bisect_left(self._other_seqs, first)
+        at_end = position == len(self._others)
+        if not at_end and self._other_seqs[position] == first:
+            return self._others[position]
+        last = (self.next_seq if at_end else self._other_seqs[position]) - 1
+        return self.joined(first, last, self.stamps(last), first)
+
+    def events(self) -> Iterator[StreamEvent]:
+        """Every event so far."""
+        seq = -1
+        while (event := self.event_after(seq)) is not None:
+            yield event
+            seq = event.seq

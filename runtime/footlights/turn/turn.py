@@ -1,0 +1,404 @@
+"""One turn: its place in the lifecycle, its ordered stream, and what it wants committed.
+
+Every method is a plain call that either happens completely or raises and changes nothing. A turn ends in
+exactly one terminal event, decided by whoever comes first: `finish`, or `stop` (a cancel, a failure, a
+shutdown). At that moment it is handed over to be judged; later `settle` says what was decided, and the
+stream is silent.
+
+The actors of a turn use this class. Extension authors see only `footlights.turn.extensions.InteractionContext`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from attrs import evolve, frozen
+from trio.lowlevel import enable_ki_protection
+
+from footlights import wire
+from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
+from footlights.events import (
+    DELIVERY,
+    EVENT_TYPES,
+    SCHEMA_V,
+    CommitFinal,
+    DeliveryClass,
+    EventType,
+    Heard,
+    InterruptReason,
+    Payload,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights.lazy_event import Latch
+from footlights.stream.fast_path import NONE, WITHOUT_END
+from footlights.stream.lane import Entry
+from footlights.stream.replay import ENVELOPE_BYTES, Replay
+from footlights.turn.lifecycle import SPEAKING, Lifecycle, Step, TurnState
+from footlights.turn.model_phase import ModelPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from footlights.authority.intents import Intent
+    from footlights.events import JsonValue
+    from footlights.limits import Limits
+    from footlights.params import TurnParams
+    from footlights.stream.outbox import Outbox
+    from footlights.turn.model_phase import ModelEvent
+
+_MUST_DELIVER = DeliveryClass.MUST_DELIVER
+_ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED, TurnState.IN_DOUBT})
+
+
+@frozen
+class Interruption:
+    """Why a turn ends early. `detail` is a stable code or the name of an exception, never its text."""
+
+    reason: InterruptReason
+    detail: str | None = None
+
+
+class Clock(Protocol):
+    """What `trio.current_time` reads, for tokens: it costs a third, and does not notice when a thread asks."""
+
+    def __call__(self) -> float: ...
+
+
+class WallClock(Protocol):
+    """Seconds since the epoch, for people. It orders nothing and enters no digest."""
+
+    def __call__(self) -> float: ...
+
+
+class TurnHost(Protocol):
+    """What a turn needs of its session."""
+
+    outboxes: tuple[Outbox, ...]
+    limits: Limits
+    clock: Clock
+    wall_clock: WallClock
+    remote_models: bool
+
+    def turn_stopping(self, turn: Turn) -> None: ...
+    def turn_ended(self, turn: Turn) -> None: ...
+    def turn_settled(self, turn: Turn) -> None: ...
+
+
+class Turn:
+    __slots__ = (
+        "__weakref__",
+        "_host",
+        "_if_canceled",
+        "_intent_bytes_left",
+        "_intents_left",
+        "_model",
+        "_text_bytes_left",
+        "commit",
+        "context",
+        "heard_seq",
+        "input",
+        "interrupted",
+        "interruption",
+        "last_activity",
+        "lifecycle",
+        "mode_decision",
+        "output_tokens",
+        "params",
+        "replay",
+        "scope",
+        "session_id",
+        "settled",
+        "staged",
+        "turn_id",
+        "waits_in_line",
+    )
+
+    def __init__(
+        self,
+        host: TurnHost,
+        session_id: str,
+        turn_id: str,
+        said: str,
+        params: TurnParams,
+        mode_decision: dict[str, JsonValue] | None = None,
+    ) -> None:
+        self._host = host
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.input = said
+        self.params = params
+        self.mode_decision = mode_decision
+        self.lifecycle = Lifecycle()
+        self.replay = Replay(session_id, turn_id)
+        self.staged: list[Intent] = []
+        self.last_activity = 0.0
+        self.output_tokens: int | None = None
+        self.waits_in_line = False
+        self.heard_seq = -1
+        self.interruption: Interruption | None = None
+        self.commit: CommitFinal | None = None
+        self.interrupted = Latch()
+        self.settled = Latch()
+        self.context: Context | None = copy_context()
+        self.scope = trio.CancelScope()
+        self._text_bytes_left = host.limits.max_turn_text_bytes
+        self._model = ModelPhase()
+        self._intents_left = host.limits.max_intents_per_turn
+        self._intent_bytes_left = host.limits.max_intent_bytes_per_turn
+        self._if_canceled: dict[str, Callable[[], ToolCallResult]] = {}
+
+    @property
+    def state(self) -> TurnState:
+        return self.lifecycle.state
+
+    @property
+    def remote_models(self) -> bool:
+        """Whether what is said in it may be told to models elsewhere."""
+        return self._host.remote_models
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.lifecycle.state is TurnState.ACCEPTED
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Decided, even if a tool must still report before everybody is told."""
+        return self.interruption is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.lifecycle.state in _ENDED
+
+    # -- what the actors say
+
+    @enable_ki_protection
+    def accept(self, turns_ahead: int) -> None:
+        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead))
+
+    def run(self) -> None:
+        """It has its place: from now on its actors may speak."""
+        self.lifecycle.advance(Step.RUN)
+
+    @enable_ki_protection
+    def emit(self, payload: ModelEvent) -> None:
+        """What happens to the turn's model."""
+        step = Step(EVENT_TYPES[type(payload)])
+        if self.lifecycle.may(step):
+            self._model.check(payload)
+        self._step(step, payload)
+        self._model.take(payload)
+
+    @enable_ki_protection
+    def say(self, delta: str) -> None:
+        """Stream the next piece of the turn's text. This is the hot path: nothing here but what must be.
+
+        An empty one is a sign of life, and nothing else.
+        """
+        if not delta:
+            self.last_activity = trio.current_time()
+            return
+        size = len(delta) if delta.isascii() else utf8_size(delta)
+        if size > self._text_bytes_left:
+            raise self._too_much()
+        host = self._host
+        now = host.clock()
+        wall_ts = host.wall_clock()
+        replay = self.replay
+        leeway = replay.leeway
+        size_queued = ENVELOPE_BYTES + size
+        if (
+            replay.next_seq >= leeway.until_seq
+            or replay.said_bytes + size_queued > leeway.until_bytes
+            or now > leeway.until_time
+        ):
+            if self.lifecycle.state not in SPEAKING:
+                self.lifecycle.advance(Step.TOKEN_DELTA)
+            leeway.until_seq = leeway.until_bytes = WITHOUT_END
+            leeway.until_time = inf
+            for outbox in host.outboxes:
+                outbox.put_delta(replay, size_queued, now)
+        self._text_bytes_left -= size
+        self.last_activity = now
+        replay.append_delta(delta, size_queued, now, wall_ts)
+
+    @enable_ki_protection
+    def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
+        """Open a tool call. `if_canceled` says what to report of it when nobody waits for it any more."""
+        self._check_room()
+        draft = self._draft(payload)
+        self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
+        if if_canceled is not None:
+            self._if_canceled[payload.tool_call_id] = if_canceled
+        self._publish(draft)
+
+    @enable_ki_protection
+    def end_tool(self, payload: ToolCallResult) -> None:
+        draft = self._draft(payload)
+        self.lifecycle.end_tool(payload.tool_call_id, payload.tool_name)
+        self._if_canceled.pop(payload.tool_call_id, None)
+        self._publish(draft)
+        if self.state is TurnState.STOPPED:
+            assert self.interruption is not None
+            self._interrupt(self._draft_terminal(self.interruption))
+
+    @enable_ki_protection
+    def say_with_ext(self, payload: TokenDelta) -> None:
+        """A delta that carries an extension's data: kept as it is, never joined."""
+        size = utf8_size(payload.delta)
+        if size > self._text_bytes_left:
+            raise self._too_much()
+        self._step(Step.TOKEN_DELTA, evolve(payload, offset=self.replay.text_length))
+        self._text_bytes_left -= size
+
+    @contextmanager
+    def in_line(self) -> Generator[None]:
+        """Others come first: to be silent meanwhile is no fault."""
+        self.waits_in_line = True
+        try:
+            yield
+        finally:
+            self.waits_in_line = False
+            self.last_activity = trio.current_time()
+
+    def reserve_intent(self, size: int) -> None:
+        """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
+        if self.is_interrupted or self.has_ended:
+            raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
+        if not self._intents_left:
+            raise Busy(f"The turn staged {self._host.limits.max_intents_per_turn} intents (max_intents_per_turn).")
+        if size > self._intent_bytes_left:
+            limit = self._host.limits.max_intent_bytes_per_turn
+            raise TooLarge(f"The intents of the turn take more than {limit} bytes (max_intent_bytes_per_turn).")
+        self._intents_left -= 1
+        self._intent_bytes_left -= size
+
+    # -- how it ends
+
+    @enable_ki_protection
+    def stop(self, reason: InterruptReason, detail: str | None = None) -> bool:
+        """Interrupt the turn, unless it is ending already. The terminal is out at once if no tool is open."""
+        if not self.lifecycle.may(Step.STOP):
+            return False
+        interruption = Interruption(reason, detail)
+        terminal = self._draft_terminal(interruption)
+        self.lifecycle.advance(Step.STOP)
+        self.replay.leeway.until_seq = NONE
+        self.interruption = interruption
+        self.staged.clear()
+        if self.state is TurnState.STOPPED:
+            self._interrupt(terminal)
+        else:
+            self._host.turn_stopping(self)
+        self.scope.cancel(reason=reason)
+        self.interrupted.set()
+        return True
+
+    @enable_ki_protection
+    def finish(self) -> bool:
+        """End the turn with what it said, unless it is ending already or has something open."""
+        if not self.lifecycle.may(Step.TURN_FINAL):
+            return False
+        text = self.replay.text
+        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens))
+        self.replay.seal(text)
+        self._host.turn_ended(self)
+        return True
+
+    @enable_ki_protection
+    def abandon_tools(self) -> None:
+        """Report every tool that nobody waits for any more."""
+        for tool_call_id, tool_name in list(self.lifecycle.open_tools.items()):
+            if_canceled = self._if_canceled.get(tool_call_id)
+            self.end_tool(
+                ToolCallResult(tool_call_id, tool_name, canceled=True, side_effects_may_have_occurred=True)
+                if if_canceled is None
+                else if_canceled()
+            )
+
+    @enable_ki_protection
+    def settle(self, commit: CommitFinal) -> None:
+        """What the authority decided: the last event of the turn."""
+        self._step(Step.COMMIT_FINAL, commit)
+        self.commit = commit
+        self.context = None
+        self.input = ""  # it is kept for those who come back, who are told what was answered and never what was said
+        self.settled.set()
+        self._host.turn_settled(self)
+
+    @enable_ki_protection
+    def lose_sight(self) -> None:
+        """The stage closes without knowing what became of the commit."""
+        self.lifecycle.advance(Step.LOSE_SIGHT)
+        self.settled.set()
+
+    def hear(self, seq: int) -> None:
+        self.heard_seq = max(self.heard_seq, seq)
+
+    # -- inside
+
+    def _too_much(self) -> TooLarge:
+        return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
+
+    def _draft_terminal(self, interruption: Interruption) -> Entry:
+        heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
+        return self._draft(TurnInterrupted(interruption.reason, interruption.detail, heard))
+
+    def _interrupt(self, terminal: Entry) -> None:
+        self.lifecycle.advance(Step.TURN_INTERRUPTED)
+        self._publish(terminal)
+        self.replay.seal(self.replay.text)
+        self._host.turn_ended(self)
+
+    def _step(self, step: Step, payload: Payload) -> None:
+        draft = self._draft(payload)
+        if draft.delivery is not _MUST_DELIVER:
+            self._check_room()
+        self.lifecycle.advance(step)
+        self._publish(draft)
+
+    def _check_room(self) -> None:
+        limit = self._host.limits.max_turn_events
+        if self.replay.kept_events >= limit:
+            raise TooLarge(f"The turn emitted {limit} events besides its text (max_turn_events).")
+
+    def _draft(self, payload: Payload) -> Entry:
+        """Everything that could fail, before the lifecycle moves: after that, nothing may."""
+        event_type = EVENT_TYPES[type(payload)]
+        delivery = DELIVERY[event_type]
+        if event_type is EventType.MODEL_LOADING and self.state is TurnState.LOADING:
+            delivery = DeliveryClass.BEST_EFFORT
+        event = StreamEvent(
+            SCHEMA_V,
+            self.session_id,
+            self.turn_id,
+            self.replay.next_seq,
+            int(trio.current_time() * 1000),
+            event_type,
+            payload,
+            self._host.wall_clock(),
+        )
+        size = 0 if delivery is _MUST_DELIVER else ENVELOPE_BYTES + wire.payload_size(payload)
+        return Entry(event, delivery, size)
+
+    def _publish(self, entry: Entry) -> None:
+        self.last_activity = now = self._host.clock()
+        for outbox in self._host.outboxes:
+            outbox.put(entry, self.replay, now)
+        self.replay.append(entry.event)
+
+
+def utf8_size(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidEvent("The text holds half of a surrogate pair; it is not valid Unicode.") from None

@@ -1,0 +1,366 @@
+"""The Mended Lantern: what the innkeeper says, what the tools ask for, and what the rules let become true."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import trio
+
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    ErrorInfo,
+    Intent,
+    IntentType,
+    Mode,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Prompt,
+    Tool,
+    ToolCallResult,
+    ToolContext,
+    ToolError,
+    ToolOffer,
+    ToolReturn,
+    TurnFinal,
+    TurnInterrupted,
+    TurnParams,
+    WarmState,
+    open_stage,
+)
+from footlights.authority import JsonWorld, JudgeRequest, RuleBook, judge
+from footlights.testing import only, payloads
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_actors.demo.tavern.innkeeper import innkeeper
+from footlights_actors.demo.tavern.rules import TAVERN_RULES, Rent, Serve, TellRumour, intent_to
+from footlights_actors.demo.tavern.tools import RUMOURS, check_rooms, rent_room, serve_order
+from footlights_actors.demo.tavern.world import Tavern, opening_hour
+from footlights_actors.models.scripted import Call, Say
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from trio.testing import MockClock
+
+    from footlights import InteractionSession, Issue, Stage, StreamEvent, Subscription
+    from footlights.events import JsonValue
+
+
+class Visit:
+    """One player in the tavern."""
+
+    def __init__(self, stage: Stage, session: InteractionSession, stream: Subscription) -> None:
+        self.stage = stage
+        self.session = session
+        self.stream = stream
+
+    @property
+    def world(self) -> Tavern:
+        return cast(Tavern, self.stage.world)
+
+    async def say(self, line: str, params: TurnParams | None = None) -> list[StreamEvent]:
+        turn_id = self.session.begin_turn(line, params)
+        return [event async for event in self.stream.until_commit(turn_id)]
+
+
+@asynccontextmanager
+async def visit() -> AsyncGenerator[Visit]:
+    async with open_stage(tavern_cast()) as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            yield Visit(stage, session, stream)
+
+
+def text_of(events: list[StreamEvent]) -> str:
+    return only(events, TurnFinal).text
+
+
+def outcome_of(events: list[StreamEvent]) -> tuple[CommitOutcome, list[str]]:
+    commit = only(events, CommitFinal)
+    return commit.commit_outcome, [issue.code for issue in commit.issues]
+
+
+# -- what is said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Good evening!", "fire"),
+        ("Do you have a room?", "the attic for 2 coins, the garden room for 5 coins and the great chamber"),
+        ("What does it cost?", "the great chamber 12"),
+        ("Any news?", "did not hear it from me"),
+        ("I am hungry", "stew"),
+        ("Who are you?", "Odo"),
+        ("Who is here tonight?", "Mirel the tinker in the gable room"),
+        ("Thank you", "what the door is for"),
+        ("It looks like rain", "mud with robbers"),
+        ("Good night", "Mind the step"),
+        ("Colourless green ideas sleep furiously... or do they?", "the attic"),
+        ("xyzzy", "a wise man"),
+    ],
+)
+async def test_the_innkeeper_has_an_answer(line: str, words: str, quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say(line)
+    assert words in text_of(events)
+    assert outcome_of(events) == (CommitOutcome.OK, [])
+
+
+async def test_the_same_words_in_the_same_world_get_the_same_answer(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        first = await tavern.say("Hello there")
+        second = await tavern.say("Hello there")
+    assert text_of(first) == text_of(second)
+
+
+def test_the_prices_that_are_told_are_those_of_the_world() -> None:
+    (line,) = innkeeper(Prompt("prices?"))
+    assert isinstance(line, Say)
+    world = opening_hour()
+    for room in world["rooms"].values():
+        assert f"{room['name'].removeprefix('the ')} {room['price']}" in line.text.replace(" is ", " ")
+    for dish in ("stew", "wine"):
+        assert f"{dish} {world['menu'][dish]}" in line.text
+    assert world["menu"]["ale"] == world["menu"]["bread"] == 1
+
+
+async def test_without_tools_the_innkeeper_only_talks(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("I'll take the attic", TurnParams(mode=Mode.CHAT))
+        assert tavern.world == opening_hour()
+    assert not payloads(events, ToolCallResult)
+    assert "the book stays shut" in text_of(events)
+
+
+async def test_the_model_is_cold_for_the_first_turn_and_hot_for_the_next(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        began = trio.current_time()
+        first = await tavern.say("Hello")
+        words = len(text_of(first).split())
+        assert trio.current_time() - began == pytest.approx(1.5 + words * 0.03)
+        second = await tavern.say("Hello")
+    assert [loading.progress for loading in payloads(first, ModelLoading)][:3] == [None, 0.1, 0.2]
+    assert only(first, ModelReady).warm_state is WarmState.COLD
+    assert not payloads(second, ModelLoading)
+    assert only(second, ModelReady).warm_state is WarmState.HOT
+
+
+# -- the analyst
+
+
+@pytest.mark.parametrize(
+    ("line", "report"),
+    [
+        (
+            "How are we doing?",
+            (
+                "Till: 31 coins. Rooms: 1 of 4 let, the others worth 19 coins a night. "
+                "Purse of the traveller: 20 coins. Rumours told: 0."
+            ),
+        ),
+        ("What is in the till?", "Till: 31 coins."),
+        ("Rumour and purse, please", "Purse of the traveller: 20 coins. Rumours told: 0."),
+    ],
+)
+async def test_the_analyst_reports_the_state_of_the_house(line: str, report: str, quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say(line, TurnParams(persona="analyst"))
+    assert text_of(events) == report
+    assert only(events, ModelSelected).model_id == "analyst"
+
+
+async def test_the_analyst_reports_what_was_committed_and_nothing_else(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        await tavern.say("rent the attic")
+        events = await tavern.say("till and rooms", TurnParams(persona="analyst"))
+    assert text_of(events) == "Till: 33 coins. Rooms: 2 of 4 let, the others worth 17 coins a night."
+
+
+# -- renting
+
+
+async def test_a_room_is_rented_by_the_commit_and_not_before(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        turn_id = tavern.session.begin_turn("I'll take the garden room, please")
+        async for event in tavern.stream.until_commit(turn_id):
+            if not isinstance(event.payload, CommitFinal):
+                assert tavern.world == opening_hour()
+        assert tavern.world["rooms"]["garden"]["guest"] == "the traveller"
+        assert (tavern.world["purse"], tavern.world["till"]) == (15, 36)
+
+
+async def test_without_a_name_the_cheapest_free_room_is_rented(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        await tavern.say("I would like to rent a room")
+        assert tavern.world["rooms"]["attic"]["guest"] == "the traveller"
+
+
+async def test_a_rent_that_is_interrupted_moves_no_coin(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        turn_id = tavern.session.begin_turn("rent the attic")
+        events: list[StreamEvent] = []
+        async for event in tavern.stream.until_commit(turn_id):
+            events.append(event)
+            if isinstance(event.payload, ToolCallResult):
+                tavern.session.cancel(turn_id)
+        assert payloads(events, TurnInterrupted)
+        assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["turn_interrupted"])
+        assert tavern.world == opening_hour()
+
+
+async def test_a_taken_room_is_a_tool_error_that_the_innkeeper_explains(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("rent the gable room")
+        assert tavern.world == opening_hour()
+    taken = ErrorInfo("tool_error", "The book has Mirel the tinker in the gable room.")
+    assert only(events, ToolCallResult).error == taken
+    assert "Mirel the tinker" in text_of(events)
+    assert outcome_of(events) == (CommitOutcome.OK, [])
+
+
+async def test_when_no_room_is_free_the_innkeeper_says_so(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        for _ in range(3):
+            assert outcome_of(await tavern.say("rent a room")) == (CommitOutcome.OK, [])
+        assert tavern.world["purse"] == 1
+        refused = await tavern.say("rent a room")
+        asked = await tavern.say("Do you have a bed?")
+    assert "There is no free room left tonight." in text_of(refused)
+    assert "straw in the stable" in text_of(asked)
+
+
+async def test_a_purse_that_is_too_light_fails_the_commit_and_nothing_changes(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        await tavern.say("rent the great chamber")
+        await tavern.say("rent the garden room")
+        await tavern.say("wine!")
+        before = tavern.world
+        events = await tavern.say("rent the attic")
+        assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["purse_short"])
+        assert tavern.world == before
+        assert before["purse"] == 0
+
+
+async def test_a_price_that_is_not_the_price_fails_the_commit(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("rent the attic for 1 coin")
+        assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["wrong_price"])
+        assert tavern.world == opening_hour()
+
+
+# -- food and rumours
+
+
+async def test_what_is_served_is_paid_for(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("A beer, please")
+        assert (tavern.world["purse"], tavern.world["till"]) == (19, 32)
+    assert "One ale" in text_of(events)
+
+
+async def test_rumours_go_round_in_order(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        told = [text_of(await tavern.say("Any rumours?")) for _ in range(len(RUMOURS) + 1)]
+    for rumour, text in zip([*RUMOURS, RUMOURS[0]], told, strict=True):
+        assert rumour in text
+
+
+async def test_a_rumour_that_was_interrupted_is_told_again(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        turn_id = tavern.session.begin_turn("Any rumours?")
+        async for event in tavern.stream.until_commit(turn_id):
+            if isinstance(event.payload, ToolCallResult):
+                tavern.session.cancel(turn_id)
+        assert RUMOURS[0] in text_of(await tavern.say("Any rumours?"))
+
+
+# -- the rules, whatever a tool may ask for
+
+
+def judged(*intents: Intent) -> tuple[Issue, ...]:
+    world = JsonWorld(cast("JsonValue", opening_hour()))
+    return judge(JudgeRequest("s", "t", None, intents), world, RuleBook(TAVERN_RULES), None).record.issues
+
+
+@pytest.mark.parametrize(
+    ("intents", "codes"),
+    [
+        ([intent_to(Rent("cellar", 2), "call-1")], ["no_such_room"]),
+        ([intent_to(Rent("gable", 3), "call-1")], ["room_taken"]),
+        ([intent_to(Rent("attic", 2), "call-1"), intent_to(Rent("attic", 2), "call-2")], ["room_taken"]),
+        ([intent_to(Rent("attic", -2), "call-1")], ["wrong_price"]),
+        ([intent_to(Serve("ale", 0), "call-1")], ["not_on_menu"]),
+        ([intent_to(Serve("swan", 1), "call-1")], ["not_on_menu"]),
+        ([intent_to(Rent("chamber", 12), "call-1")] + [intent_to(Serve("wine", 3), "call-2")] * 3, ["purse_short"]),
+        ([Intent(IntentType.TOOL_RESULT, "call-1", {"act": "burn_down"})], ["unknown_act"]),
+        ([Intent(IntentType.DECISION, "somebody")], ["unknown_act"]),
+        ([intent_to(Rent("garden", 5), "call-1"), intent_to(Serve("ale", 1), "call-2")], []),
+        ([intent_to(TellRumour(), "call-1")], []),
+        ([], []),
+    ],
+)
+def test_rules_judge_a_turn_as_a_whole(intents: list[Intent], codes: list[str]) -> None:
+    assert [issue.code for issue in judged(*intents)] == codes
+
+
+# -- the tools, whatever a model may ask for
+
+
+def context() -> ToolContext:
+    return ToolContext("s", "t", "call-1", JsonWorld(cast("JsonValue", opening_hour())), reserve_intent=lambda _: True)
+
+
+async def asked(tool: Tool, arguments: dict[str, JsonValue], of: ToolContext | None = None) -> ToolReturn:
+    answer = await tool.run(tool.read_arguments(arguments), of or context())
+    assert isinstance(answer, ToolReturn)
+    return answer
+
+
+async def test_a_room_that_does_not_exist_is_a_tool_error() -> None:
+    with pytest.raises(ToolError, match="no such room"):
+        await asked(rent_room, {"room": "cellar"})
+
+
+async def test_a_dish_that_does_not_exist_is_a_tool_error() -> None:
+    with pytest.raises(ToolError, match="does not have that"):
+        await asked(serve_order, {"dish": "swan"})
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (rent_room, {"room": 3}),
+        (rent_room, {"room": ["attic"]}),
+        (rent_room, {"price": "2"}),
+        (serve_order, {}),
+        (serve_order, {"dish": None}),
+        (check_rooms, {"floor": 1}),
+    ],
+)
+async def test_what_makes_no_sense_is_a_tool_error(tool: Tool, arguments: dict[str, JsonValue]) -> None:
+    with pytest.raises(ToolError, match="argument"):
+        await asked(tool, arguments)
+
+
+async def test_looking_at_the_book_asks_for_nothing() -> None:
+    looking = context()
+    answer = await asked(check_rooms, {}, looking)
+    assert answer.summary == "3 free, 1 taken"
+    assert looking.staged == ()
+
+
+def test_an_offer_is_passed_on_as_it_was_made() -> None:
+    _, call = innkeeper(Prompt("I'll take the great chamber for only 3 coins", tools=(ToolOffer("rent_room", ""),)))
+    assert call == Call("rent_room", {"room": "chamber", "price": 3})
+
+
+@pytest.mark.parametrize("said", ["attic", "The attic.", "the attic, please", "Gable room", "the great chamber!"])
+def test_a_room_called_by_its_name_is_a_room_to_be_rented(said: str) -> None:
+    _, call = innkeeper(Prompt(said, tools=(ToolOffer("rent_room", ""),)))
+    assert isinstance(call, Call)
+    assert call.tool_name == "rent_room"
+    assert call.arguments["room"] in ("attic", "gable", "chamber")

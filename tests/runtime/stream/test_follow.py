@@ -1,0 +1,102 @@
+"""A follower gets every event once, however often it is detached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights import (
+    CommitFinal,
+    EventType,
+    InteractionSession,
+    Limits,
+    Stage,
+    StreamEvent,
+    TokenDelta,
+    laws,
+    open_stage,
+)
+from footlights.stream.follow import follow
+from footlights.testing import cancel_everywhere, payloads
+from footlights_actors import Pause, Say, ScriptedModel, standard_cast
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from trio.testing import MockClock
+
+    from footlights.testing import Trial
+
+SPEECH = "Good evening, my friend."
+
+
+def tavern() -> AbstractAsyncContextManager[Stage]:
+    lines = (Say("Good evening,"), Pause(1.0), Say(" my friend."))
+    return open_stage(standard_cast(ScriptedModel(lambda _: lines)), limits=Limits(stall_detach=0.5))
+
+
+async def commit(session: InteractionSession) -> None:
+    await session.finalize(session.begin_turn("A room?")).wait()
+
+
+def said(events: list[StreamEvent]) -> str:
+    return "".join(each.delta for each in payloads(events, TokenDelta))
+
+
+async def test_a_follower_that_was_detached_goes_on_without_a_gap_or_a_repeat(quiet_clock: MockClock) -> None:
+    events: list[StreamEvent] = []
+    async with tavern() as stage:
+        session = stage.start()
+        async with follow(session) as stream:
+            session.begin_turn("A room?")
+            events += await stream.receive_batch()
+            await commit(session)
+            assert session.statistics().subscribers == ()
+            await commit(session)
+            while len(payloads(events, CommitFinal)) < 3:
+                events += await stream.receive_batch()
+            await session.close()
+            assert await stream.receive_batch() == []
+    assert laws.check(events) == []
+    assert said(events) == SPEECH * 3
+
+
+async def test_an_observer_that_was_detached_is_an_observer_again(quiet_clock: MockClock) -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        async with follow(session, observer=True) as stream:
+            await commit(session)
+            await stream.receive_batch()
+            assert session.statistics().subscribers == ()
+
+
+async def test_a_follower_that_is_ended_gets_what_waits_and_then_the_end(quiet_clock: MockClock) -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        async with follow(session) as stream:
+            session.begin_turn("A room?")
+            stream.end()
+            waiting = await stream.receive_batch()
+            assert [event.event_type for event in waiting] == [EventType.TURN_ACCEPTED]
+            assert await stream.receive_batch() == []
+
+
+def test_a_read_can_be_cancelled_anywhere_and_loses_nothing() -> None:
+    async def scenario(trial: Trial) -> None:
+        events: list[StreamEvent] = []
+        async with tavern() as stage:
+            session = stage.start()
+            async with follow(session) as stream:
+                session.begin_turn("A room?")
+                await trio.sleep(2)
+                with trio.CancelScope() as scope:
+                    trial.aim(scope.cancel)
+                    while not payloads(events, CommitFinal):
+                        events += await stream.receive_batch()
+                while not payloads(events, CommitFinal):
+                    events += await stream.receive_batch()
+        assert laws.check(events) == []
+        assert said(events) == SPEECH
+
+    cancel_everywhere(scenario)

@@ -1,0 +1,160 @@
+"""`footlights play --model ...`: which model is meant, what is said when there is none, and that it speaks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from footlights import InvalidCommand, RegistrationError
+from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
+from footlights_transports.cli import commands as cli
+from footlights_transports.cli import model_choice
+from footlights_transports.cli import models as cli_models
+from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.play import play
+from tests.kit.command import footlights
+from tests.kit.models import openai_wire as completions
+from tests.kit.models.wire_server import Answer, ask, open_wire_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAY = (sys.executable, "-m", "footlights_transports", "play")
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FOOTLIGHTS_MODELS", str(tmp_path))
+
+
+# -- which model is meant
+
+
+def test_without_a_word_it_is_the_scripted_innkeeper() -> None:
+    cast = tavern_with("innkeeper", None)
+    assert (list(cast.models), cast.remote_models) == (["innkeeper", "analyst"], False)
+
+
+@pytest.mark.parametrize("name", ["openai:qwen3", "anthropic:claude"])
+def test_whoever_names_a_model_elsewhere_has_agreed_to_speak_to_it(name: str) -> None:
+    cast = tavern_with(name, "https://models.example")
+    model, _ = cast.models.values()
+    assert (model.model_id, model.traits.remote, cast.remote_models) == (name.partition(":")[2], True, True)
+
+
+def test_a_vendor_has_an_address_of_its_own_or_this_machine() -> None:
+    anthropic, _ = tavern_with("anthropic:claude", None).models.values()
+    openai, _ = tavern_with("openai:qwen3", None).models.values()
+    assert (anthropic.traits.remote, openai.traits.remote) == (True, False)
+
+
+async def test_a_key_goes_only_where_somebody_said_that_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
+    async with open_wire_server(Answer(completions.WHOLE), Answer(completions.WHOLE)) as server:
+        address = f"{server.url}/v1"
+        monkeypatch.setattr(model_choice, "_LOCAL_HOST_BY_DEFAULT", address)
+        for base_url in (None, address):
+            model, _ = tavern_with("openai:qwen3", base_url).models.values()
+            assert (await ask(model))[1] is None
+    assert [request.headers.get("authorization") for request in server.requests] == [None, "Bearer sk-real"]
+
+
+@pytest.mark.parametrize(
+    ("name", "base_url", "error"),
+    [
+        ("openai:", None, InvalidCommand),
+        ("innkeeper", "http://127.0.0.1", InvalidCommand),
+        ("openai:x", "not an address", RegistrationError),
+        ("no such thing", None, WeightsUnknown),
+    ],
+)
+def test_what_cannot_be_is_refused(name: str, base_url: str | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        tavern_with(name, base_url)
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_known_weights_that_are_not_here_are_named() -> None:
+    with pytest.raises(WeightsNotFetched) as missing:
+        tavern_with("smollm2", None)
+    assert missing.value.weights is KNOWN["smollm2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [
+        ("openai:x", "httpx2", "remote"),
+        ("anthropic:x", "httpx2", "anthropic"),
+        ("anthropic:x", "anthropic", "anthropic"),
+    ],
+)
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, missing: str, extra: str) -> None:
+    for module in ("openai", "anthropic", "remote", "http_stream"):
+        monkeypatch.delitem(sys.modules, f"footlights_actors.models.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(RegistrationError, match=rf"That needs {missing}: pip install 'footlights\[{extra}\]'"):
+        tavern_with(name, None)
+
+
+# -- on the command line
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_somebody_who_is_not_at_a_terminal_is_told_how_to_fetch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert footlights(monkeypatch, "play", "--model", "smollm2") == 2
+    assert "footlights models fetch smollm2" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_weights")
+@pytest.mark.parametrize("answer", [True, False])
+def test_somebody_at_a_terminal_is_asked_before_anything_is_fetched(
+    monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    done: list[Any] = []
+
+    def fetched(name: str) -> None:
+        done.append(name)
+        monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
+
+    monkeypatch.setattr(play, "is_terminal", lambda: True)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
+    monkeypatch.setattr(cli_models, "fetch_model", fetched)
+    monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))
+    assert footlights(monkeypatch, "play", "--model", "smollm2") == (0 if answer else 2)
+    assert done == (["smollm2", "the tavern"] if answer else [])
+
+
+def test_a_model_that_there_is_not_ends_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert footlights(monkeypatch, "play", "--model", "openai:") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# -- and it speaks
+
+
+async def test_a_model_behind_http_speaks_for_the_innkeeper() -> None:
+    async with open_wire_server(Answer(completions.WHOLE)) as server:
+        command = [*PLAY, "--model", "openai:bard", "--base-url", f"{server.url}/v1"]
+        done = await trio.run_process(command, stdin=b"Hello\n", capture_stdout=True, capture_stderr=True)
+        (request,) = server.requests
+    assert done.stderr == b""
+    assert "Innkeeper: A room?" in done.stdout.decode()
+    system, user = request.body["messages"]
+    assert "Free rooms: the attic for 2 coins" in system["content"]
+    assert user == {"role": "user", "content": "Hello"}
+    assert [tool["function"]["name"] for tool in request.body["tools"]][:1] == ["check_rooms"]
+
+
+def test_the_local_model_speaks_for_the_innkeeper(smollm2: Path) -> None:
+    done = subprocess.run([*PLAY, "--model", "smollm2"], input="Hello\n", capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is loading" in done.stdout
+    assert "✓ committed" in done.stdout

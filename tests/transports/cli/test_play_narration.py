@@ -1,0 +1,151 @@
+"""What the player is told: events in, pieces out, nothing lost and nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from footlights import (
+    CommitFinal,
+    CommitOutcome,
+    ErrorInfo,
+    InterruptReason,
+    Issue,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    SeqRange,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+    WarmState,
+)
+from footlights.authority import patch
+from footlights.events import EVENT_TYPES, SCHEMA_V
+from footlights_transports.cli.play.narration import (
+    Asked,
+    Loading,
+    Narration,
+    Note,
+    Piece,
+    Speaker,
+    Speech,
+    SpeechEnd,
+    Tone,
+    tell_changes,
+)
+
+DIGEST = "d" * 64
+
+
+def event(payload: Payload) -> StreamEvent:
+    return StreamEvent(SCHEMA_V, "s1-000001", "t1-000001", 0, 0, EVENT_TYPES[type(payload)], payload)
+
+
+def told(*payloads: Payload) -> list[Piece]:
+    narration = Narration("Innkeeper")
+    return [piece for payload in payloads for piece in narration.tell(event(payload))]
+
+
+def spoken(*payloads: Payload) -> str:
+    return "".join(piece.text for piece in told(*payloads) if isinstance(piece, Speech))
+
+
+def test_speech_begins_with_the_speaker_and_ends_its_line() -> None:
+    pieces = told(TokenDelta("Well", 0), TokenDelta(" met.", 4), TurnFinal("Well met."))
+    assert pieces == [Speaker("Innkeeper"), Speech("Well"), Speech(" met."), SpeechEnd()]
+
+
+def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
+    dropped = TokenDelta(" c", 3, dropped_seq_ranges=(SeqRange(2, 2),))
+    assert spoken(TokenDelta("a", 0), dropped, TurnFinal("a b c d")) == "a b c d"
+
+
+def test_text_that_never_came_in_deltas_is_told_by_the_final() -> None:
+    assert told(TurnFinal("Well met.")) == [Speaker("Innkeeper"), Speech("Well met."), SpeechEnd()]
+
+
+def test_words_that_are_forgotten_take_back_none_that_were_told() -> None:
+    forgotten = TurnFinal("", text_forgotten=True)
+    assert told(TokenDelta("Well", 0), forgotten) == [Speaker("Innkeeper"), Speech("Well"), SpeechEnd()]
+    assert told(forgotten) == []
+
+
+def test_text_that_comes_twice_is_told_once() -> None:
+    assert spoken(TokenDelta("a b", 0), TokenDelta(" b c", 1), TurnFinal("a b c")) == "a b c"
+
+
+def test_a_turn_without_text_has_no_speaker() -> None:
+    assert told(TokenDelta("  ", 0), TurnFinal("  ")) == []
+
+
+def test_a_tool_interrupts_the_line_of_speech() -> None:
+    pieces = told(
+        TokenDelta("Let me see.", 0),
+        ToolCallStarted("call-1", "check_rooms"),
+        ToolCallResult("call-1", "check_rooms", canceled=False, summary="3 free"),
+        TokenDelta(" Three.", 11),
+    )
+    assert pieces == [
+        Speaker("Innkeeper"),
+        Speech("Let me see."),
+        SpeechEnd(),
+        Note(Tone.ASIDE, "check_rooms …"),
+        Note(Tone.ASIDE, "check_rooms: 3 free"),
+        Speaker("Innkeeper"),
+        Speech("Three."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("payload", "piece"),
+    [
+        (ModelLoading("m", cold_start=True), Loading("m", None)),
+        (ModelLoading("m", cold_start=True, progress=0.5), Loading("m", 0.5)),
+        (ModelReady("m", WarmState.COLD, 1490), Note(Tone.ASIDE, "m is ready after a cold start of 1.5 s")),
+        (ToolCallResult("c", "rent", canceled=False), Note(Tone.ASIDE, "rent: done")),
+        (
+            ToolCallResult("c", "rent", canceled=False, error=ErrorInfo("tool_error", "It is taken.")),
+            Note(Tone.BAD, "rent: It is taken."),
+        ),
+        (
+            ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=False),
+            Note(Tone.BAD, "rent: canceled"),
+        ),
+        (
+            ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=True),
+            Note(Tone.BAD, "rent: canceled, and may have had side effects"),
+        ),
+        (TurnInterrupted(InterruptReason.STALLED), Note(Tone.BAD, "interrupted: stalled")),
+        (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), Note(Tone.GOOD, "committed c-1")),
+        (
+            CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "One."), Issue("b", "Two."))),
+            Note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
+        ),
+    ],
+)
+def test_each_event_has_its_piece(payload: Payload, piece: Piece) -> None:
+    assert told(payload) == [piece]
+
+
+@pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
+def test_what_nobody_needs_to_know_is_not_told(payload: Payload) -> None:
+    assert told(payload) == []
+
+
+def test_control_characters_never_reach_a_screen() -> None:
+    assert spoken(
+        TurnFinal("a\x1b[31m\tb\r\n\x9bc")
+    ) == "a\N{REPLACEMENT CHARACTER}[31m b\N{REPLACEMENT CHARACTER}\n" + ("\N{REPLACEMENT CHARACTER}c")
+    assert Note(Tone.BAD, "two\nlines").text == "two lines"
+    assert Asked("\x07").text == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_what_a_commit_changed_is_told_in_one_line() -> None:
+    changes = (patch.replace("/purse", 15), patch.add("/who", "Zoë"), patch.remove("/door"))
+    assert tell_changes(changes) == [Note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
+    assert tell_changes(()) == []

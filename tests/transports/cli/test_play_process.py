@@ -1,0 +1,146 @@
+"""`footlights play` as a process, in a pipe and in a terminal.
+
+These wait in real time for what they expect, because pipes, terminals and signals are the system's.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("interruptible")
+
+PLAY = (sys.executable, "-m", "footlights_transports", "play")
+
+
+def test_piped_input_is_played_line_by_line_as_plain_text() -> None:
+    said = (
+        "Hello\n\nI'll take the garden room\nrent the gable room\nrent the attic for 1 coin\n" + "x" * 70_000 + "\nbye"
+    )
+    done = subprocess.run(PLAY, input=said, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("> ")][:2] == ["> Hello", "> I'll take the garden room"]
+    assert '  · /rooms/garden/guest = "the traveller", /purse = 15, /till = 36' in lines
+    assert "  ✗ rent_room: The book has Mirel the tinker in the gable room." in lines
+    assert any(line.startswith("  ✗ fail_closed c-") for line in lines)
+    assert "  ✗ too_large: The input is longer than 65536 bytes (max_input_bytes)." in lines
+    assert sum(line.startswith("  ✓ committed c-") for line in lines) == 4
+
+
+def test_a_file_can_be_played_too_and_its_characters_need_not_be_known(tmp_path: Path) -> None:
+    script = tmp_path / "script.txt"
+    script.write_text("Hello\n", encoding="utf-8")
+    with script.open("rb") as lines:
+        ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(PLAY, stdin=lines, capture_output=True, text=True, timeout=60, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  ? committed c-" in done.stdout
+
+
+def test_an_interrupt_ends_a_piped_play_without_a_traceback() -> None:
+    process = subprocess.Popen(PLAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"Hello\n")
+        process.stdin.flush()
+        assert any(b"committed" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    finally:
+        process.kill()
+        _, complaints = process.communicate()
+    assert complaints == b""
+
+
+class Terminal:
+    """A process at a terminal of its own, as a person would see it."""
+
+    def __init__(self) -> None:
+        self._master, slave = pty.openpty()
+        # A new session has no terminal until it takes one, and without one Ctrl-C is only a character.
+        taking_it = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"{taking_it}\nfrom footlights_transports.cli.main import main\nmain()", "play"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._unread = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def read_until(self, expected: str) -> str:
+        while expected not in self._unread:
+            shown = self._read()
+            assert shown, f"{expected!r} was not shown, only {self._unread!r}"
+            self._unread += shown
+        seen, self._unread = self._unread.split(expected, 1)
+        return seen
+
+    def must_be_left_in_order(self) -> None:
+        while shown := self._read():
+            self._unread += shown
+        assert "The door closes behind you." in self._unread
+        assert "Traceback" not in self._unread
+        assert self.process.wait(timeout=60) == 0
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+    def _read(self) -> str:
+        ready, _, _ = select.select([self._master], [], [], 30)
+        assert ready, f"nothing more was shown after {self._unread!r}"
+        try:
+            return os.read(self._master, 65_536).decode(errors="replace")
+        except OSError:  # how Linux says that nobody has the terminal open any more
+            return ""
+
+
+@pytest.fixture
+def terminal() -> Generator[Terminal]:
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
+
+
+def test_ctrl_c_in_mid_sentence_interrupts_the_innkeeper_and_ctrl_d_leaves(terminal: Terminal) -> None:
+    terminal.read_until("> ")
+    terminal.type("What does it cost?\n")
+    assert "is loading" in terminal.read_until("is ready after a cold start")
+    terminal.read_until("An ale")
+    terminal.type("\x03")
+    assert "a bishop" not in terminal.read_until("interrupted: canceled")
+    terminal.read_until("fail_closed c-")
+    terminal.read_until("> ")
+    terminal.type("Hello\n")
+    terminal.read_until("committed c-")
+    terminal.read_until("> ")
+    terminal.type("\x04")
+    terminal.must_be_left_in_order()
+
+
+def test_ctrl_c_at_the_prompt_leaves(terminal: Terminal) -> None:
+    terminal.read_until("> ")
+    terminal.type("half a senten")
+    terminal.read_until("senten")
+    terminal.type("\x03")
+    terminal.must_be_left_in_order()

@@ -1,0 +1,59 @@
+"""The settings of callouts: who speaks, and whether this is a replay."""
+
+from __future__ import annotations
+
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights_transports.config.config import ConfigError, load_config
+from footlights_transports.views.mission.missions import MissionSettings
+from footlights_transports.views.mission.voice import EspeakVoice
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def espeak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name, whatever it does."""
+    program = tmp_path / "bin" / "espeak-ng"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "game.toml"
+    file.write_text(f"[server]\n{text}\n")
+    return file
+
+
+def test_by_default_nothing_is_heard_and_nothing_is_a_replay() -> None:
+    assert load_config().mission == MissionSettings()
+
+
+def test_a_server_can_be_started_for_a_replay(tmp_path: Path) -> None:
+    assert load_config(written(tmp_path, "mission_replay = true")).mission.replay
+
+
+@pytest.mark.usefixtures("espeak")
+def test_a_folder_for_voices_is_spoken_into(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, 'voice_folder = "voices"\nmission_replay = true'))
+    assert isinstance(config.mission.voice, EspeakVoice)
+    assert config.mission.replay
+
+
+@pytest.mark.usefixtures("espeak")
+def test_a_file_is_no_folder_for_voices(tmp_path: Path) -> None:
+    (tmp_path / "voices").write_text("")
+    with pytest.raises(ConfigError, match=r"server\.voice_folder names .*voices, which is no folder"):
+        load_config(written(tmp_path, 'voice_folder = "voices"'))
+
+
+def test_a_folder_for_voices_needs_a_program_that_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"server\.voice_folder cannot be used: There is no espeak-ng"):
+        load_config(written(tmp_path, 'voice_folder = "voices"'))

@@ -1,0 +1,179 @@
+"""Garbage is found in small portions while somebody speaks, and everywhere when nobody does."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import ref
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from footlights import open_stage
+from footlights_actors import ScriptedModel, Stall, standard_cast
+from footlights_transports.config.config import load_config
+from footlights_transports.server import collecting
+from footlights_transports.server.collecting import THRESHOLDS, GentleCollector, collect_gently, memory_in_use
+from footlights_transports.server.serve import serve_here
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+    from pathlib import Path
+
+    from footlights import Prompt
+    from footlights_actors import Line
+
+
+class Circle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def stalls(_prompt: Prompt) -> Iterator[Line]:
+    yield Stall()
+
+
+@contextmanager
+def _full_collections() -> Generator[list[int]]:
+    """How many there were so far that went through everything."""
+    found: list[int] = []
+
+    def note(phase: str, info: Mapping[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            found.append(info["collected"])
+
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+
+
+def test_python_never_goes_through_everything_by_itself() -> None:
+    with GentleCollector(), _full_collections() as full:
+        kept = [Circle() for _ in range(200_000)]
+    assert full == []
+    assert len(kept) == 200_000
+
+
+def test_what_survives_two_looks_is_looked_at_no_more() -> None:
+    with GentleCollector() as collector:
+        kept = Circle()
+        gc.collect(0)
+        gc.collect(1)
+        gone = ref(kept)
+        del kept
+        gc.collect(1)
+        assert gone() is not None
+        collector.collect_all()
+        assert gone() is None
+
+
+def test_garbage_that_is_young_is_found() -> None:
+    with GentleCollector():
+        gone = ref(Circle())
+        gc.collect(1)
+        assert gone() is None
+
+
+def test_a_look_does_not_go_through_what_was_set_aside() -> None:
+    with GentleCollector():
+        kept = [Circle() for _ in range(10_000)]
+        gc.collect(1)
+        assert sum(len(gc.get_objects(generation)) for generation in range(3)) < len(kept)
+
+
+def test_more_than_can_be_looked_at_at_once_is_set_aside() -> None:
+    with GentleCollector() as collector:
+        gc.disable()
+        kept = [Circle() for _ in range(10_000)]
+        gone = ref(Circle())
+        gc.enable()
+        gc.collect(0)
+        assert gone() is not None
+        assert sum(len(gc.get_objects(generation)) for generation in range(3)) < len(kept)
+        collector.collect_all()
+        assert gone() is None
+
+
+def test_everything_is_as_before_when_it_is_left() -> None:
+    before = gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()
+    with GentleCollector():
+        assert gc.get_freeze_count() > 0
+    assert (gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()) == before
+
+
+def test_all_is_gone_through_when_memory_has_grown_and_it_is_quiet_or_has_grown_a_lot() -> None:
+    with GentleCollector() as collector:
+        memory = collector.memory_then
+        assert not collector.is_due(memory, quiet=True)
+        assert not collector.is_due(round(memory * 1.2), quiet=True)
+        assert collector.is_due(round(memory * 1.3), quiet=True)
+        assert not collector.is_due(round(memory * 1.5) + 100_000_000, quiet=False)
+        assert collector.is_due(round(memory * 1.5) + 150_000_000, quiet=False)
+
+
+def test_memory_that_a_large_body_takes_is_noticed() -> None:
+    before = memory_in_use()
+    kept = b"x" * 64_000_000  # above malloc's largest threshold: no memory that was freed before is used for it
+    assert memory_in_use() - before > 40_000_000
+    del kept
+
+
+async def test_a_server_waits_until_nobody_has_spoken_for_some_seconds(
+    monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
+) -> None:
+    monkeypatch.setattr(collecting, "_GROWN", 0.5)
+    async with open_stage(standard_cast(ScriptedModel(stalls))) as stage, trio.open_nursery() as nursery:
+        session = stage.start()
+        turn_id = session.begin_turn("Good evening.")
+        with _full_collections() as full:
+            nursery.start_soon(collect_gently, stage)
+            await trio.sleep(10.5)
+            assert full == []
+            session.cancel(turn_id)
+            await session.finalize(turn_id).wait()
+            await trio.sleep(2)
+            assert full == []
+            await trio.sleep(1)
+            assert len(full) == 1
+            nursery.cancel_scope.cancel()
+    await wait_all_tasks_blocked()
+    assert gc.get_freeze_count() == 0
+
+
+async def test_a_server_that_is_never_quiet_collects_when_memory_has_grown_a_lot(
+    monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
+) -> None:
+    monkeypatch.setattr(collecting, "_GROWN_A_LOT", 0.5)
+    monkeypatch.setattr(collecting, "_A_LOT", 0)
+    async with open_stage(standard_cast(ScriptedModel(stalls))) as stage, trio.open_nursery() as nursery:
+        stage.start().begin_turn("Good evening.")
+        with _full_collections() as full:
+            nursery.start_soon(collect_gently, stage)
+            await trio.sleep(1.5)
+            assert len(full) == 1
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("gentle", [True, False])
+def test_a_server_collects_like_that_unless_it_is_told_not_to(tmp_path: Path, gentle: bool) -> None:
+    given = {"ws_port": 0, "http_port": 0, "ledger": str(tmp_path / "a.ledger"), "gentle_gc": gentle}
+    config = load_config(options={("server", name): value for name, value in given.items()})
+    before = gc.get_threshold()
+    seen: set[tuple[int, int, int]] = set()
+
+    def look(token: trio.lowlevel.TrioToken, looks_left: int) -> None:
+        seen.add(gc.get_threshold())
+        if looks_left:
+            token.run_sync_soon(look, token, looks_left - 1)
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    serve_here(config, lambda _: look(trio.lowlevel.current_trio_token(), 100))
+    assert seen == ({before, THRESHOLDS} if gentle else {before})
+    assert gc.get_threshold() == before

@@ -1,0 +1,65 @@
+"""Clients from other projects read a run: Node's own EventSource, and the npm package eventsource-parser.
+
+(httpx2's `sse` reads every stream of the other tests.) The package is looked for in the folder that the variable
+`FOOTLIGHTS_NODE_MODULES` names, a `node_modules` with `eventsource-parser` in it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights_transports.views.dexi.pure.schema import EVENT_NAMES
+from tests.kit.peers.http_peer import open_house
+from tests.kit.peers.js_peer import nodes, run_js
+from tests.kit.views.dexi_house import agency, answer_of
+from tests.kit.views.dexi_kit import lawful, types
+
+if TYPE_CHECKING:
+    from tests.kit.peers.js_peer import Script
+    from tests.kit.views.dexi_kit import Raw
+
+WORK = {"message": "Search the shelves for rain."}
+INVOKE = "/api/agents/clerk/invoke"
+MODULES = os.environ.get("FOOTLIGHTS_NODE_MODULES")
+
+
+def nodes_with_event_source() -> list[str]:
+    ask = ("--no-warnings", "--experimental-eventsource", "-p", "typeof EventSource")
+    answers = {node: subprocess.run([node, *ask], capture_output=True, check=False).stdout for node in nodes()}
+    return [node for node, answer in answers.items() if answer == b"function\n"]
+
+
+async def read(script: Script) -> list[Raw]:
+    events: list[Raw] = []
+    while (told := await script.told()) is not None:
+        assert told["id"] == str(len(events))
+        events.append(told["event"])
+    return lawful(events)
+
+
+async def test_node_s_event_source_reads_a_run() -> None:
+    found = nodes_with_event_source()
+    if not found:
+        pytest.skip("no Node here has an EventSource")
+    async with open_house(cast=agency()) as house:
+        events = await answer_of(house.client, INVOKE, WORK)
+        url = f"{house.address}/api/runs/{events[0]['run_id']}/events"
+        for node in found:
+            async with run_js(node, "event_source.mjs", url=url, types=EVENT_NAMES) as script:
+                assert await read(script) == events
+
+
+@pytest.mark.skipif(MODULES is None, reason="FOOTLIGHTS_NODE_MODULES is not set")
+@pytest.mark.parametrize("node", nodes())
+async def test_an_npm_parser_reads_a_run(node: str) -> None:
+    async with open_house(cast=agency()) as house:
+        options = {"url": f"{house.address}{INVOKE}", "body": WORK, "modules": MODULES}
+        async with run_js(node, "event_parser.mjs", **options) as script:
+            events = await read(script)
+        assert types(events)[0] == "mode"
+        again = await answer_of(house.client, INVOKE, WORK)
+        assert types(again) == types(events)

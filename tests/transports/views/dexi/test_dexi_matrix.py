@@ -1,0 +1,261 @@
+"""Both endpoints, every policy, both intents, streaming or not, and everything that can happen on the way.
+
+Each row has its whole sequence of events, and when each of them comes.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+import trio
+
+from footlights import Limits
+from tests.kit.peers.http_peer import open_house
+from tests.kit.views.dexi_house import KEY, agency, answer_of, cancel_after, stream_of, timed
+from tests.kit.views.dexi_kit import lawful
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    Sequence: TypeAlias = list[tuple[Any, ...]]
+
+ENDPOINTS = {"/api/chat": "deny", "/api/agents/clerk/invoke": "auto"}
+STALL = Limits().stall_timeout
+TALK = "Good evening."
+WORK = "Search the shelves for rain."
+SLOW = "Search the shelves with search_slowly."
+BROKEN = "Search the shelves with search_broken."
+LEAKY = "Search the shelves with search_leaky."
+QUIET = "Search the shelves quietly."
+RAISES = "Search the shelves and raise."
+STALLS = "Search the shelves forever."
+
+
+def chat(*words: str, at: float = 0.0, outcome: str = "completed") -> Sequence:
+    return [
+        (0.0, "mode", "chat"),
+        *((at, "output_delta", each) for each in words),
+        (at, "done", outcome),
+    ]
+
+
+WORDS = chat("Good evening.")
+DENIED_WORDS = (
+    "This request asks to search. Nothing was run, because that is not authorized here. "
+    'To run it, send it with "execution_policy": "auto".\n\n'
+)
+DENIED = chat(DENIED_WORDS, "Good evening.")
+DENIED_SLOW = [
+    *chat(DENIED_WORDS)[:-1],
+    (10.2, "output_delta", "At last."),
+    (10.2, "done", "completed"),
+]
+
+
+DENIED_RAISES = [*chat(DENIED_WORDS)[:-1], (0.0, "done", "failed")]
+DENIED_STALLS = [*chat(DENIED_WORDS, "Well")[:-1], (STALL, "done", "failed")]
+
+
+def opening(who: str) -> Sequence:
+    return [
+        (0.0, "mode", "execution"),
+        (
+            0.0,
+            "plan_narrative",
+            f"{who} will search, and then answer. Each tool that is run is shown as a step.",
+        ),
+        (0.0, "step_start", "step-1", "Ask a model"),
+        (0.0, "narration_delta", "step-1", "The model clerk was selected."),
+        (0.0, "step_end", "step-1", "completed"),
+    ]
+
+
+def tool_begins(name: str, label: str) -> Sequence:
+    return [
+        (0.0, "output_delta", "Let me see."),
+        (0.0, "step_start", "step-2", label),
+        (0.0, "tool_start", "step-2", name, "To find what the request asks about."),
+        (0.0, "narration_delta", "step-2", f"{label} was requested."),
+    ]
+
+
+def executed(who: str) -> Sequence:
+    return [
+        *opening(who),
+        *tool_begins("search_shelves", "Search shelves"),
+        (0.0, "artifact_read", "step-2", "page", "rain.md"),
+        (0.0, "tool_result", "step-2", "search_shelves", "One page was found.", False),
+        (0.0, "narration_delta", "step-2", "Search shelves finished. Artifacts: 1 read."),
+        (0.0, "step_end", "step-2", "completed"),
+        (0.0, "output_delta", " That is all."),
+        (0.0, "summary", "The run is completed. Steps: 2 completed. Artifacts: 1 read, 0 generated."),
+        (0.0, "done", "completed"),
+    ]
+
+
+def forced_talk(who: str) -> Sequence:
+    plan = f"{who} will prepare an answer. If a tool is run, it is shown as a step."
+    return [
+        (0.0, "mode", "execution"),
+        (0.0, "plan_narrative", plan),
+        *opening(who)[2:],
+        (0.0, "output_delta", "Good evening."),
+        (0.0, "summary", "The run is completed. Steps: 1 completed."),
+        (0.0, "done", "completed"),
+    ]
+
+
+def beats(*times: float) -> Sequence:
+    return [(each, "heartbeat", "step-2", "waiting for the tool") for each in times]
+
+
+def slow(who: str) -> Sequence:
+    return [
+        *opening(who),
+        *tool_begins("search_slowly", "Search slowly"),
+        *beats(2.4, 4.8, 7.2, 9.6),
+        (10.2, "artifact_read", "step-2", "page", "rain.md"),
+        (10.2, "tool_result", "step-2", "search_slowly", "One page was found.", False),
+        (10.2, "narration_delta", "step-2", "Search slowly finished. Artifacts: 1 read."),
+        (10.2, "step_end", "step-2", "completed"),
+        (10.2, "output_delta", " That is all."),
+        (10.2, "summary", "The run is completed. Steps: 2 completed. Artifacts: 1 read, 0 generated."),
+        (10.2, "done", "completed"),
+    ]
+
+
+def broken(who: str) -> Sequence:
+    return [
+        *opening(who),
+        *tool_begins("search_broken", "Search broken"),
+        (0.0, "tool_result", "step-2", "search_broken", "The tool failed: tool_error.", False),
+        (0.0, "narration_delta", "step-2", "Search broken failed."),
+        (0.0, "step_end", "step-2", "failed"),
+        (0.0, "summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (0.0, "done", "failed"),
+    ]
+
+
+def leaky(who: str) -> Sequence:
+    return [
+        *opening(who),
+        *tool_begins("search_leaky", "Search leaky"),
+        (0.0, "tool_result", "step-2", "search_leaky", "The key is [redacted].", True),
+        (0.0, "narration_delta", "step-2", "Search leaky finished."),
+        (0.0, "step_end", "step-2", "completed"),
+        (0.0, "output_delta", " That is all."),
+        (0.0, "summary", "The run is completed. Steps: 2 completed."),
+        (0.0, "done", "completed"),
+    ]
+
+
+def canceled(who: str) -> Sequence:
+    return [
+        *opening(who),
+        *tool_begins("search_slowly", "Search slowly"),
+        *beats(2.4),
+        (3.0, "tool_result", "step-2", "search_slowly", "The tool was canceled; it had no side effects.", False),
+        (3.0, "narration_delta", "step-2", "Search slowly was canceled."),
+        (3.0, "step_end", "step-2", "canceled"),
+        (3.0, "summary", "The run was canceled, and nothing was committed. Steps: 1 completed, 1 canceled."),
+        (3.0, "done", "canceled"),
+    ]
+
+
+def quiet(who: str) -> Sequence:
+    return [
+        *opening(who)[:-1],
+        *((each, "heartbeat", "step-1", "waiting for the model") for each in (2.4, 4.8, 7.2, 9.6)),
+        (10.2, "step_end", "step-1", "completed"),
+        (10.2, "output_delta", "At last."),
+        (10.2, "summary", "The run is completed. Steps: 1 completed."),
+        (10.2, "done", "completed"),
+    ]
+
+
+def raises(who: str) -> Sequence:
+    return [
+        *opening(who)[:-1],
+        (0.0, "step_end", "step-1", "failed"),
+        (0.0, "summary", "The run failed, and nothing was committed. Steps: 1 failed."),
+        (0.0, "done", "failed"),
+    ]
+
+
+def stalls(who: str) -> Sequence:
+    beat_times = [round(2.4 * beat, 1) for beat in range(2, int(STALL / 2.4) + 1)]
+    return [
+        *opening(who),
+        (0.0, "output_delta", "Well"),
+        (2.4, "step_start", "step-2", "Prepare the answer"),
+        *((each, "heartbeat", "step-2", "waiting for the model") for each in beat_times),
+        (STALL, "step_end", "step-2", "failed"),
+        (STALL, "summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (STALL, "done", "failed"),
+    ]
+
+
+Row: TypeAlias = "tuple[str, str | None, str, bool, bool, Sequence]"
+
+
+def rows() -> list[Row]:
+    """Endpoint, policy, message, streaming, canceled after 3 s, and what comes."""
+    table: list[Row] = []
+    for endpoint, policy, streaming in product(ENDPOINTS, (None, "deny", "auto", "force"), (True, False)):
+        who = "The agent" if endpoint == "/api/chat" else "clerk"
+        allowed = policy or ENDPOINTS[endpoint]
+        executes = allowed != "deny"
+        table += [
+            (endpoint, policy, TALK, streaming, False, forced_talk(who) if allowed == "force" else WORDS),
+            (endpoint, policy, WORK, streaming, False, executed(who) if executes else DENIED),
+            (endpoint, policy, SLOW, streaming, False, slow(who) if executes else DENIED_SLOW),
+            (endpoint, policy, BROKEN, streaming, False, broken(who) if executes else DENIED),
+            (endpoint, policy, LEAKY, streaming, False, leaky(who) if executes else DENIED),
+            (endpoint, policy, QUIET, streaming, False, quiet(who) if executes else DENIED_SLOW),
+            (endpoint, policy, RAISES, streaming, False, raises(who) if executes else DENIED_RAISES),
+            (endpoint, policy, STALLS, streaming, False, stalls(who) if executes else DENIED_STALLS),
+        ]
+        cut = [*chat(DENIED_WORDS)[:-1], (3.0, "done", "canceled")]
+        table.append((endpoint, policy, SLOW, streaming, True, canceled(who) if executes else cut))
+    return table
+
+
+def _name(row: Row) -> str:
+    endpoint, policy, message, streaming, cancels, _ = row
+    kinds = {
+        TALK: "talk",
+        WORK: "work",
+        SLOW: "silent",
+        BROKEN: "failing",
+        LEAKY: "secret",
+        QUIET: "silent model",
+        RAISES: "failing model",
+        STALLS: "stalled model",
+    }
+    how = "stream" if streaming else "answer"
+    return f"{endpoint.split('/')[-1]}-{policy}-{'cancel' if cancels else kinds[message]}-{how}"
+
+
+ROWS = rows()
+
+
+def test_the_matrix_is_as_large_as_it_should_be() -> None:
+    assert len(ROWS) == 144
+    assert len({_name(row) for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=map(_name, ROWS))
+async def test_every_row_has_its_whole_sequence(row: Row, quiet_clock: MockClock) -> None:
+    endpoint, policy, message, streaming, cancels, expected = row
+    body: dict[str, object] = {"message": message}
+    if policy is not None:
+        body["execution_policy"] = policy
+    async with open_house(cast=agency()) as house, trio.open_nursery() as nursery:
+        if cancels:
+            nursery.start_soon(cancel_after, house, 3, "r1-000001")
+        read = stream_of if streaming else answer_of
+        events = lawful(await read(house.client, endpoint, body))
+    assert timed(events) == expected
+    assert KEY not in str(events)

@@ -1,0 +1,175 @@
+"""Runs without a server: what becomes of one whose subscription is let go, and when nobody keeps runs any more."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from math import inf
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+
+from footlights import DetachReason, Limits, MemoryLedger, RegistrationError, SessionClosed, open_stage
+from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
+from footlights.redaction.redactor import Redacted
+from footlights.testing.faults import FlakyLedger
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_transports.access.policy import Gate, User
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.views.dexi.pure.events import to_json
+from footlights_transports.views.dexi.runs import DexiRuns, DexiSettings, Request, UnknownRun
+from tests.kit.views.dexi_house import agency
+from tests.kit.views.dexi_kit import lawful, output, types
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+    from footlights import Stage
+    from footlights.modes import Classifier, Intent
+    from footlights_transports.views.dexi.run import Run
+    from tests.kit.views.dexi_kit import Raw
+
+ME = User()
+SLOW = Request(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
+
+
+@asynccontextmanager
+async def keeping(stage: Stage, settings: DexiSettings | None = None) -> AsyncGenerator[DexiRuns]:
+    async with trio.open_nursery() as nursery:
+        runs = DexiRuns(FrontDesk(stage, Gate()), settings)
+        await nursery.start(runs.keep)
+        yield runs
+        nursery.cancel_scope.cancel()
+
+
+def events_of(run: Run) -> list[Raw]:
+    return [to_json(entry.event) for entry in run.entries]
+
+
+async def test_a_run_that_is_detached_goes_on_where_it_was(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, SLOW)
+        for _ in range(3):
+            await trio.sleep(2)
+            [outbox] = stage.session(run.session_id)._core.outboxes
+            outbox.detach(DetachReason.STALLED)
+        await run.wait_over()
+        whole = lawful(events_of(run))
+        undisturbed = await runs.begin(ME, SLOW)
+        await undisturbed.wait_over()
+    assert types(whole) == types(events_of(undisturbed))
+
+
+async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        limits = Limits(shutdown_deadline=5)
+        async with open_stage(agency(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
+            runs = DexiRuns(FrontDesk(stage, Gate()))
+            await nursery.start(runs.keep)
+            run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))
+            await trio.testing.wait_all_tasks_blocked()
+            assert not run.is_over
+        await run.wait_over()
+        nursery.cancel_scope.cancel()
+    events = lawful(events_of(run))
+    assert [event["outcome"] for event in events if event["type"] in ("step_end", "done")] == ["completed", "unknown"]
+
+
+async def test_when_nobody_keeps_runs_none_is_begun(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage:
+        async with keeping(stage) as runs:
+            run = await runs.begin(ME, SLOW)
+        assert run.is_over, "readers are let go"
+        with pytest.raises(SessionClosed):
+            await runs.begin(ME, SLOW)
+
+
+async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> None:
+    divining = IntentRule(
+        id="host.divine", activity="divine", conditions=(Condition.TOOLS_NEEDED,), verbs=["divine"]
+    )  # fmt: skip
+    settings = DexiSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
+    async with open_stage(agency()) as stage, keeping(stage, settings) as runs:
+        run = await runs.begin(ME, Request(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
+        await run.wait_over()
+    events = lawful(events_of(run))
+    assert events[1]["content"].startswith("The agent will divine")
+    assert "tool_start" not in types(events), "the porter has no tools"
+
+
+async def test_who_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        name = stage.tools[0]
+        request = Request(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
+        run = await runs.begin(ME, request)
+        await run.wait_over()
+    events = lawful(events_of(run))
+    assert (events[0]["mode"], "tool_start" in types(events)) == ("execution", True)
+
+
+async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> None:
+    async with open_stage(agency()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, SLOW)
+        assert runs.find(ME, run.run_id) is run
+        with pytest.raises(UnknownRun):
+            runs.find(User("ann"), run.run_id)
+        assert runs.cancel(ME, run.run_id) is True
+        assert runs.cancel(ME, run.run_id) is False
+        await run.wait_over()
+
+
+async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
+    caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
+) -> None:
+    class Broken:
+        def text(self, text: str) -> Redacted:
+            return Redacted("\ud800" if "not seen" in text else text, applied=False)
+
+    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    async with open_stage(agency()) as stage:
+        async with keeping(stage, settings) as runs:
+            run = await runs.begin(ME, SLOW)
+            await trio.sleep(1)
+        assert lawful(events_of(run))[-1]["outcome"] == "unknown"
+    assert [record.getMessage()[:17] for record in caplog.records] == ["run_stream failed"]
+
+
+async def test_what_a_document_keeps_secret_is_in_no_event_of_a_run(tmp_path: Path, quiet_clock: MockClock) -> None:
+    (tmp_path / "keys.md").write_text("# Rain\nThe rain api_key: zz99secret, and mail bob@example.com about the rain.")
+    cast = tavern_cast(documents=tmp_path)
+    async with open_stage(cast) as stage, keeping(stage) as runs:
+        request = Request(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
+        run = await runs.begin(ME, request)
+        await run.wait_over()
+    events = lawful(events_of(run))
+    [result] = [event for event in events if event["type"] == "tool_result"]
+    assert result["redactions_applied"] is True
+    assert "[redacted]" in output(events)
+    assert "zz99secret" not in str(events)
+    assert "bob@" not in str(events)
+
+
+class Unnamed:
+    @property
+    def id(self) -> str:
+        raise RuntimeError
+
+    def classify(self, message: str, intent: Intent) -> None:
+        return None
+
+
+class Misnamed:
+    id = "Bad Id"
+
+    def classify(self, message: str, intent: Intent) -> None:
+        return None
+
+
+@pytest.mark.parametrize("classifier", [Unnamed(), Misnamed()])
+def test_a_classifier_whose_id_cannot_be_kept_is_refused_before_anything_is_run(classifier: Classifier) -> None:
+    with pytest.raises(RegistrationError, match="id is lower-case"):
+        DexiSettings(classifier=classifier)

@@ -1,0 +1,87 @@
+"""Whatever the core sends and a subscriber misses, the run that is made of it is lawful and loses no word."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footlights.events import EventType, StreamEvent, TokenDelta, TurnFinal
+from footlights.modes import ExecutionPolicy, ModeDecision
+from footlights.testing.streams import Events, turns, views_of
+from footlights_transports.views.dexi.pure.laws import check_dexi
+from tests.kit.views.dexi_kit import decided, output, project, types
+
+DECISIONS = [
+    decided(policy, activities)
+    for policy in ExecutionPolicy
+    for activities in ([], ["search"], ["search", "simulate", "unnamed"])
+]
+decisions = st.sampled_from(DECISIONS)
+pauses = st.lists(st.sampled_from([0.0, 0.1, 1.9, 2.5, 3.0, 7.0, 60.0]), max_size=20)
+
+
+def said(events: Events) -> str:
+    return "".join(event.payload.delta for event in events if isinstance(event.payload, TokenDelta))
+
+
+def explained(run: list[dict[str, str]]) -> int:
+    """How much of the output is the explanation of what was denied."""
+    first = run[1].get("content", "")
+    return len(first) if "Nothing was run" in first else 0
+
+
+@given(turns(), decisions, pauses)
+def test_every_turn_is_a_lawful_run_that_says_all_of_its_text(
+    events: Events, decision: ModeDecision, waits: list[float]
+) -> None:
+    run = project(events, decision, pauses=waits)
+    assert output(run)[explained(run) :] == said(events)
+    assert types(run)[-1] == "done"
+    if run[0]["mode"] == "execution":
+        started = [each for each in events if each.event_type is EventType.TOOL_CALL_STARTED]
+        assert types(run).count("tool_start") == types(run).count("tool_result") == len(started)
+
+
+@given(st.data(), decisions, pauses)
+def test_what_a_subscriber_gets_of_a_turn_is_a_lawful_run_that_says_no_wrong_word(
+    data: st.DataObject, decision: ModeDecision, waits: list[float]
+) -> None:
+    whole = data.draw(turns())
+    events, _ = data.draw(views_of(whole, least=1))
+    run = project(events, decision, pauses=waits)
+    words = output(run)[explained(run) :]
+    finals = [event.payload for event in events if isinstance(event.payload, TurnFinal)]
+    if any(not final.text_forgotten for final in finals):
+        assert [words] == [final.text for final in finals]
+    else:
+        assert said(whole).startswith(words)
+
+
+@given(turns(), decisions)
+def test_the_same_events_make_the_same_run(events: tuple[StreamEvent, ...], decision: ModeDecision) -> None:
+    assert project(events, decision) == project(events, decision)
+
+
+MISSED = {"mode", "plan_narrative", "step_start", "step_end", "tool_start", "tool_result", "done"}
+"""Without any of these something is missing; of the others nobody who has only the recording could tell."""
+ONCE = MISSED | {"narration_delta", "summary", "heartbeat"}
+
+
+@given(turns(), decisions, pauses, st.data())
+def test_whatever_is_left_out_or_comes_twice_is_found(
+    events: Events, decision: ModeDecision, waits: list[float], data: st.DataObject
+) -> None:
+    run = project(events, decision, pauses=waits)
+    place = data.draw(st.integers(0, len(run) - 1))
+    kind = run[place]["type"]
+    if kind in MISSED:
+        assert check_dexi([*run[:place], *run[place + 1 :]])
+    if kind in ONCE:
+        assert check_dexi([*run[: place + 1], *run[place:]])
+
+
+@given(turns(), decisions)
+def test_a_run_that_names_the_other_mode_is_found(events: Events, decision: ModeDecision) -> None:
+    run = project(events, decision)
+    other = "chat" if run[0]["mode"] == "execution" else "execution"
+    assert check_dexi([{**run[0], "mode": other}, *run[1:]])

@@ -1,0 +1,78 @@
+"""What a dialogue may take: tiers, the time until there is enough again, templates, and the states of a flux."""
+
+from __future__ import annotations
+
+import pytest
+
+from footlights import BudgetConfig, BudgetTier, IllegalTransition
+from footlights_transports.views.kgent.pure.flux_state import FLUX_TRANSITIONS, FluxState, FluxStep, after
+from footlights_transports.views.kgent.pure.messages import DialogueMode
+from footlights_transports.views.kgent.pure.templates import NO_TEMPLATES, STANDARD_TEMPLATES, Templates
+from footlights_transports.views.kgent.pure.tiers import affordable, standard_tier
+
+BUDGET = BudgetConfig()
+
+
+@pytest.mark.parametrize(
+    ("message", "mode", "tier"),
+    [
+        ("What should I focus on?", DialogueMode.REFLECT, BudgetTier.DIALOGUE),
+        ("What should I do?", DialogueMode.ADVISE, BudgetTier.DIALOGUE),
+        ("And now what?", DialogueMode.CHALLENGE, BudgetTier.WHISPER),
+        ("Why?", DialogueMode.EXPLORE, BudgetTier.DEEP),
+    ],
+)
+def test_a_message_is_worth_a_tier(message: str, mode: DialogueMode, tier: BudgetTier) -> None:
+    assert standard_tier(message, mode) is tier
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tokens", "entropy", "tier"),
+    [
+        (BudgetTier.DEEP, 8_000, 0.10, BudgetTier.DEEP),
+        (BudgetTier.DEEP, 7_999, 0.10, BudgetTier.DIALOGUE),
+        (BudgetTier.DEEP, 8_000, 0.079, BudgetTier.DIALOGUE),
+        (BudgetTier.DIALOGUE, 8_000, 0.039, BudgetTier.WHISPER),
+        (BudgetTier.DEEP, 100, 0.10, BudgetTier.WHISPER),
+        (BudgetTier.WHISPER, 8_000, 0.10, BudgetTier.WHISPER),
+        (BudgetTier.DIALOGUE, 99.9, 0.10, None),
+        (BudgetTier.DORMANT, 0, 0.10, BudgetTier.DORMANT),
+    ],
+)
+def test_a_tier_degrades_to_whisper_before_it_is_refused(
+    wanted: BudgetTier, tokens: float, entropy: float, tier: BudgetTier | None
+) -> None:
+    assert affordable(wanted, BUDGET, tokens, entropy) is tier
+
+
+def test_small_talk_is_answered_by_a_template_and_nothing_else_is() -> None:
+    assert STANDARD_TEMPLATES.short_circuit("  Thank you! ") == "You are welcome."
+    assert STANDARD_TEMPLATES.short_circuit("Thank you for the room") is None
+    assert NO_TEMPLATES.short_circuit("hello") is None
+    assert Templates({"Good EVENING.": "Yes."}).short_circuit("good evening") == "Yes."
+
+
+def test_every_mode_has_a_fallback_but_where_there_are_no_templates() -> None:
+    assert all(STANDARD_TEMPLATES.fallback(mode) for mode in DialogueMode)
+    assert not any(NO_TEMPLATES.fallback(mode) for mode in DialogueMode)
+
+
+def test_a_flux_goes_from_dormant_to_flowing_to_draining_to_stopped() -> None:
+    states = [FluxState.DORMANT]
+    for step in (FluxStep.BEGIN, FluxStep.DRAIN, FluxStep.RUN_DRY):
+        states.append(after(states[-1], step))
+    assert states == ["dormant", "flowing", "draining", "stopped"]
+
+
+@pytest.mark.parametrize("state", FluxState)
+@pytest.mark.parametrize("step", FluxStep)
+def test_a_flux_takes_only_the_steps_of_its_table(state: FluxState, step: FluxStep) -> None:
+    if step in FLUX_TRANSITIONS[state]:
+        assert list(FluxState).index(after(state, step)) >= list(FluxState).index(state), "there is no way back"
+    else:
+        with pytest.raises(IllegalTransition):
+            after(state, step)
+
+
+def test_nothing_begins_once_a_flux_drains() -> None:
+    assert [state for state in FluxState if FluxStep.BEGIN in FLUX_TRANSITIONS[state]] == ["dormant", "flowing"]

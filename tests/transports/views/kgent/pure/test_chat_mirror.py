@@ -1,0 +1,59 @@
+"""A mirror waits for nobody, keeps no words, and gives each reflection once and in order."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from footlights import RegistrationError
+from footlights_transports.views.kgent.pure.mirror import HolographicBuffer
+from tests.kit.views.chat_kit import turn
+
+
+def test_reflect_never_awaits_and_keeps_metadata_only() -> None:
+    mirror = HolographicBuffer()
+    assert not inspect.iscoroutinefunction(mirror.reflect)
+    assert mirror.reflect(turn("a", "my secret words")) is None  # type: ignore[func-returns-value]
+    (reflection,) = mirror.join().take()
+    assert set(turn("a").to_dict()) - set(reflection) == {"content"}
+    assert reflection["id"] == "a"
+    assert "my secret words" not in str(vars(mirror))
+
+
+def test_a_late_joiner_gets_the_history_once_and_in_order_then_what_comes() -> None:
+    mirror = HolographicBuffer()
+    early = mirror.join()
+    for name in "ab":
+        mirror.reflect(turn(name))
+    late = mirror.join()
+    assert [each["id"] for each in late.take()] == ["a", "b"]
+    assert late.take() == []
+    mirror.reflect(turn("c"))
+    assert [each["id"] for each in late.take()] == ["c"]
+    assert [each["id"] for each in early.take()] == ["a", "b", "c"]
+    assert late.missed == early.missed == 0
+
+
+def test_a_watcher_that_sleeps_delays_nobody_and_knows_what_it_missed() -> None:
+    mirror = HolographicBuffer(keep=2)
+    asleep = mirror.join()
+    for name in "abc":
+        mirror.reflect(turn(name))
+    late = mirror.join()
+    assert [each["id"] for each in asleep.take()] == ["b", "c"]
+    assert asleep.missed == 1
+    assert [each["id"] for each in late.take()] == ["b", "c"]
+    assert late.missed == 0, "what was gone before it came is not missed"
+
+
+def test_a_reflection_is_the_watchers_own() -> None:
+    mirror = HolographicBuffer()
+    mirror.reflect(turn("a"))
+    mirror.join().take()[0]["id"] = "spoiled"
+    assert mirror.join().take()[0]["id"] == "a"
+
+
+def test_a_mirror_that_keeps_nothing_is_refused() -> None:
+    with pytest.raises(RegistrationError):
+        HolographicBuffer(keep=0)

@@ -1,0 +1,147 @@
+"""A dialogue, canceled at every point: `done` comes once, and no part of a turn stays."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights import ModelError, RateLimitError, WarmState, open_stage
+from footlights.testing import cancel_everywhere
+from footlights_actors import Fail, Pause, Say, ScriptedModel, standard_cast
+from footlights_transports.views.kgent.flux import KgentFlux
+from footlights_transports.views.kgent.pure.flux_state import FluxState
+from footlights_transports.views.kgent.pure.messages import DialogueMode
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
+from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
+from footlights_transports.views.kgent.soul import KgentSoul
+from footlights_transports.views.kgent.templates import with_templates
+from tests.kit.views.kgent_kit import ASKED, kinds, lawful, talk, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from footlights import Stage
+    from footlights.models.model import Model
+    from footlights.testing import Trial
+    from footlights_actors import Line
+
+SAID = "Well, let me think about it."
+CONFIG = ChatFluxConfig(buffer_chunks=2, emit_thoughts=True)
+
+
+def thoughtful() -> Model:
+    lines: list[Line] = [Say("Well, let"), Pause(0.2), Say(" me think about it.")]
+    return ScriptedModel(lambda _: lines, pace=0.01, warm_state=WarmState.COLD, load_seconds=0.1, load_steps=2)
+
+
+def failing() -> Model:
+    attempts = iter([RateLimitError("later"), ModelError("down")])
+    return ScriptedModel(lambda _: [Pause(0.1), Fail(next(attempts, ModelError("down")))])
+
+
+def flux_of(stage: Stage) -> KgentFlux:
+    soul = KgentSoul(stage.start(), templates=STANDARD_TEMPLATES)
+    return KgentFlux(soul, CONFIG, wall_clock=lambda: 1_700_000_000.0)
+
+
+def check_trace(flux: KgentFlux, whole: str) -> int:
+    """How many dialogues stay, each whole."""
+    speeches = [each for each in flux.trace.events if each.turn_type == "SPEECH"]
+    assert [each.content for each in speeches] == [whole] * len(speeches)
+    thoughts = "".join(each.content for each in flux.trace.events if each.turn_type == "THOUGHT")
+    assert thoughts == whole * len(speeches), "no thought stays without its speech"
+    assert len(flux.mirror.join().take()) == len(flux.trace)
+    return len(speeches)
+
+
+def explore(make_model: Callable[[], Model], whole: str) -> set[tuple[str, ...]]:
+    outcomes: set[tuple[str, ...]] = set()
+
+    async def scenario(trial: Trial) -> None:
+        cast = with_templates(standard_cast(make_model()), STANDARD_TEMPLATES)
+        async with open_stage(cast, wall_clock=trio.current_time) as stage:
+            flux = flux_of(stage)
+            won: list[str] = []
+            trial.aim(lambda: won.extend(flux.soul.session.cancel()))
+            events = lawful(await talk(flux))
+            trial.disarm()
+            assert whole.startswith(text(events))
+            assert check_trace(flux, whole) == kinds(events).count("message") == (not won)
+            outcomes.add(tuple(dict.fromkeys(kinds(events))))
+
+    assert cancel_everywhere(scenario, orders=2, pairs=10).points > 20
+    return outcomes
+
+
+def test_a_dialogue_that_is_canceled_anywhere_is_whole_or_leaves_nothing() -> None:
+    assert explore(thoughtful, SAID) == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
+
+
+def test_a_dialogue_that_waits_and_falls_back_is_whole_or_leaves_nothing() -> None:
+    fallback = STANDARD_TEMPLATES.fallback(DialogueMode.REFLECT)
+    assert fallback is not None
+    assert explore(failing, fallback) >= {("chunk", "message", "done"), ("done",)}
+
+
+def test_a_dialogue_that_waits_for_the_turn_of_another_is_whole_or_leaves_nothing() -> None:
+    outcomes: set[tuple[str, ...]] = set()
+
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
+            flux = flux_of(stage)
+            won: list[str] = []
+            other = stage.session(flux.soul.session.session_id).begin_turn("A tale, please.")
+            trial.aim(lambda: won.extend(flux.soul.session.cancel()))
+            events = lawful(await talk(flux))
+            trial.disarm()
+            assert check_trace(flux, SAID) == kinds(events).count("message") == (set(won) <= {other})
+            outcomes.add(tuple(dict.fromkeys(kinds(events))))
+
+    assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
+    assert outcomes == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
+
+
+def test_whoever_listens_may_be_canceled_anywhere() -> None:
+    """Its turn is canceled with it, nothing partial stays, and the next dialogue finds its place free."""
+    kept: set[int] = set()
+
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
+            flux = flux_of(stage)
+            with trio.CancelScope() as listening:
+                trial.aim(listening.cancel)
+                async with aclosing(flux.dialogue_stream(ASKED)) as events:
+                    async for _ in events:
+                        await trio.lowlevel.checkpoint()
+            trial.disarm()
+            kept.add(check_trace(flux, SAID))
+            await talk(flux)
+            assert check_trace(flux, SAID) >= 1
+            await flux.drain()
+            assert flux.state is FluxState.STOPPED
+
+    assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
+    assert kept == {0, 1}
+
+
+def test_a_dialogue_ends_wherever_its_stage_closes() -> None:
+    async def scenario(trial: Trial) -> None:
+        async with trio.open_nursery() as nursery:
+            with trio.CancelScope() as host:
+                async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
+                    flux = flux_of(stage)
+                    ended = trio.Event()
+
+                    async def listen() -> None:
+                        events = await talk(flux)
+                        assert check_trace(flux, SAID) == kinds(events).count("message")
+                        ended.set()
+
+                    nursery.start_soon(listen)
+                    trial.aim(host.cancel)
+                    await ended.wait()
+                    trial.disarm()
+
+    assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20

@@ -1,0 +1,171 @@
+"""What a frame, a path and a query say, and how a dialogue ends of which no more will come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footlights.errors import InvalidCommand
+from footlights_transports.views.kgent.pure.messages import ChatEvent, DialogueMode, ErrorCode
+from footlights_transports.views.kgent.pure.reading import Spoke
+from footlights_transports.views.kgent.pure.telling import Telling
+from footlights_transports.views.kgent.pure.wire import (
+    AGENTESE_HANDLES,
+    HEARD_ALL,
+    PROTOCOL_VERSION,
+    Endpoint,
+    ObserveWish,
+    PerturbWish,
+    Target,
+    Unreadable,
+    cut_off,
+    expired,
+    read_message,
+    read_observe_query,
+    read_path,
+    read_perturb_query,
+    write_event,
+)
+
+
+def frame(**data: Any) -> str:
+    return orjson.dumps({"action": "message", "version": "1.0.0", "data": {"content": "Hello?", **data}}).decode()
+
+
+def test_the_protocol_is_that_of_the_seed() -> None:
+    assert PROTOCOL_VERSION == "1.0.0"
+    assert dict(AGENTESE_HANDLES) == {
+        "perturb": "self.soul.perturb",
+        "observe": "time.soul.witness",
+        "stream": "time.chat.stream",
+    }
+
+
+def test_a_message_is_read() -> None:
+    message = read_message(frame(mode="challenge", correlation_id="mine"), 5.0)
+    assert (message.role, message.content, message.timestamp) == ("user", "Hello?", 5.0)
+    assert (message.mode, message.correlation_id) == (DialogueMode.CHALLENGE, "mine")
+
+
+def test_mode_and_correlation_id_may_be_left_out() -> None:
+    message = read_message(frame(), 5.0)
+    assert message.mode is DialogueMode.REFLECT
+    assert message.correlation_id
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"{}",
+        "",
+        "[]",
+        "null",
+        '{"version": "1.0.0"}',
+        '{"version": "1.0.0", "action": "message", "data": []}',
+        '{"version": "1.0.0", "action": "message", "data": {"content": "secret"}, "more": 1}',
+        frame(more=1),
+        frame(content=None),
+        frame(content=["secret"]),
+        frame(mode=None),
+        frame(mode={"a": "secret"}),
+        frame(correlation_id=7),
+        frame(correlation_id=None),
+        frame(correlation_id=""),
+        frame(correlation_id="secret" * 99),
+        frame().replace("1.0.0", "1.0.1"),
+        frame().replace('"1.0.0"', "1"),
+    ],
+)
+def test_what_is_no_message_is_refused_and_not_quoted(wrong: str | bytes) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_message(wrong, 5.0)
+    assert refused.value.correlation_id is None
+    assert "secret" not in str(refused.value)
+
+
+def test_a_refusal_knows_whose_message_it_was() -> None:
+    for wrong in (frame(content=" ", correlation_id="mine"), frame(correlation_id="mine").replace("1.0.0", "9")):
+        with pytest.raises(Unreadable) as refused:
+            read_message(wrong, 5.0)
+        assert refused.value.correlation_id == "mine"
+
+
+@given(st.text() | st.binary())
+def test_whatever_comes_is_a_message_or_refused(wrong: str | bytes) -> None:
+    with pytest.raises(Unreadable):
+        read_message(wrong, 5.0)
+
+
+def test_paths_lead_to_the_two_ends_of_an_agent() -> None:
+    assert read_path("/perturb/kgent") == Target(Endpoint.PERTURB, "kgent")
+    assert read_path("/observe/the%20muse") == Target(Endpoint.OBSERVE, "the muse")
+    for path in ("", "/", "/perturb", "/perturb/", "perturb/kgent", "/v1", "/perturb/a/b", "/PERTURB/kgent"):
+        assert read_path(path) is None
+
+
+def test_a_session_may_be_named_and_agree_to_things() -> None:
+    assert read_perturb_query("") == PerturbWish(None, None, None)
+    assert read_perturb_query("session=mine&remote_models=1&keep_content=0") == PerturbWish("mine", True, False)
+
+
+def test_an_observer_may_name_where_it_goes_on() -> None:
+    assert read_observe_query("") == ObserveWish({})
+    assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveWish(
+        {"a": 3, "b": 0}, "s"
+    )
+    assert read_observe_query("correlation_id=a&after=done") == ObserveWish({"a": HEARD_ALL})
+
+
+@pytest.mark.parametrize("query", ["after=1", "correlation_id=a&after=", "correlation_id=a&after=²", "what=1", "a;b"])
+def test_a_query_that_makes_no_sense_is_refused(query: str) -> None:
+    with pytest.raises(InvalidCommand):
+        read_observe_query(query)
+    with pytest.raises(InvalidCommand):
+        read_perturb_query(query)
+
+
+@pytest.mark.parametrize("query", ["session=a&session=b", "session=a&session=a"])
+def test_a_session_is_named_once(query: str) -> None:
+    for read in (read_observe_query, read_perturb_query):
+        with pytest.raises(InvalidCommand, match="twice"):
+            read(query)
+
+
+@pytest.mark.parametrize("name", ["", "%00", "a%0Ab", "a%1b", "%E2%80%AE", "a" * 129])
+def test_an_observer_cannot_name_what_no_message_may_be_called(name: str) -> None:
+    with pytest.raises(InvalidCommand, match="printable"):
+        read_observe_query(f"correlation_id=good&correlation_id={name}&after=1")
+
+
+def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
+    telling = Telling("mine", DialogueMode.REFLECT, 1)
+    told: list[ChatEvent] = [event for piece in "abc" for event in telling.take(Spoke(piece), 9.0)]
+    error, done = cut_off(told, ErrorCode.LLM_UNAVAILABLE, "mine", 5.0)
+    assert [each.sequence for each in (*told, error, done)] == [1, 2, 3, 4, 5]
+    assert error.payload["code"] == "LLM_UNAVAILABLE"
+    assert done.payload == {"total_chunks": 3, "correlation_id": "mine"}
+    assert error.timestamp == done.timestamp == 9.0
+    assert cut_off([*told, error, done], ErrorCode.LLM_UNAVAILABLE, "mine", 5.0) == []
+    first, _ = cut_off([], ErrorCode.SESSION_EXPIRED, "mine", 5.0)
+    assert (first.sequence, first.timestamp) == (1, 5.0)
+
+
+def test_a_dialogue_that_nobody_remembers_ends_behind_what_was_heard_of_it() -> None:
+    for after in (0, 4):
+        error, done = expired("mine", after, 5.0)
+        assert (error.sequence, done.sequence) == (after + 1, after + 2)
+        assert error.payload["code"] == "SESSION_EXPIRED"
+        assert done.payload == {"total_chunks": after, "correlation_id": "mine"}
+
+
+def test_an_event_is_one_frame() -> None:
+    assert orjson.loads(write_event(ChatEvent("done", {"total_chunks": 0}, 1, 2.5))) == {
+        "event_type": "done",
+        "payload": {"total_chunks": 0},
+        "sequence": 1,
+        "timestamp": 2.5,
+    }

@@ -1,0 +1,635 @@
+"""The chat gateway over real sockets: what is sent, what is told, and to whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+import trio
+from trio_websocket import ConnectionClosed, ConnectionRejected
+
+from footlights import BudgetConfig, EventType, ModelError, SessionParams, TurnParams
+from footlights.models.model import ModelTraits
+from footlights_actors import Fail, Say, ScriptedModel, Stall
+from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
+from footlights_transports.views.kgent.store import ContentStore, new_key
+from tests.kit.peers.kgent_peer import (
+    ANSWERED,
+    ASKED,
+    TOKENS,
+    connect,
+    observe,
+    only,
+    open_chat_house,
+    perturb,
+    text,
+    wait_said,
+)
+from tests.kit.peers.ws_peer import HeldModel, open_house, shake_hands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from footlights import Prompt
+
+
+def saying(*lines: Any) -> ScriptedModel:
+    return ScriptedModel(lambda _: lines)
+
+
+async def test_a_dialogue_is_told_with_the_exact_payloads() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(mode="advise", correlation_id="client-uuid-123")
+        frames = await ear.hear("client-uuid-123")
+        assert [each["event_type"] for each in frames] == ["chunk", "message", "done"]
+        assert only(frames, "chunk") == [{"content": ANSWERED, "correlation_id": "client-uuid-123", "final": True}]
+        assert only(frames, "message") == [
+            {
+                "content": ANSWERED,
+                "turn_id": "t1-000001",
+                "mode": "advise",
+                "tokens_used": 10,
+                "entropy_cost": 0.01,
+                "correlation_id": "client-uuid-123",
+            }
+        ]
+        assert only(frames, "done") == [{"total_chunks": 1, "correlation_id": "client-uuid-123"}]
+        assert all(isinstance(each["timestamp"], float) for each in frames)
+        assert mouth.frames == []
+
+
+async def test_a_message_without_mode_and_correlation_id_gets_them() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send()
+        frame = await ear.receive()
+        frames = await ear.hear(frame["payload"]["correlation_id"])
+        assert only(frames, "message")[0]["mode"] == "reflect"
+
+
+async def test_many_observers_hear_the_same() -> None:
+    async with open_chat_house() as house, observe(house) as one, observe(house) as other, perturb(house) as mouth:
+        for name in ("a", "b"):
+            await mouth.send(correlation_id=name)
+            assert await one.hear(name) == await other.hear(name)
+
+
+async def test_the_version_and_the_handles_are_published() -> None:
+    async with open_chat_house() as house, connect(house, "/observe/default") as client:
+        told = dict(client.socket.handshake_headers)
+        assert told[b"kgent-protocol-version"] == b"1.0.0"
+        assert told[b"kgent-handles"] == (
+            b"perturb=self.soul.perturb; observe=time.soul.witness; stream=time.chat.stream"
+        )
+        assert client.socket.subprotocol is None
+
+
+async def test_a_browser_may_show_its_token_as_a_subprotocol() -> None:
+    offered = ("kgent.v1", f"bearer.{TOKENS['ann']}")
+    async with open_chat_house(gate=Gate(TOKENS)) as house, perturb(house, subprotocols=offered) as mouth:
+        assert mouth.socket.subprotocol == "kgent.v1"
+
+
+async def test_a_native_client_sees_the_same_turn() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house, "?session=shared") as mouth:
+        async with house.stage.session("shared").subscribe() as native:
+            await mouth.send(correlation_id="a")
+            (message,) = only(await ear.hear("a"), "message")
+            events = [event async for event in native.until_commit(message["turn_id"])]
+        assert events[-1].event_type is EventType.COMMIT_FINAL
+        assert "".join(getattr(each.payload, "delta", "") for each in events) == message["content"]
+
+
+# -- the five errors
+
+
+@pytest.mark.parametrize(
+    ("document", "hint"),
+    [
+        ("no object", "JSON object"),
+        ({"action": "message", "data": {"content": "x"}}, "version must be 1.0.0"),
+        ({"action": "message", "version": "2.0.0", "data": {"content": "x"}}, "version must be 1.0.0"),
+        ({"action": "shout", "version": "1.0.0", "data": {"content": "x"}}, "action must be message"),
+        ({"action": "message", "version": "1.0.0"}, "data must be"),
+        ({"action": "message", "version": "1.0.0", "data": {"content": " "}}, "cannot be empty"),
+        ({"action": "message", "version": "1.0.0", "data": {"content": 5}}, "content must be"),
+        ({"action": "message", "version": "1.0.0", "data": {"content": "x", "mode": "sing"}}, "mode must be"),
+    ],
+)
+async def test_invalid_message(document: object, hint: str) -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        await mouth.send_raw(document)
+        error = await mouth.refusal()
+        assert error["code"] == "INVALID_MESSAGE"
+        assert hint in error["message"]
+        assert error["message"].endswith("Fix the client's payload.")
+        await mouth.send(correlation_id="good")
+        assert house.stage.statistics().sessions == 1
+
+
+async def test_invalid_message_that_is_no_text_or_no_json() -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        await mouth.socket.send_message(b"bytes")
+        assert (await mouth.refusal())["code"] == "INVALID_MESSAGE"
+        mouth.frames.clear()
+        await mouth.socket.send_message("{")
+        assert (await mouth.refusal())["code"] == "INVALID_MESSAGE"
+
+
+async def test_invalid_message_says_whose_it_was_if_it_can() -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        await mouth.send("", correlation_id="mine")
+        assert (await mouth.refusal("mine"))["code"] == "INVALID_MESSAGE"
+
+
+async def test_a_correlation_id_that_was_used_is_invalid() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        await ear.hear("a")
+        await mouth.send(correlation_id="a")
+        assert (await mouth.refusal("a"))["code"] == "INVALID_MESSAGE"
+
+
+async def test_a_correlation_id_that_could_be_a_turns_is_invalid() -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        await mouth.send(correlation_id="t1-000002")
+        error = await mouth.refusal("t1-000002")
+        assert error["code"] == "INVALID_MESSAGE"
+        assert "the id of a turn" in error["message"]
+
+
+async def test_rate_limited_by_the_tokens_of_a_session() -> None:
+    budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
+    config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
+    model = ScriptedModel(lambda _: [Say("one two three four five")])
+    async with open_chat_house(model, config, budget=budget) as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        await ear.hear("a")
+        await mouth.send(correlation_id="b")
+        (error,) = only(await ear.hear("b"), "error")
+        assert error == {
+            "code": "RATE_LIMITED",
+            "message": "Token budget exhausted. Wait retry_after_seconds, then send it with a new correlation_id.",
+            "retry_after_seconds": error["retry_after_seconds"],
+            "correlation_id": "b",
+        }
+        assert 590 <= error["retry_after_seconds"] <= 600
+        assert [await mouth.receive() for _ in range(2)] == ear.told("b"), "who asked is told too"
+
+
+async def test_rate_limited_by_the_messages_of_a_client() -> None:
+    config = ChatFluxConfig(messages_per_minute=1, message_burst=2)
+    async with open_chat_house(config=config) as house, observe(house) as ear, perturb(house) as mouth:
+        for name in "abc":
+            await mouth.send(correlation_id=name)
+        error = await mouth.refusal("c")
+        assert error["code"] == "RATE_LIMITED"
+        assert 55 <= error["retry_after_seconds"] <= 60
+        await ear.hear("b")
+        assert ear.told("c") == [], "it began no dialogue"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        WireLimits(user_commands_per_second=0.01, user_command_burst=1),
+        WireLimits(commands_per_second=0.01, command_burst=1),
+    ],
+)
+async def test_rate_limited_by_the_gate(limits: WireLimits) -> None:
+    async with open_chat_house(gate=Gate(limits=limits)) as house, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        await mouth.send(correlation_id="b")
+        error = await mouth.refusal("b")
+        assert error["code"] == "RATE_LIMITED"
+        assert 40 <= error["retry_after_seconds"] <= 100
+
+
+async def test_without_tokens_a_noisy_client_uses_up_nothing_of_a_quiet_one() -> None:
+    config = ChatFluxConfig(messages_per_minute=1, message_burst=2)
+    async with (
+        open_chat_house(config=config) as house,
+        observe(house) as ear,
+        perturb(house) as noisy,
+        perturb(house, "?session=other") as quiet,
+    ):
+        for name in "abc":
+            await noisy.send(correlation_id=name)
+        assert (await noisy.refusal("c"))["code"] == "RATE_LIMITED"
+        await quiet.send(correlation_id="d")
+        assert only(await ear.hear("d"), "message")
+
+
+async def test_with_a_token_all_connections_are_one_client() -> None:
+    config, ann = ChatFluxConfig(messages_per_minute=1, message_burst=2), {"token": TOKENS["ann"]}
+    async with (
+        open_chat_house(config=config, gate=Gate(TOKENS)) as house,
+        perturb(house, **ann) as one,
+        perturb(house, "?session=other", **ann) as other,
+    ):
+        for name in "abc":
+            await one.send(correlation_id=name)
+        assert (await one.refusal("c"))["code"] == "RATE_LIMITED"
+        await other.send(correlation_id="d")
+        assert (await other.refusal("d"))["code"] == "RATE_LIMITED"
+
+
+async def test_what_cannot_be_read_counts_too() -> None:
+    gate = Gate(limits=WireLimits(user_commands_per_second=1e-6, user_command_burst=2))
+    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+        for code in ("INVALID_MESSAGE", "INVALID_MESSAGE", "RATE_LIMITED", "RATE_LIMITED"):
+            await mouth.socket.send_message("{")
+            assert (await mouth.receive())["payload"]["code"] == code
+            assert (await mouth.receive())["event_type"] == "done"
+        await mouth.socket.send_message(b"{}")
+        assert (await mouth.receive())["payload"]["code"] == "RATE_LIMITED"
+
+
+async def test_without_tokens_only_who_agreed_is_kept(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    async with open_chat_house(keeper=store) as house, observe(house) as ear:
+        async with (
+            perturb(house, "?session=diary&keep_content=1") as agrees,
+            perturb(house, "?session=diary") as does_not,
+        ):
+            await does_not.send("I never agreed to that.", correlation_id="a")
+            await ear.hear("a")
+            await agrees.send("I did.", correlation_id="b")
+            await ear.hear("b")
+        house.stop()
+        await house.stopped.wait()
+    assert [each.said for each in await store.read("diary")] == ["I did."]
+
+
+async def test_stream_timeout() -> None:
+    config = ChatFluxConfig(stream_timeout=0.01)
+    model = saying(Say("Well,"), Stall())
+    async with open_chat_house(model, config) as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        frames = await ear.hear("a")
+        assert only(frames, "error")[0]["code"] == "STREAM_TIMEOUT"
+        assert text(frames) == "Well,"
+
+
+async def test_llm_unavailable() -> None:
+    model = saying(Say("Well,"), Fail(ModelError("down")))
+    async with open_chat_house(model) as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        assert only(await ear.hear("a"), "error")[0]["code"] == "LLM_UNAVAILABLE"
+
+
+async def test_a_template_answers_when_no_model_can_and_says_so() -> None:
+    async with (
+        open_chat_house(saying(Fail(ModelError("down")))) as house,
+        observe(house) as ear,
+        perturb(house) as mouth,
+    ):
+        await mouth.send(correlation_id="a")
+        assert only(await ear.hear("a"), "message")[0]["template"] == "fallback"
+
+
+async def test_session_expired_while_it_talks() -> None:
+    model = saying(Say("Well,"), Stall())
+    async with open_chat_house(model) as house, observe(house) as ear, perturb(house, "?session=mine") as mouth:
+        await mouth.send(correlation_id="a")
+        await wait_said(house)
+        await house.stage.session("mine").close()
+        assert only(await ear.hear("a"), "error")[0]["code"] == "SESSION_EXPIRED"
+
+
+async def test_session_expired_before_it_talks_and_another_one_when_it_comes_back() -> None:
+    async with open_chat_house() as house, perturb(house) as mouth:
+        (session_id,) = [each.session_id for _, each in house.desk.open_sessions()]
+        await house.stage.session(session_id).close()
+        await mouth.send(correlation_id="a")
+        error = await mouth.refusal("a")
+        assert error["code"] == "SESSION_EXPIRED"
+        assert error["message"].endswith("Reconnect.")
+        async with observe(house) as ear, perturb(house) as again:
+            await again.send(correlation_id="a")
+            assert only(await ear.hear("a"), "message")
+
+
+async def test_a_canceled_dialogue_is_only_done() -> None:
+    async with open_chat_house(saying(Say("Well,"), Stall())) as house:
+        async with observe(house) as ear, perturb(house, "?session=mine") as mouth:
+            await mouth.send(correlation_id="a")
+            await wait_said(house)
+            house.stage.session("mine").cancel()
+            assert [each["event_type"] for each in await ear.hear("a")] == ["chunk", "done"]
+        assert mouth.frames == []
+
+
+# -- who may what
+
+
+async def test_an_agent_that_is_not_there_is_refused() -> None:
+    async with open_chat_house() as house:
+        for path in (
+            "/perturb/nobody",
+            "/observe/nobody",
+            "/perturb/",
+            "/observe",
+            "/perturb/default/more",
+            "/shout/x",
+        ):
+            assert await rejection(house, path) == 404
+
+
+async def rejection(house: Any, path: str, **options: Any) -> int:
+    with pytest.raises(ExceptionGroup) as refused:
+        async with connect(house, path, **options):
+            pytest.fail("it came in")
+    (error,) = refused.value.exceptions
+    assert isinstance(error, ConnectionRejected)
+    assert "error" in orjson.loads(error.body or b"{}")
+    return error.status_code
+
+
+async def test_a_token_is_needed_where_there_are_tokens() -> None:
+    async with open_chat_house(gate=Gate(TOKENS)) as house:
+        for path in ("/perturb/default", "/observe/default", "/perturb/nobody"):
+            assert await rejection(house, path) == 401
+            assert await rejection(house, path, headers={"origin": "http://elsewhere"}) == 403
+
+
+async def test_with_tokens_everybody_hears_only_their_own() -> None:
+    ann, bob = ({"token": TOKENS[name]} for name in ("ann", "bob"))
+    async with (
+        open_chat_house(gate=Gate(TOKENS)) as house,
+        observe(house, **ann) as anns,
+        observe(house, **bob) as bobs,
+    ):
+        async with perturb(house, **ann) as mouth, perturb(house, **bob) as other:
+            await mouth.send(correlation_id="same")
+            await anns.hear("same")
+            assert bobs.frames == []
+            await other.send("hello", correlation_id="same")
+            frames = await bobs.hear("same")
+            assert only(frames, "message")[0]["template"] == "short_circuit"
+            assert len(anns.told("same")) == 3
+        assert {each.session_id.partition(":")[0] for _, each in house.desk.open_sessions()} == {"ann", "bob"}
+
+
+async def test_a_foreign_session_cannot_be_entered() -> None:
+    async with (
+        open_chat_house(gate=Gate(TOKENS)) as house,
+        perturb(house, "?session=mine", token=TOKENS["ann"]),
+        perturb(house, "?session=ann:mine", token=TOKENS["bob"]),
+    ):
+        names = sorted(each.session_id for _, each in house.desk.open_sessions())
+        assert names == ["ann:mine", "bob:ann:mine"]
+
+
+@pytest.mark.parametrize("query", ["", "?remote_models=0"])
+async def test_what_one_visitor_agreed_to_sends_no_words_of_another_elsewhere(query: str) -> None:
+    told: list[str] = []
+
+    def answer(prompt: Prompt) -> list[Say]:
+        told.append(prompt.user)
+        return [Say("Well.")]
+
+    model = ScriptedModel(answer, traits=ModelTraits(remote=True))
+    async with (
+        open_chat_house(model) as house,
+        observe(house) as ear,
+        perturb(house, "?remote_models=1") as agrees,
+        perturb(house, query) as does_not,
+    ):
+        await agrees.send("I agreed to it.", correlation_id="a")
+        await does_not.send("My secret is my own.", correlation_id="b")
+        assert "template" not in only(await ear.hear("a"), "message")[0]
+        assert only(await ear.hear("b"), "message")[0]["template"] == "fallback"
+    assert len(told) == 1
+    assert "secret" not in told[0]
+
+
+async def test_who_talks_is_told_in_which_session(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path, [new_key()])
+    async with open_chat_house(gate=Gate(TOKENS), keeper=store) as house:
+        ann = {"token": TOKENS["ann"]}
+        async with observe(house, **ann) as ear, perturb(house, "?keep_content=1", **ann) as mouth:
+            await mouth.send("My secret.", correlation_id="a")
+            await ear.hear("a")
+            session_id = dict(mouth.socket.handshake_headers)[b"kgent-session"].decode()
+            assert b"kgent-session" not in dict(ear.socket.handshake_headers)
+        async with perturb(house, "?session=diary", **ann) as mouth:
+            assert dict(mouth.socket.handshake_headers)[b"kgent-session"] == b"ann:diary"
+        house.stop()
+        await house.stopped.wait()
+    assert await store.sessions() == [session_id]
+    assert [each.said for each in await store.read(session_id)] == ["My secret."]
+    assert await store.erase(session_id)
+
+
+async def test_what_a_session_agreed_to_stands() -> None:
+    async with open_chat_house() as house, perturb(house, "?session=mine&remote_models=0"):
+        assert await rejection(house, "/perturb/default?session=mine&remote_models=1") == 400
+        async with perturb(house, "?session=mine"):
+            pass
+        house.stage.start().begin_turn("Hello?", TurnParams())
+        assert await rejection(house, "/perturb/default?session=mine&keep_content=1") == 400
+
+
+async def test_a_session_that_was_begun_natively_can_be_talked_in() -> None:
+    async with open_chat_house() as house:
+        house.desk.start(house.desk.gate.admit(None), SessionParams(session_id="native"))
+        assert await rejection(house, "/perturb/default?session=native&remote_models=1") == 400
+        async with observe(house) as ear, perturb(house, "?session=native") as mouth:
+            await mouth.send(correlation_id="a")
+            assert only(await ear.hear("a"), "message")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/perturb/default?session=bad/name",
+        "/perturb/default?remote_models=yes",
+        "/perturb/default?session=a&session=b",
+        "/perturb/default?what=ever",
+        "/perturb/default?keep_content=1",
+        "/perturb/default?session",
+        "/observe/default?after=3",
+        "/observe/default?correlation_id=a&after=-1",
+        "/observe/default?correlation_id=a&after=x",
+        "/observe/default?token=abc",
+        "/observe/default?" + "&".join(f"correlation_id={number}" for number in range(65)),
+    ],
+)
+async def test_a_query_that_makes_no_sense_is_refused(path: str) -> None:
+    async with open_chat_house() as house:
+        assert await rejection(house, path) == 400
+
+
+async def test_a_server_that_is_full_is_refused() -> None:
+    gate = Gate(limits=WireLimits(max_connections=1, max_sessions_per_user=1))
+    async with open_chat_house(gate=gate) as house, perturb(house):
+        assert await rejection(house, "/observe/default") == 503
+    gate = Gate(limits=WireLimits(max_sessions_per_user=1))
+    async with open_chat_house(gate=gate) as house, perturb(house):
+        assert await rejection(house, "/perturb/default?session=another") == 503
+
+
+async def test_without_a_gateway_there_are_no_such_paths() -> None:
+    async with open_house() as house:
+        assert await rejection(house, "/perturb/default") == 404
+
+
+# -- coming back
+
+
+async def test_a_dropped_observer_comes_back_by_correlation_id_and_gets_the_rest() -> None:
+    model = HeldModel()
+    config = ChatFluxConfig(buffer_chunks=1)
+    async with open_chat_house(model, config) as house, perturb(house) as mouth:
+        async with observe(house) as ear:
+            await mouth.send(correlation_id="before")
+            model.may_go_on.set()
+            before = await ear.hear("before")
+        model.may_go_on = trio.Event()
+        async with observe(house) as ear:
+            await mouth.send(correlation_id="a b&c")
+            await wait_said(house)
+        model.may_go_on.set()
+        async with observe(house) as whole:
+            pass
+        async with observe(house, "?correlation_id=a%20b%26c&after=1") as ear:
+            await mouth.send(correlation_id="later")
+            rest = await ear.hear("a b&c", after=1)
+            assert [each["sequence"] for each in rest] == [2, 3, 4, 5]
+            assert only(rest, "message")[0]["content"] == "Well, good evening."
+            assert await ear.hear("later")
+            assert ear.told("before") == []
+        async with observe(house, "?correlation_id=before&after=0") as ear:
+            assert await ear.hear("before") == before
+            assert await ear.hear("later")
+        assert whole.frames == []
+
+
+async def test_wherever_an_observer_is_dropped_it_gets_the_rest_and_nothing_twice() -> None:
+    """Of every kind of ending: one that counts, one that broke off, one of a template."""
+    model = ScriptedModel(
+        lambda prompt: [Say(ANSWERED), *([Fail(ModelError("down"))] if "break" in prompt.user else [])], pace=0.001
+    )
+    async with open_chat_house(model, ChatFluxConfig(buffer_chunks=2)) as house, perturb(house) as mouth:
+        async with observe(house) as ear:
+            for number, said in enumerate([ASKED, "Please break off now.", "Hello!"]):
+                await mouth.send(said, correlation_id=str(number))
+                await ear.hear(str(number))
+        for place in range(len(ear.frames) + 1):
+            had, rest = ear.frames[:place], ear.frames[place:]
+            last = {each["payload"]["correlation_id"]: each for each in had}
+            named = [
+                f"correlation_id={name}&after={'done' if each['event_type'] == 'done' else each['sequence']}"
+                for name, each in last.items()
+            ]
+            async with observe(house, f"?{'&'.join(named or ['correlation_id=0'])}") as again:
+                for expected in rest:
+                    assert await again.receive() == expected
+
+
+async def test_a_correlation_id_is_forgotten_with_its_session() -> None:
+    async with open_chat_house() as house, perturb(house, "?session=mine") as mouth:
+        async with observe(house) as ear:
+            await mouth.send(correlation_id="a")
+            await ear.hear("a")
+        await house.stage.session("mine").close()
+        for after in (0, 1):
+            async with observe(house, f"?correlation_id=a&after={after}") as ear:
+                error, done = await ear.hear("a", after)
+                assert error["payload"]["code"] == "SESSION_EXPIRED"
+                assert done["payload"]["total_chunks"] == after, "all that it can have had were chunks"
+
+
+async def test_who_had_done_is_not_told_it_again() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house, "?session=mine") as mouth:
+        for name in "ab":
+            await mouth.send(correlation_id=name)
+            await ear.hear(name)
+        had_both = "?correlation_id=a&after=done&correlation_id=b&after=done"
+        had_one = "?correlation_id=a&after=done"
+        async with observe(house, had_both) as both, observe(house, had_one) as one:
+            await mouth.send(correlation_id="c")
+            await both.hear("c")
+            assert {each["payload"]["correlation_id"] for each in both.frames} == {"c"}
+            await one.hear("b")
+            assert one.told("a") == []
+        await house.stage.session("mine").close()
+        async with observe(house, had_both) as both, perturb(house) as again:
+            await again.send(correlation_id="d")
+            await both.hear("d")
+            assert {each["payload"]["correlation_id"] for each in both.frames} == {"d"}
+
+
+async def test_an_observer_that_comes_late_hears_what_is_open_from_its_beginning() -> None:
+    model = HeldModel()
+    async with open_chat_house(model) as house, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        await wait_said(house)
+        async with observe(house) as ear:
+            model.may_go_on.set()
+            assert text(await ear.hear("a")) == "Well, good evening."
+
+
+# -- the connection
+
+
+async def test_an_observer_has_nothing_to_say() -> None:
+    async with open_chat_house() as house, observe(house) as ear, perturb(house) as mouth:
+        await ear.socket.send_message("What?")
+        await mouth.send(correlation_id="a")
+        await ear.hear("a")
+        assert len(ear.frames) == 3
+
+
+OBSERVE = (
+    b"GET /observe/default HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
+async def test_an_observer_that_is_sent_nothing_is_sent_pings() -> None:
+    async with (
+        open_chat_house(config=ChatFluxConfig(heartbeat_interval=0.01)) as house,
+        await trio.open_tcp_stream("127.0.0.1", house.listening.port) as stream,
+    ):
+        assert (await shake_hands(stream, OBSERVE)).startswith(b"HTTP/1.1 101")
+        assert await stream.receive_some(2) == b"\x89\x00"
+
+
+async def test_a_frame_that_is_too_big_ends_the_connection() -> None:
+    gate = Gate(limits=WireLimits(max_frame_bytes=300))
+    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+        await mouth.send("x" * 400)
+        with pytest.raises(ConnectionClosed) as closed:
+            await mouth.receive()
+        assert closed.value.reason is not None
+        assert closed.value.reason.code == 1009
+
+
+async def test_a_server_that_goes_away_ends_every_dialogue_first() -> None:
+    async with open_chat_house(saying(Say("Well,"), Stall())) as house, observe(house) as ear, perturb(house) as mouth:
+        await mouth.send(correlation_id="a")
+        await wait_said(house)
+        house.stop()
+        frames = await ear.hear("a")
+        assert only(frames, "error")[0]["code"] == "SESSION_EXPIRED"
+        assert text(frames) == "Well,", "what waited to be joined with more is told"
+        assert only(frames, "done")[0]["total_chunks"] == 1
+        for client in (ear, mouth):
+            client.frames.clear()
+            with pytest.raises(ConnectionClosed) as closed:
+                await client.hear("nothing more")
+            assert closed.value.reason is not None
+            assert closed.value.reason.code == 1001
+
+
+async def test_a_client_that_vanishes_changes_nothing() -> None:
+    model = HeldModel()
+    async with open_chat_house(model) as house, observe(house) as ear:
+        async with perturb(house) as mouth:
+            await mouth.send(ASKED, correlation_id="a")
+            await wait_said(house)
+        model.may_go_on.set()
+        assert only(await ear.hear("a"), "message")

@@ -1,0 +1,230 @@
+"""Observers read at their own pace, hear every event once, and are bounded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import Detached
+from footlights.testing import cancel_everywhere
+from footlights_transports.views.kgent import room as kgent_room
+from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode, InvalidMessage
+from footlights_transports.views.kgent.pure.wire import HEARD_ALL, write_event
+from footlights_transports.views.kgent.room import MAX_BEHIND, MAX_KEPT, Dialogue, Observer, Room
+
+if TYPE_CHECKING:
+    from footlights.testing import Trial
+
+
+def begin(room: Room, name: str, *, forgotten: bool = False) -> Dialogue:
+    return room.begin(ChatMessage("user", "Hello?", 1.0, correlation_id=name), lambda: forgotten)
+
+
+def event(sequence: int, event_type: str = "chunk") -> ChatEvent:
+    return ChatEvent(event_type, {"n": sequence}, sequence, 1.0)  # type: ignore[arg-type]
+
+
+def perform(room: Room, name: str) -> Dialogue:
+    """A dialogue of three events."""
+    dialogue = begin(room, name)
+    room.tell(dialogue, [event(1), event(2, "message"), event(3, "done")])
+    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+    return dialogue
+
+
+def data(*sequences: int) -> list[bytes]:
+    kinds = {1: "chunk", 2: "message", 3: "done"}
+    return [write_event(event(each, kinds[each])) for each in sequences]
+
+
+async def test_an_observer_hears_all_that_came_since() -> None:
+    room = Room()
+    observer = room.observe({})
+    perform(room, "a")
+    assert await observer.next_batch() == data(1, 2, 3)
+    perform(room, "b")
+    assert await observer.next_batch() == data(1, 2, 3)
+
+
+async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() -> None:
+    room = Room()
+    for name in "abc":
+        perform(room, name)
+    late = room.observe({})
+    late.end()
+    assert await late.next_batch() == []
+    back = room.observe({"b": 2})
+    assert await back.next_batch() == [*data(3), *data(1, 2, 3)]
+    back.end()
+    assert await back.next_batch() == []
+
+
+async def test_a_dialogue_that_nobody_remembers_is_unknown() -> None:
+    assert Room().observe({"a": 1, "b": HEARD_ALL}).unknown == {"a": 1}
+
+
+async def test_who_has_heard_all_of_a_dialogue_hears_nothing_more_of_it() -> None:
+    room = Room()
+    perform(room, "a")
+    still_open = begin(room, "b")
+    back = room.observe({"a": HEARD_ALL, "b": HEARD_ALL})
+    room.tell(still_open, [event(1)])
+    perform(room, "c")
+    assert await back.next_batch() == data(1, 2, 3)
+    room.end(still_open, ErrorCode.SESSION_EXPIRED, 1.0)
+    back.end()
+    assert await back.next_batch() == []
+
+
+async def test_an_observer_that_ends_hears_what_is_open_to_its_end() -> None:
+    room = Room()
+    dialogue = begin(room, "a")
+    observer = room.observe({})
+    observer.end()
+    perform(room, "b")
+    room.tell(dialogue, [event(1)])
+    assert await observer.next_batch() == data(1)
+    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+    error, done = await observer.next_batch()
+    assert b"SESSION_EXPIRED" in error
+    assert b'"done"' in done
+    assert await observer.next_batch() == []
+
+
+async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
+    room = Room()
+    slow, fast = room.observe({}), room.observe({})
+    for number in range(MAX_BEHIND + 1):
+        perform(room, str(number))
+        assert await fast.next_batch() == data(1, 2, 3)
+    with pytest.raises(Detached):
+        await slow.next_batch()
+
+
+async def test_however_many_are_open_nobody_lags_behind_who_reads() -> None:
+    room = Room()
+    observer = room.observe({})
+    dialogues = [begin(room, str(number)) for number in range(2 * MAX_BEHIND)]
+    for dialogue in dialogues:
+        room.tell(dialogue, [event(1)])
+    assert len(await observer.next_batch()) == 2 * MAX_BEHIND
+    assert len(await room.observe({}).next_batch()) == 2 * MAX_BEHIND
+
+
+async def test_what_is_forgotten_is_still_heard_by_those_who_wait_for_it() -> None:
+    room = Room()
+    observer = room.observe({})
+    dialogue = begin(room, "a", forgotten=True)
+    room.tell(dialogue, [event(1)])
+    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+    assert room.observe({"a": 0}).unknown == {"a": 0}
+    assert len(await observer.next_batch()) == 3
+
+
+def test_a_correlation_id_is_used_once_until_it_is_forgotten() -> None:
+    room = Room()
+    perform(room, "a")
+    with pytest.raises(InvalidMessage):
+        begin(room, "a")
+    room = Room()
+    room.end(begin(room, "a", forgotten=True), ErrorCode.SESSION_EXPIRED, 1.0)
+    begin(room, "a")
+
+
+def test_a_room_remembers_so_many_and_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    for number in range(MAX_KEPT + 5):
+        perform(room, str(number))
+    assert room.observe({"4": 0, "5": 0}).unknown == {"4": 0}
+    monkeypatch.setattr(kgent_room, "MAX_KEPT_BYTES", 2 * perform(room, "last").size)
+    room.forget()
+    assert room.observe({str(MAX_KEPT + 3): 0, str(MAX_KEPT + 4): 0, "last": 0}).unknown == {str(MAX_KEPT + 3): 0}
+
+
+def test_an_open_dialogue_is_never_forgotten() -> None:
+    room = Room()
+    begin(room, "open")
+    for number in range(MAX_KEPT + 5):
+        perform(room, str(number))
+    assert room.observe({"open": 0}).unknown == {}
+
+
+def test_open_dialogues_take_no_place_of_finished_ones() -> None:
+    room = Room()
+    for number in range(MAX_KEPT + 5):
+        begin(room, f"open {number}")
+    perform(room, "finished")
+    assert room.observe({"finished": 0}).unknown == {}
+
+
+def test_what_ended_last_is_forgotten_last_however_early_it_began() -> None:
+    room = Room()
+    early = begin(room, "early")
+    for number in range(MAX_KEPT):
+        perform(room, str(number))
+    room.end(early, ErrorCode.LLM_UNAVAILABLE, 1.0)
+    perform(room, "late")
+    assert room.observe({"early": 0, "1": 0, "2": 0}).unknown == {"1": 0}
+
+
+async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_before_it_reads() -> None:
+    room = Room()
+    for number in range(MAX_KEPT):
+        perform(room, str(number))
+    back = room.observe({"0": 0})
+    perform(room, "new")
+    assert await back.next_batch() == data(1, 2, 3) * (MAX_KEPT + 1)
+
+
+def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
+    room = Room()
+    states = [room.is_empty]
+    observer = room.observe({})
+    states.append(room.is_empty)
+    for _ in range(2):
+        observer.leave()
+        states.append(room.is_empty)
+    begin(room, "a")
+    assert [*states, room.is_empty] == [True, False, True, True, False]
+
+
+def test_a_dialogue_knows_how_it_failed() -> None:
+    room = Room()
+    assert perform(room, "a").failure == []
+    failed = begin(room, "b")
+    assert failed.failure == []
+    room.end(failed, ErrorCode.LLM_UNAVAILABLE, 1.0)
+    assert [b"LLM_UNAVAILABLE" in failed.failure[0], b'"done"' in failed.failure[1]] == [True, True]
+
+
+def test_an_observer_canceled_anywhere_while_it_waits_loses_nothing() -> None:
+    async def scenario(trial: Trial) -> None:
+        room = Room()
+        observer = room.observe({})
+        heard: list[bytes] = []
+
+        async def tell() -> None:
+            for name in "ab":
+                await trio.sleep(1)
+                dialogue = begin(room, name)
+                for each in (event(1), event(2, "message"), event(3, "done")):
+                    await trio.sleep(1)
+                    room.tell(dialogue, [each])
+                room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell)
+            with trio.CancelScope() as patience:
+                trial.aim(patience.cancel)
+                await listen(observer, heard)
+            trial.disarm()
+            await listen(observer, heard)
+        assert heard == data(1, 2, 3) * 2
+
+    async def listen(observer: Observer, heard: list[bytes]) -> None:
+        while len(heard) < 6:
+            heard += await observer.next_batch()
+
+    assert cancel_everywhere(scenario, orders=2, pairs=10).points > 10

@@ -1,0 +1,443 @@
+"""What was spoken before: cooldowns, rates, budgets and the breaker. Times are milliseconds."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from footlights_transports.views.mission.pure.history import (
+    DAY_MS,
+    MAX_MISSIONS_PER_TENANT,
+    MAX_TENANTS,
+    MAX_TENANTS_PER_USER,
+    DayCount,
+    History,
+    Spoken,
+)
+from footlights_transports.views.mission.pure.matrix import MATRIX
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import Decision, decide, row_of, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.terms import (
+    Certainty,
+    Classification,
+    LimitScope,
+    MissionEventType,
+    SessionState,
+    SuppressionReason,
+    Tier,
+)
+from footlights_transports.views.mission.pure.text import compose
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+NOON = 1_000 * DAY_MS + DAY_MS // 2
+
+
+def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
+    return MissionEvent(
+        mission_id=mission,
+        event_id="e",
+        event_type=MissionEventType.STATE_CHANGE,
+        classification=classification,
+        certainty=Certainty.CONFIRMED,
+        text=compose(MissionEventType.STATE_CHANGE, classification, change=words),
+    )
+
+
+class Told:
+    """A history that grows with what it is told."""
+
+    def __init__(self, context: Context = LISTENING) -> None:
+        self.history = History()
+        self.context = context
+
+    def tell(self, made: MissionEvent, at: int) -> Decision:
+        decision = decide(made, self.context, self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+    def fail(self, made: MissionEvent, at: int) -> Decision:
+        decision = voice_failed(self.tell(made, at), self.history, NOON + at)
+        self.history = decision.history
+        return decision
+
+
+def verdict(decision: Decision) -> tuple[str | None, int]:
+    return decision.payload.suppression.reason, decision.payload.suppression.cooldown_ms
+
+
+SPOKEN = (None, 0)
+HEIST = ("default", "heist")
+
+# -- cooldowns
+
+
+@pytest.mark.parametrize(
+    ("classification", "cooldown"),
+    [
+        (Classification.INFO, 60_000),
+        (Classification.WARN, 30_000),
+        (Classification.CRITICAL, 10_000),
+        (Classification.ACTION, 5_000),
+    ],
+)
+def test_the_same_is_not_spoken_again_until_its_cooldown_is_over(classification: Classification, cooldown: int) -> None:
+    told = Told()
+    assert verdict(told.tell(event("Lit.", classification), 0)) == SPOKEN
+    assert verdict(told.tell(event("LIT", classification), 0)) == ("dedupe_cooldown", cooldown)
+    assert verdict(told.tell(event("Lit.", classification), cooldown - 1)) == ("dedupe_cooldown", 1)
+    assert verdict(told.tell(event("Lit.", classification), cooldown)) == SPOKEN
+
+
+def test_a_repetition_that_is_suppressed_does_not_begin_the_cooldown_again() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    told.tell(event("Lit."), 59_000)
+    assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
+
+
+def test_a_cooldown_begins_when_the_same_was_spoken_last() -> None:
+    told = Told()
+    for at in (0, 10_000):
+        assert verdict(told.tell(event("Fire.", Classification.CRITICAL), at)) == SPOKEN
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 15_000)) == ("dedupe_cooldown", 5_000)
+
+
+def test_missions_and_tenants_do_not_silence_each_other() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    assert verdict(told.tell(event("Lit.", mission="other"), 0)) == SPOKEN
+    told.context = evolve(LISTENING, tenant_id="other")
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+# -- the mission rate
+
+
+def test_a_mission_tells_two_things_in_15_seconds() -> None:
+    told = Told()
+    assert verdict(told.tell(event("One."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Two.", Classification.WARN), 1_000)) == SPOKEN
+    assert verdict(told.tell(event("Three."), 1_000)) == ("mission_rate_limited", 14_000)
+    assert verdict(told.tell(event("Three."), 14_999)) == ("mission_rate_limited", 1)
+    assert verdict(told.tell(event("Three."), 15_000)) == SPOKEN
+    assert verdict(told.tell(event("Four."), 15_000)) == ("mission_rate_limited", 1_000)
+
+
+@pytest.mark.parametrize("urgent", [Classification.CRITICAL, Classification.ACTION])
+def test_what_is_urgent_is_neither_limited_by_the_mission_rate_nor_counted(urgent: Classification) -> None:
+    told = Told()
+    for number in range(4):
+        assert verdict(told.tell(event(f"Fire {number}.", urgent), 0)) == SPOKEN
+    assert verdict(told.tell(event("One."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Two."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Three."), 0)) == ("mission_rate_limited", 15_000)
+    assert verdict(told.tell(event("Fire again.", urgent), 0)) == SPOKEN
+
+
+# -- the voice
+
+
+def test_a_mission_speaks_twelve_times_a_minute() -> None:
+    told = Told()
+    for number in range(12):
+        assert verdict(told.tell(event(f"Fire {number}.", Classification.CRITICAL), number * 1_000)) == SPOKEN
+    assert verdict(told.tell(event("More.", Classification.CRITICAL), 12_000)) == ("voice_rate_limited", 48_000)
+    assert verdict(told.tell(event("More.", Classification.CRITICAL, "other"), 12_000)) == SPOKEN
+    assert verdict(told.tell(event("More.", Classification.CRITICAL), 60_000)) == SPOKEN
+    assert verdict(told.tell(event("And more.", Classification.CRITICAL), 60_000)) == ("voice_rate_limited", 1_000)
+
+
+def test_a_tenant_speaks_500_times_a_day() -> None:
+    told = Told()
+    for number in range(500):
+        assert verdict(told.tell(event(f"{number}.", Classification.CRITICAL, f"m{number % 50}"), 0)) == SPOKEN
+    until_midnight = DAY_MS // 2
+    refused = ("voice_budget_exceeded", until_midnight)
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL, "m500"), 0)) == refused
+    told.context = evolve(LISTENING, tenant_id="other")
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL, "m500"), 0)) == SPOKEN
+    told.context = LISTENING
+    last = event("Fire.", Classification.CRITICAL, "m501")
+    assert verdict(told.tell(last, until_midnight - 1)) == ("voice_budget_exceeded", 1)
+    assert verdict(told.tell(last, until_midnight)) == SPOKEN
+
+
+# -- the breaker
+
+
+def test_a_voice_that_fails_is_told_and_what_it_took_is_given_back() -> None:
+    told = Told()
+    decision = told.fail(event("Lit."), 0)
+    assert verdict(decision) == ("voice_backend_error", 0)
+    assert not decision.speak
+    assert decision.payload.text == event("Lit.").text
+    assert decision.history == History(failures=(NOON,), latest_ms=NOON)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_three_failures_within_a_minute_open_the_breaker_for_30_seconds() -> None:
+    told = Told()
+    assert verdict(told.fail(event("Lit."), 0)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 1_000)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 59_999)) == ("voice_backend_error", 30_000)
+    other = event("Fire.", Classification.CRITICAL, "other")
+    assert verdict(told.tell(other, 60_000)) == ("voice_backend_error", 29_999)
+    assert verdict(told.tell(other, 89_998)) == ("voice_backend_error", 1)
+    assert verdict(told.tell(other, 89_999)) == SPOKEN
+
+
+def test_failures_that_are_long_past_do_not_open_the_breaker() -> None:
+    told = Told()
+    for at in (0, 1_000, 60_000):
+        assert verdict(told.fail(event("Lit."), at)) == ("voice_backend_error", 0)
+    assert verdict(told.fail(event("Lit."), 60_500)) == ("voice_backend_error", 30_000)
+
+
+def test_a_voice_that_fails_right_after_its_rest_rests_again() -> None:
+    told = Told()
+    for at in (0, 0, 0):
+        told.fail(event("Lit."), at)
+    assert verdict(told.fail(event("Lit."), 30_000)) == ("voice_backend_error", 30_000)
+
+
+def test_a_failure_gives_back_only_its_own_part_while_others_speak() -> None:
+    told = Told()
+    failing = told.tell(event("One."), 0)
+    told.tell(event("Two."), 0)
+    after = voice_failed(failing, told.history, NOON + 500).history
+    assert after.spoken_in(HEIST) == told.history.spoken_in(HEIST)[1:]
+    assert after.tenants["default"].count == 1
+
+
+def test_a_failure_that_comes_very_late_gives_nothing_back_twice() -> None:
+    told = Told()
+    failing = told.tell(event("One."), 0)
+    told.tell(event("Two.", mission="other"), DAY_MS)
+    after = voice_failed(failing, told.history, NOON + DAY_MS).history
+    assert after.missions == told.history.missions
+    assert after.tenants == told.history.tenants == {"default": DayCount(1)}
+    assert voice_failed(failing, History(), NOON).history.missions == {}
+
+
+def test_a_failure_after_midnight_leaves_what_was_spoken_before_it() -> None:
+    told = Told()
+    midnight = DAY_MS // 2
+    told.tell(event("Lit."), midnight - 1_000)
+    told.fail(event("Dark."), midnight)
+    assert verdict(told.tell(event("Lit."), midnight)) == ("dedupe_cooldown", 59_000)
+    assert told.history.tenants == {}
+
+
+def test_a_failure_after_midnight_begins_a_new_day() -> None:
+    told = Told()
+    midnight = DAY_MS // 2
+    told.tell(event("Lit."), midnight - 2_000)
+    failing = told.tell(event("Dark."), midnight - 1_000)
+    assert voice_failed(failing, told.history, NOON + midnight).history.tenants == {}
+
+
+# -- what each row of the matrix names
+
+
+def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
+    """What becomes of an event when everything is done to bring this about."""
+    told = Told()
+    if named is SuppressionReason.CONTEXT_INELIGIBLE:
+        made = evolve(made, operator_ref=None)
+    elif named is SuppressionReason.MISSING_EVIDENCE:
+        made = evolve(made, repo_attributed=True)
+    elif named is SuppressionReason.DEDUPE_COOLDOWN:
+        told.tell(made, 0)
+    elif named is SuppressionReason.MISSION_RATE_LIMITED:
+        told.tell(event("One."), 0)
+        told.tell(event("Two."), 0)
+    else:
+        told.history = evolve(told.history, tenants={"default": DayCount(500)}, latest_ms=NOON)
+    return told.tell(made, 0).payload.suppression.reason
+
+
+@pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
+def test_every_reason_that_a_row_names_can_befall_it(row: object) -> None:
+    for event_type in MissionEventType:
+        for classification in Classification:
+            made = evolve(event("Lit.", classification), event_type=event_type, operator_ref="op-1")
+            if row_of(made, LISTENING) is row:
+                assert [befallen(made, named) for named in row_of(made, LISTENING).suppression] == list(
+                    row_of(made, LISTENING).suppression
+                )
+
+
+# -- memory and time
+
+
+def test_what_is_long_past_is_forgotten() -> None:
+    told = Told()
+    told.tell(event("Lit.", mission="old"), 0)
+    told.tell(event("Lit."), 60_000)
+    assert list(told.history.missions["default"]) == ["heist"]
+    told.tell(event("Lit."), DAY_MS)
+    assert told.history.tenants == {"default": DayCount(1)}
+    told.context = evolve(LISTENING, tenant_id="other")
+    told.fail(event("Lit."), 2 * DAY_MS)
+    assert (told.history.missions, told.history.tenants) == ({}, {})
+
+
+def test_tenants_that_are_silent_are_forgotten_as_others_speak() -> None:
+    told = Told()
+    for number in range(20):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}")
+        told.tell(event("Lit."), number)
+    for number in range(20, 40):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}")
+        told.tell(event("Lit."), 60_000 + 19)
+    assert list(told.history.missions) == [f"t{number}" for number in range(20, 40)]
+    assert len(told.history.tenants) == 40
+
+
+def test_a_decision_looks_at_its_own_tenant_and_leaves_the_others_as_they_are() -> None:
+    told = Told()
+    told.tell(event("Lit."), 0)
+    before = told.history.missions["default"]
+    told.context = evolve(LISTENING, tenant_id="other")
+    told.tell(event("Lit."), 0)
+    assert told.history.missions["default"] is before
+
+
+def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
+    told = Told(evolve(LISTENING, tenant_id="t"))
+    places = range(MAX_MISSIONS_PER_TENANT)
+    spoken = {f"m{number}": (Spoken(NOON + number, "k", True),) for number in reversed(places)}
+    told.history = evolve(told.history, missions={"t": spoken})
+    refused = told.tell(event("Lit."), 5_000)
+    assert verdict(refused) == ("voice_rate_limited", 55_000)
+    assert refused.payload.suppression.scope is LimitScope.MISSIONS
+    assert verdict(told.tell(event("Lit.", mission="m7"), 5_000)) == SPOKEN
+    assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
+    assert len(told.history.missions["t"]) <= MAX_MISSIONS_PER_TENANT
+
+
+def test_a_mission_keeps_its_room_for_a_minute_after_it_spoke_last() -> None:
+    told = Told(evolve(LISTENING, tenant_id="t"))
+    spoken = (Spoken(NOON, "k", True), Spoken(NOON + 30_000, "l", True))
+    told.history = evolve(told.history, missions={"t": {f"m{n}": spoken for n in range(MAX_MISSIONS_PER_TENANT)}})
+    assert verdict(told.tell(event("Lit."), 60_000)) == ("voice_rate_limited", 30_000)
+
+
+def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
+    told = Told()
+    places = range(MAX_MISSIONS_PER_TENANT)
+    spoken = {f"m{number}": (Spoken(NOON, "k", True),) for number in places}
+    told.history = evolve(told.history, missions={"t": spoken})
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> None:
+    told = Told()
+    spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
+    told.history = evolve(told.history, tenants=spoken, latest_ms=NOON)
+    refused = told.tell(event("Lit."), 0)
+    assert verdict(refused) == ("voice_budget_exceeded", DAY_MS // 2)
+    assert refused.payload.suppression.scope is LimitScope.SERVER
+    assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
+    assert list(told.history.tenants) == ["default"]
+
+
+def test_tenants_of_yesterday_take_no_room_from_those_of_today() -> None:
+    told = Told()
+    spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
+    told.history = evolve(told.history, tenants=spoken, latest_ms=NOON - DAY_MS)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_a_user_speaks_for_so_many_tenants_a_day_and_only_what_is_spoken_counts() -> None:
+    told = Told()
+    for number in range(2 * MAX_TENANTS_PER_USER):
+        told.context = Context(tenant_id=f"silent{number}").of_user("ann")
+        assert told.tell(event("Lit."), 0).payload.suppression.reason == "context_ineligible"
+    for number in range(MAX_TENANTS_PER_USER):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}").of_user("ann")
+        assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
+    told.context = LISTENING.of_user("ann")
+    refused = told.tell(event("Lit."), 0)
+    assert verdict(refused) == ("voice_budget_exceeded", DAY_MS // 2)
+    assert refused.payload.suppression.scope is LimitScope.USER
+    for other in (LISTENING.of_user("bob"), LISTENING):
+        told.context = other
+        assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+    told.context = LISTENING.of_user("ann")
+    assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
+
+
+def test_a_tenant_whose_voice_failed_gives_its_place_back() -> None:
+    told = Told()
+    for number in range(MAX_TENANTS_PER_USER - 1):
+        told.context = evolve(LISTENING, tenant_id=f"t{number}").of_user("ann")
+        told.tell(event("Lit."), 0)
+    for tenant_id in ("failing", "last"):
+        told.context = evolve(LISTENING, tenant_id=tenant_id).of_user("ann")
+        told.fail(event("Lit."), 0)
+    assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
+
+
+def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
+    told = Told()
+    told.tell(event("Lit."), 10_000)
+    assert verdict(told.tell(event("Lit."), 0)) == ("dedupe_cooldown", 60_000)
+    assert verdict(told.tell(event("Dark."), 0)) == SPOKEN
+    assert verdict(told.tell(event("Dark."), 70_000)) == SPOKEN
+
+
+def test_a_voice_that_fails_while_the_clock_goes_back_fails_when_it_stands_still() -> None:
+    told = Told()
+    failing = told.tell(event("Lit."), 0)
+    told.tell(event("Dark."), 10_000)
+    failed = voice_failed(failing, told.history, NOON - DAY_MS)
+    assert (failed.history.failures, failed.history.latest_ms) == ((NOON + 10_000,), NOON + 10_000)
+    assert failed.history.tenants["default"].count == 1
+
+
+def test_a_clock_may_begin_long_before_its_epoch() -> None:
+    told = Told()
+    for minute in range(-10, 3):
+        assert verdict(told.tell(event(f"Minute {minute}."), minute * 60_000 - NOON)) == SPOKEN
+    for second in range(3):
+        told.fail(event("Dark.", Classification.CRITICAL), second * 1_000 - 2 * DAY_MS - NOON)
+    assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 0)) == SPOKEN
+
+
+def test_a_voice_that_failed_before_the_epoch_is_left_alone_as_long_as_any_other() -> None:
+    told = Told()
+    for second in range(3):
+        told.fail(event("Dark."), second * 1_000 - 90_000 - NOON)
+    assert verdict(told.tell(event("Dark."), -70_000 - NOON)) == ("voice_backend_error", 12_000)
+    assert verdict(told.tell(event("Dark."), -58_000 - NOON)) == SPOKEN
+
+
+def test_a_history_holds_no_words() -> None:
+    told = Told()
+    told.tell(event("Secretwords."), 0)
+    assert "secretwords" not in repr(told.history).lower()
+
+
+def test_what_is_dropped_gives_everything_back_and_counts_no_failure() -> None:
+    told = Told()
+    decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
+    dropped = voice_dropped(decision, told.history, NOON + 5_000)
+    assert verdict(dropped) == ("voice_backend_error", 0)
+    assert dropped.payload.text == decision.payload.text
+    assert (dropped.history.missions, dropped.history.tenants, dropped.history.failures) == ({}, {}, ())
+
+
+def test_what_is_dropped_while_the_voice_is_left_alone_says_for_how_long() -> None:
+    told = Told()
+    decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
+    for number in range(3):
+        told.fail(event(f"Flood {number}.", Classification.CRITICAL), 0)
+    assert verdict(voice_dropped(decision, told.history, NOON + 5_000)) == ("voice_backend_error", 25_000)
+
+
+def test_only_what_is_spoken_can_fail() -> None:
+    silent = decide(event("Lit."), Context(), History(), 0)
+    with pytest.raises(AssertionError):
+        voice_failed(silent, silent.history, 0)

@@ -1,0 +1,165 @@
+"""The prompt-style matrix, over every combination there is, and the table in the documentation."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+
+from footlights_transports.views.mission.pure.history import (
+    MAX_MISSIONS_PER_TENANT,
+    MAX_TENANTS,
+    MAX_TENANTS_PER_USER,
+    History,
+)
+from footlights_transports.views.mission.pure.matrix import MATRIX, Speak, row_for
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import Decision, decide
+from footlights_transports.views.mission.pure.requests import DEFAULTS
+from footlights_transports.views.mission.pure.terms import (
+    Certainty,
+    Classification,
+    MissionEventType,
+    SessionState,
+    SpeechMode,
+    SuppressionReason,
+    Tier,
+    VoiceMode,
+)
+from footlights_transports.views.mission.pure.text import compose
+from tests.kit.paths import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "callouts.md"
+
+EVERYTHING = list(product(Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty))
+
+
+def decided(
+    tier: Tier,
+    state: SessionState,
+    voice_mode: VoiceMode,
+    event_type: MissionEventType,
+    classification: Classification,
+    certainty: Certainty,
+) -> Decision:
+    long = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
+    event = MissionEvent(
+        mission_id="m",
+        event_id="e",
+        event_type=event_type,
+        classification=classification,
+        certainty=certainty,
+        text=long,
+        operator_ref="op-1",
+    )
+    return decide(event, Context(tier=tier, session_state=state, voice_mode=voice_mode), History(), 0)
+
+
+def expected(
+    tier: Tier,
+    state: SessionState,
+    voice_mode: VoiceMode,
+    event_type: MissionEventType,
+    classification: Classification,
+    certainty: Certainty,
+) -> tuple[SpeechMode, int] | None:
+    """The matrix once more, as one would say it; None is silence."""
+    if tier == 0 or state != "active" or voice_mode in ("off", "dnd"):
+        return None
+    sure = certainty in ("confirmed", "reasoned")
+    if voice_mode == "normal" and event_type == "action_required" and sure:
+        return SpeechMode.BRIEFING, 420
+    if voice_mode == "normal" and event_type == "debrief":
+        return SpeechMode.DEBRIEF, 420
+    if classification in ("critical", "action"):
+        return SpeechMode.CALLOUT, 220
+    if voice_mode == "normal" and classification == "warn" and certainty != "unknown":
+        return SpeechMode.CALLOUT, 160
+    if voice_mode == "normal" and classification == "info" and sure:
+        return SpeechMode.CALLOUT, 140
+    return None
+
+
+def test_there_are_3200_combinations() -> None:
+    assert len(EVERYTHING) == 2 * 5 * 4 * 5 * 4 * 4
+
+
+def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligible() -> None:
+    for given in EVERYTHING:
+        decision, wanted = decided(*given), expected(*given)
+        voice = decision.payload.voice
+        if wanted is None:
+            assert voice is None, given
+            assert decision.payload.suppression.reason is SuppressionReason.CONTEXT_INELIGIBLE, given
+        else:
+            assert voice is not None, given
+            assert voice.mode is wanted[0], given
+            assert wanted[1] - 5 < len(voice.text) <= wanted[1], given
+            assert decision.payload.suppression.reason is None, given
+
+
+def test_tier_1_speaks_only_while_the_session_is_active() -> None:
+    spoken = {(given[0], given[1]) for given in EVERYTHING if decided(*given).speak}
+    assert spoken == {(Tier.AWARE, SessionState.ACTIVE)}
+
+
+def test_speaking_is_decided_by_context_class_and_certainty_alone() -> None:
+    assert [decided(*given) for given in EVERYTHING] == [decided(*given) for given in EVERYTHING]
+
+
+def test_every_row_is_the_one_that_decides_somewhere() -> None:
+    assert {MATRIX.index(row_for(*given)) for given in EVERYTHING} == set(range(len(MATRIX)))
+
+
+def test_a_row_speaks_in_some_way_unless_it_says_no() -> None:
+    assert all((row.speech is None) == (row.speak is Speak.NO) for row in MATRIX)
+
+
+# -- the documentation
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading, their code marks taken off."""
+    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    assert lines is not None
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[0].splitlines()]
+
+
+def test_the_table_in_the_docs_is_the_table_in_the_code_cell_by_cell() -> None:
+    header, _, *rows = table("What may be spoken")
+    assert header[0] == "Tier"
+    assert len(rows) == len(MATRIX)
+    for row, cells in zip(MATRIX, rows, strict=True):
+        assert tuple(cells) == row.cells
+
+
+def test_the_reasons_in_the_docs_are_in_the_order_of_the_checks() -> None:
+    _, _, *rows = table("Why something is not spoken")
+    assert [(cells[0], cells[1]) for cells in rows] == [
+        (str(number), reason.value) for number, reason in enumerate(SuppressionReason, start=1)
+    ]
+
+
+@pytest.mark.parametrize("cells", table("What is missing")[2:], ids=lambda cells: cells[0])
+def test_the_docs_tell_the_default_of_every_field(cells: list[str]) -> None:
+    name, told = cells
+    words = {"mode": None, "event_id": None, "voice_certainty": None, "operator_ref": None, "policy_ts_ms": None}
+    default = DEFAULTS[name]
+    if name in words:
+        assert default is None
+    elif name == "evidence_refs":
+        assert default == ()
+    else:
+        assert told == (str(default).lower() if isinstance(default, bool) else str(default))
+
+
+def test_the_docs_forget_no_default() -> None:
+    assert [cells[0] for cells in table("What is missing")[2:]] == list(DEFAULTS)
+
+
+def test_the_documentation_tells_how_much_room_there_is() -> None:
+    page = " ".join(PAGE.read_text().split())
+    assert f"`missions` of the tenant this minute ({MAX_MISSIONS_PER_TENANT})" in page
+    assert f"tenant of the `user` ({MAX_TENANTS_PER_USER}) or on the `server` ({MAX_TENANTS:,})" in page

@@ -1,0 +1,184 @@
+"""The four lines of a callout, and what a voice says of them."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from footlights_transports.views.mission.pure.terms import Classification, MissionEventType
+from footlights_transports.views.mission.pure.text import (
+    NOT_STATED,
+    TextPayload,
+    compose,
+    compose_plain,
+    normalize,
+    shorten,
+)
+
+KIND = MissionEventType.THREAT_UPDATE, Classification.WARN
+GOOD = compose(
+    *KIND,
+    change="The gate failed.",
+    impact="The release waits.",
+    next_action="Fix it before noon.",
+    evidence_refs=["docs/a.md#L1", "docs/b.md"],
+)
+
+
+def test_the_four_lines_carry_their_labels() -> None:
+    assert GOOD.block.splitlines() == [
+        "CHANGE: threat_update/warn -- The gate failed.",
+        "IMPACT: The release waits.",
+        "NEXT: Fix it before noon.",
+        "EVIDENCE: docs/a.md#L1, docs/b.md",
+    ]
+    assert list(GOOD.broken_rules()) == []
+
+
+def test_a_voice_says_change_impact_and_next_action_without_labels_and_evidence() -> None:
+    assert GOOD.spoken == "The gate failed. The release waits. Fix it before noon."
+
+
+def test_a_voice_leaves_out_what_is_not_stated() -> None:
+    assert compose(*KIND, change="The gate failed.").spoken == "The gate failed."
+
+
+def test_lines_without_labels_are_spoken_whole() -> None:
+    lines = TextPayload(what_changed="Gate:  down", why_it_matters="bad", next_action="run", evidence_anchor="x")
+    assert lines.spoken == "Gate: down bad run"
+
+
+@pytest.mark.parametrize(
+    ("line", "longest"), [("what_changed", 160), ("why_it_matters", 220), ("next_action", 160)], ids=lambda it: str(it)
+)
+def test_a_line_may_be_as_long_as_the_contract_says_and_no_longer(line: str, longest: int) -> None:
+    assert list(evolve(GOOD, **{line: "x" * longest}).broken_rules()) == []
+    assert list(evolve(GOOD, **{line: "x" * (longest + 1)}).broken_rules()) == [f"{line}_too_long"]
+
+
+def test_all_lines_together_have_at_most_900_characters() -> None:
+    room = 900 - len(GOOD.block) + len(GOOD.evidence_anchor)
+    assert list(evolve(GOOD, evidence_anchor="x" * room).broken_rules()) == []
+    assert list(evolve(GOOD, evidence_anchor="x" * (room + 1)).broken_rules()) == ["text_block_too_long"]
+
+
+@pytest.mark.parametrize("line", list(GOOD.document))
+@pytest.mark.parametrize("empty", ["", "  ", "NEXT: "])
+def test_no_line_may_be_empty(line: str, empty: str) -> None:
+    assert list(evolve(GOOD, **{line: empty}).broken_rules()) == [f"{line}_empty"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_one"),
+    [
+        ("It failed.", True),
+        ("Version 1.2 failed", True),
+        ("It failed. It did.", False),
+        ("Failed! Again", False),
+        ("“Failed.” Again", False),
+    ],
+)
+def test_what_changed_is_one_sentence(change: str, is_one: bool) -> None:
+    broken = list(compose(*KIND, change=change).broken_rules())
+    assert broken == ([] if is_one else ["what_changed_several_sentences"])
+
+
+# -- shortening
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "short"),
+    [
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two"),
+        ("one two three", 7, "one two"),
+        ("one two three", 6, "one"),
+        ("one two three", 3, "one"),
+        ("one two three", 2, ""),
+        ("", 5, ""),
+    ],
+)
+def test_a_text_is_shortened_at_the_end_of_a_word(text: str, longest: int, short: str) -> None:
+    assert shorten(text, longest) == short
+
+
+WORDS = st.lists(st.text("abcÄ日.", min_size=1, max_size=12), max_size=60).map(" ".join)
+
+
+@given(WORDS, st.integers(0, 300))
+def test_what_is_left_is_the_longest_run_of_whole_words_that_fits(text: str, longest: int) -> None:
+    words, short = text.split(), shorten(text, longest)
+    assert len(short) <= longest
+    assert short.split() == words[: len(short.split())]
+    more = " ".join(words[: len(short.split()) + 1])
+    assert short == text or len(more) > longest
+
+
+# -- plain texts
+
+
+@given(WORDS)
+def test_a_plain_text_is_laid_out_without_losing_a_word(text: str) -> None:
+    lines = compose_plain(*KIND, text)
+    assert lines.spoken == text
+    assert len(lines.why_it_matters) <= 220
+    assert "what_changed_several_sentences" not in lines.broken_rules()
+
+
+def test_a_plain_text_begins_with_its_first_sentence() -> None:
+    lines = compose_plain(*KIND, "The gate  failed.\nThe release waits.", ["docs/a.md"])
+    assert lines == compose(*KIND, change="The gate failed.", impact="The release waits.", evidence_refs=["docs/a.md"])
+
+
+def test_a_plain_text_that_a_briefing_could_speak_fits_into_the_lines() -> None:
+    assert list(compose_plain(*KIND, "word " * 84).broken_rules()) == []
+
+
+def test_a_plain_text_that_is_too_long_for_the_lines_keeps_every_word_and_breaks_a_rule() -> None:
+    lines = compose_plain(*KIND, "word " * 200)
+    assert lines.spoken.split() == ["word"] * 200
+    assert list(lines.broken_rules()) == ["next_action_too_long", "text_block_too_long"]
+
+
+def test_a_plain_text_of_one_endless_word_breaks_a_rule() -> None:
+    assert "what_changed_too_long" in compose_plain(*KIND, "x" * 200).broken_rules()
+
+
+def test_nothing_stands_where_nothing_was_said() -> None:
+    assert compose_plain(*KIND, "Go.").next_action == f"NEXT: {NOT_STATED}"
+
+
+# -- evidence
+
+
+def test_refs_that_do_not_fit_are_counted() -> None:
+    refs = [f"docs/{'x' * 90}{number}.md" for number in range(9)]
+    anchor = compose(*KIND, change="It failed.", evidence_refs=refs).evidence_anchor
+    assert anchor == f"EVIDENCE: {', '.join(refs[:3])}, and 6 more"
+
+
+def test_a_ref_that_is_longer_than_the_line_is_counted() -> None:
+    lines = compose(*KIND, change="It failed.", evidence_refs=["x" * 999])
+    assert lines.evidence_anchor == "EVIDENCE: 1 that are too long for this line"
+
+
+# -- what is the same
+
+
+@pytest.mark.parametrize(
+    "other", ["the GATE failed", " The  gate\nfailed!", "The gate failed...", "\uff34he gate failed"]
+)
+def test_case_spaces_last_marks_and_encodings_do_not_make_a_text_another(other: str) -> None:
+    assert normalize(other) == normalize("The gate failed.")
+
+
+@pytest.mark.parametrize("other", ["The gates failed.", "The gate -- failed.", "The gate failed 2."])
+def test_other_words_make_a_text_another(other: str) -> None:
+    assert normalize(other) != normalize("The gate failed.")
+
+
+@given(st.text())
+def test_normalizing_twice_changes_nothing_more(text: str) -> None:
+    assert normalize(normalize(text)) == normalize(text)

@@ -1,0 +1,220 @@
+"""The turns of a session as mission events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from footlights.authority import Artifact
+from footlights.authority.approvals import APPROVED, DENIED, PENDING
+from footlights.events import (
+    EVENT_TYPES,
+    SCHEMA_V,
+    CommitFinal,
+    CommitOutcome,
+    ErrorInfo,
+    InterruptReason,
+    Issue,
+    ModelLoading,
+    StreamEvent,
+    TokenDelta,
+    ToolCallResult,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights_transports.views.mission.pure.history import History
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import broken_rules, decide
+from footlights_transports.views.mission.pure.terms import Certainty, SessionState, Tier
+from footlights_transports.views.mission.pure.turns import TurnCallouts
+
+if TYPE_CHECKING:
+    from footlights.events import Payload
+
+OK = CommitFinal(commit_digest="d1", commit_outcome=CommitOutcome.OK, commit_id="c1")
+LOST = CommitFinal(
+    commit_digest="d2",
+    commit_outcome=CommitOutcome.FAIL_CLOSED,
+    issues=tuple(Issue(f"code_{n}", "a sentence") for n in range(4)),
+)
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+
+
+def told(*payloads: Payload, artifacts: tuple[Artifact, ...] = ()) -> list[MissionEvent]:
+    callouts = TurnCallouts("heist")
+    made: list[MissionEvent] = []
+    for seq, payload in enumerate(payloads, start=5):
+        event = StreamEvent(SCHEMA_V, "s1", "t1-000001", seq, 0, EVENT_TYPES[type(payload)], payload)
+        made += callouts.take(event, artifacts if isinstance(payload, CommitFinal) else ())
+    return made
+
+
+def kinds(made: list[MissionEvent]) -> list[tuple[str, str, str]]:
+    return [(each.event_type.value, each.classification.value, each.text.spoken) for each in made]
+
+
+def test_a_commit_is_a_change_of_state() -> None:
+    (made,) = told(OK)
+    assert kinds([made]) == [
+        ("state_change", "info", "A turn is committed. Its changes are kept. Go on when you like.")
+    ]
+    assert (made.mission_id, made.event_id) == ("heist", "t1-000001.5")
+    assert made.evidence_refs == ("turn:t1-000001#5", "commit:c1")
+    assert made.system_state_claim
+    assert made.certainty is Certainty.CONFIRMED
+
+
+def test_a_refused_commit_is_a_threat_that_names_codes_and_no_words() -> None:
+    (made,) = told(LOST)
+    assert (made.event_type, made.classification) == ("threat_update", "warn")
+    assert made.text.why_it_matters == "IMPACT: Nothing of it was committed: code_0, code_1, code_2 and 1 more."
+    assert made.evidence_refs[1] == "commit:d2"
+
+
+@pytest.mark.parametrize(
+    ("reason", "event_type", "classification"),
+    [
+        ("timeout", "timer_update", "warn"),
+        ("stalled", "timer_update", "warn"),
+        ("model_error", "threat_update", "critical"),
+        ("tool_error", "threat_update", "critical"),
+        ("workload_error", "threat_update", "critical"),
+        ("shutdown", "threat_update", "warn"),
+        ("runtime_restart", "threat_update", "warn"),
+    ],
+)
+def test_a_turn_that_failed_is_told_once_and_at_once(reason: str, event_type: str, classification: str) -> None:
+    made = told(TurnInterrupted(reason=InterruptReason(reason)), LOST)
+    assert [(each.event_type, each.classification) for each in made] == [(event_type, classification)]
+    assert made[0].operator_ref is None
+
+
+@pytest.mark.parametrize("reason", ["canceled", "barge_in", "session_closed"])
+def test_what_somebody_did_is_debriefed_when_its_outcome_is_known(reason: str) -> None:
+    interrupted = TurnInterrupted(reason=InterruptReason(reason))
+    assert told(interrupted) == []
+    (made,) = told(interrupted, LOST)
+    assert (made.event_type, made.operator_ref) == ("debrief", f"{reason}:t1-000001")
+
+
+def test_every_way_a_turn_can_be_interrupted_is_told_as_nothing_that_was_committed() -> None:
+    for reason in InterruptReason:
+        (made,) = told(TurnInterrupted(reason=reason), LOST)
+        assert made.text.why_it_matters == "IMPACT: Nothing of it was committed."
+
+
+def test_a_model_that_loads_is_told_once() -> None:
+    loading = ModelLoading(model_id="m", cold_start=True)
+    assert kinds(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)))[0][:2] == (
+        "timer_update",
+        "info",
+    )
+    assert len(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5))) == 1
+
+
+@pytest.mark.parametrize(
+    ("canceled", "effects", "error", "kind"),
+    [
+        (True, True, None, ("threat_update", "critical")),
+        (True, False, None, None),
+        (False, None, ErrorInfo("broken", "secret words"), ("threat_update", "warn")),
+        (False, None, None, None),
+    ],
+)
+def test_a_tool_is_told_of_if_it_failed_or_may_have_done_something(
+    canceled: bool, effects: bool | None, error: ErrorInfo | None, kind: tuple[str, str] | None
+) -> None:
+    made = told(
+        ToolCallResult(
+            tool_call_id="c",
+            tool_name="sell",
+            canceled=canceled,
+            side_effects_may_have_occurred=effects,
+            error=error,
+        )
+    )
+    assert [(each.event_type.value, each.classification.value) for each in made] == ([] if kind is None else [kind])
+    assert not any("secret" in each.text.block for each in made)
+
+
+def test_what_waits_for_an_answer_requires_action() -> None:
+    asked = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
+    made = told(OK, artifacts=(Artifact("receipt", {}), asked))
+    assert [each.event_type for each in made] == ["action_required", "state_change"]
+    assert made[0].text.spoken == "Somebody has to decide. Sell the lantern? Answer yes or no now."
+    assert [each.event_id for each in made] == ["t1-000001.5", "t1-000001.5.1"]
+    assert made[0].evidence_refs == ("turn:t1-000001#5", "approval:a-000001")
+
+
+@pytest.mark.parametrize(("kind", "answer"), [(APPROVED, "yes"), (DENIED, "no")])
+def test_an_answer_is_debriefed_with_what_it_answered(kind: str, answer: str) -> None:
+    made = told(OK, artifacts=(Artifact(kind, {"id": "a-000001", "question": "Sell the lantern?"}),))
+    assert made[0].event_type == "debrief"
+    assert made[0].operator_ref == "approval:a-000001"
+    assert made[0].text.spoken.startswith(f"The answer was {answer}. Sell the lantern?")
+
+
+WAITING = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
+REFUSED = Artifact(DENIED, {"id": "a-000002", "question": "Sell the house?"})
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "impact"),
+    [
+        ((), "Its changes are kept."),
+        ((Artifact(APPROVED, {"id": "a-000003", "question": "Sell a pie?"}),), "Its changes are kept."),
+        ((WAITING, WAITING), "Its changes are kept. An act waits for somebody's word."),
+        ((REFUSED,), "Its changes are kept. An act was refused."),
+        ((WAITING, REFUSED), "Its changes are kept. An act waits for somebody's word. An act was refused."),
+    ],
+)
+def test_a_commit_claims_nothing_about_acts_that_wait_or_were_refused(
+    artifacts: tuple[Artifact, ...], impact: str
+) -> None:
+    *_, made = told(OK, artifacts=artifacts)
+    assert made.text.why_it_matters == f"IMPACT: {impact}"
+    voice = decide(made, LISTENING, History(), 0).payload.voice
+    assert voice is not None
+    assert voice.text == f"A turn is committed. {impact} Go on when you like."
+
+
+def test_a_tool_that_failed_says_nothing_of_what_becomes_of_the_turn() -> None:
+    failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
+    for rest in ((OK,), (TurnInterrupted(reason=InterruptReason.TOOL_ERROR), LOST)):
+        made = told(failed, *rest)
+        assert made[0].text.spoken == "A tool failed. It gave no result. Look at the tool before you ask again."
+
+
+@pytest.mark.parametrize("question", ["word " * 90, "x" * 400])
+def test_a_question_that_is_too_long_is_told_whole_and_not_spoken(question: str) -> None:
+    made = told(OK, artifacts=(Artifact(PENDING, {"id": "a-000001", "question": question}),))
+    assert made[0].text.why_it_matters == f"IMPACT: {question}"
+    assert list(broken_rules(made[0])) == ["why_it_matters_too_long"]
+    assert decide(made[0], LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
+
+
+def test_an_artifact_of_another_shape_breaks_nothing() -> None:
+    assert len(told(OK, artifacts=(Artifact(PENDING, []),))) == 2
+
+
+def test_words_of_players_and_models_are_never_told() -> None:
+    assert told(TokenDelta(delta="secret", offset=0), TurnFinal(text="secret")) == []
+
+
+def test_everything_that_is_told_keeps_the_contract_and_can_be_spoken() -> None:
+    tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
+    artifacts = (Artifact(PENDING, {"id": "a-000001", "question": "Sell it?"}),)
+    made = told(ModelLoading(model_id="m", cold_start=True), tool, OK, artifacts=artifacts)
+    for reason in InterruptReason:
+        made += told(TurnInterrupted(reason=reason), LOST)
+    assert {each.event_type.value for each in made} == {
+        "state_change",
+        "threat_update",
+        "timer_update",
+        "action_required",
+        "debrief",
+    }
+    for each in made:
+        assert list(broken_rules(each)) == []
+        assert decide(each, LISTENING, History(), 0).speak

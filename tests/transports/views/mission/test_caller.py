@@ -1,0 +1,339 @@
+"""The caller of a session: real turns called out, whatever its voice does."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from math import inf
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from footlights import CommitOutcome, Limits, MemoryLedger, SessionParams, TurnParams, open_stage
+from footlights.errors import LedgerUnavailable, SessionClosed
+from footlights.testing import cancel_everywhere, take_turn
+from footlights.testing.faults import FlakyLedger
+from footlights_actors import Fail, Say, ScriptedModel, Stall, standard_cast
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_transports.views.mission import caller as caller_module
+from footlights_transports.views.mission.announcer import Announcement, Announcer
+from footlights_transports.views.mission.caller import Caller
+from footlights_transports.views.mission.pure.payload import Context, UtilityPayload
+from footlights_transports.views.mission.pure.terms import SessionState, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    from footlights import Cast, InteractionSession, Ledger, Prompt, Stage
+    from footlights.authority import CommitRecord
+    from footlights.testing.trial import Trial
+    from footlights_actors import Line
+    from footlights_transports.views.mission.voice import Voice
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+
+
+def clock_ms() -> int:
+    return round(trio.current_time() * 1_000)
+
+
+def script(prompt: Prompt) -> Iterable[Line]:
+    if "fail" in prompt.user:
+        return [Fail(RuntimeError("secret words"))]
+    if "stay" in prompt.user:
+        return [Say("Well,"), Stall()]
+    return [Say("Good evening.")]
+
+
+class Silent:
+    """A voice that never comes back, or fails at once."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self.hangs = hangs
+        self.asked = 0
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        self.asked += 1
+        await trio.lowlevel.checkpoint()
+        if self.hangs:
+            await trio.sleep_forever()
+        raise RuntimeError("no voice")
+
+
+@asynccontextmanager
+async def called(
+    session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
+) -> AsyncGenerator[list[Announcement]]:
+    """The last that is told of each event; at the end the session is closed, and its caller has ended by itself."""
+    told: list[Announcement] = []
+
+    def tell(announcement: Announcement) -> None:
+        if announcement.is_amended:
+            (place,) = [n for n, each in enumerate(told) if each.event is announcement.event]
+            told[place] = announcement
+        else:
+            told.append(announcement)
+
+    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, tell, ledger=ledger)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(caller.run)
+        yield told
+        await session.close()
+
+
+def kinds(told: list[Announcement]) -> list[tuple[str, str | None]]:
+    return [(each.payload.event_type.value, each.payload.suppression.reason) for each in told]
+
+
+def cast() -> Cast:
+    return standard_cast(ScriptedModel(script))
+
+
+async def test_turns_are_called_out_as_they_end(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await take_turn(session, "Hello")
+            await take_turn(session, "fail, please")
+            staying = session.begin_turn("stay")
+            await trio.testing.wait_all_tasks_blocked()
+            session.cancel(staying)
+            await session.finalize(staying).wait()
+            await trio.testing.wait_all_tasks_blocked()
+    assert kinds(told) == [("state_change", None), ("threat_update", None), ("debrief", None)]
+    assert all(each.payload.mission_id == session.session_id for each in told)
+    assert not any("secret" in each.payload.text.block for each in told)
+
+
+async def test_what_waits_for_an_answer_is_called_out_and_so_is_the_answer(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.sleep(60)
+            await take_turn(session, "Yes.", TurnParams(approvals={"a-000001": True}))
+    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == [
+        "action_required",
+        "state_change",
+        "debrief",
+        "state_change",
+    ]
+    (debrief,) = [each.payload for each in told if each.payload.event_type == "debrief"]
+    assert debrief.text.what_changed.endswith("The answer was yes.")
+    assert debrief.voice is not None
+
+
+async def test_without_a_ledger_only_the_commit_is_called_out(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await take_turn(session, "sell me the lantern")
+    assert "action_required" not in {kind for kind, _ in kinds(told)}
+
+
+class Unreadable(MemoryLedger):
+    """A ledger that writes, and cannot be read; or has never heard of anything."""
+
+    def __init__(self, *, is_broken: bool) -> None:
+        super().__init__()
+        self.is_broken = is_broken
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.lowlevel.checkpoint()
+        if self.is_broken:
+            raise LedgerUnavailable("It cannot be read.")
+        return None
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+async def test_a_ledger_that_cannot_be_read_costs_only_what_it_would_have_told(
+    quiet_clock: trio.testing.MockClock, is_broken: bool
+) -> None:
+    ledger = Unreadable(is_broken=is_broken)
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=ledger) as stage:
+        session = stage.start()
+        async with called(session, ledger=ledger) as told:
+            await take_turn(session, "sell me the lantern")
+    assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["state_change"]
+
+
+async def test_a_voice_that_fails_trips_the_breaker_and_never_a_turn(quiet_clock: trio.testing.MockClock) -> None:
+    voice = Silent(hangs=False)
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        async with called(session, voice=voice) as told:
+            for _ in range(4):
+                events = await take_turn(session, "fail, please")
+                await trio.sleep(10)
+                assert events[-1].event_type == "commit_final"
+    assert [reason for _, reason in kinds(told)] == ["voice_backend_error"] * 4
+    assert [each.voice_failed for each in told] == [True, True, True, False]
+    assert voice.asked == 3
+
+
+async def test_a_voice_that_hangs_holds_up_neither_a_turn_nor_a_text(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(stall_detach=1)) as stage:
+        session = stage.start()
+        async with called(session, voice=Silent(hangs=True)) as told:
+            began = trio.current_time()
+            for count in range(1, 4):
+                await take_turn(session, "fail, please")
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(told) == count
+                assert not any(each.is_amended for each in told)
+            assert trio.current_time() - began < 1
+            await trio.sleep(60)
+    assert kinds(told)[0] == ("threat_update", "voice_backend_error")
+    assert told[0].voice_failed
+
+
+class SlowToRead(MemoryLedger):
+    """A ledger that takes its time to find a commit."""
+
+    async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
+        await trio.sleep(5)
+        return await super().find(session_id, turn_id)
+
+
+async def test_a_caller_that_is_let_go_because_it_was_slow_comes_back(quiet_clock: trio.testing.MockClock) -> None:
+    ledger, tavern = SlowToRead(), tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
+    async with open_stage(tavern, ledger=ledger, limits=Limits(stall_detach=1)) as stage:
+        session = stage.start()
+        async with called(session, ledger=ledger) as told:
+            for _ in range(3):
+                await take_turn(session, "sell me the lantern")
+                await trio.sleep(2)
+            await trio.sleep(60)
+    assert [kind for kind, _ in kinds(told)][-3:] == ["state_change", "threat_update", "threat_update"]
+
+
+async def test_callouts_are_spoken_one_after_another_in_their_order(quiet_clock: trio.testing.MockClock) -> None:
+    said: list[str] = []
+
+    class Slow:
+        async def speak(self, payload: UtilityPayload) -> None:
+            said.append(f"begins {payload.event_id}")
+            await trio.sleep(1)
+            said.append(f"ends {payload.event_id}")
+
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger, voice=Slow()) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.sleep(10)
+    spoken = [each.payload.event_id for each in told if each.payload.voice is not None]
+    assert len(spoken) > 1
+    assert said == [f"{what} {event_id}" for event_id in spoken for what in ("begins", "ends")]
+
+
+async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    told: list[Announcement] = []
+    announcer = Announcer(clock_ms, Silent(hangs=True))
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage, trio.open_nursery() as nursery:
+        session = stage.start()
+        caller = Caller(session, announcer, lambda: LISTENING, told.append, ledger=stage.ledger)
+        nursery.start_soon(caller.run)
+        await take_turn(session, "sell me the lantern")
+        await trio.testing.wait_all_tasks_blocked()
+        spoken = [each.event for each in told if each.payload.voice is not None]
+        assert len(spoken) > 1
+        nursery.cancel_scope.cancel()
+    assert [each.event for each in told if each.voice_dropped_ms is not None] == spoken
+    assert (announcer.history.missions, announcer.history.failures) == ({}, ())
+
+
+async def test_callouts_for_which_a_voice_has_no_place_are_dropped_and_told(
+    quiet_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_module, "MAX_WAITING_CALLOUTS", 0)
+    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
+        session = stage.start()
+        async with called(session, ledger=stage.ledger, voice=Silent(hangs=True)) as told:
+            await take_turn(session, "sell me the lantern")
+            await trio.testing.wait_all_tasks_blocked()
+            dropped = [each for each in told if each.voice_dropped_ms is not None]
+            assert dropped, "while one is spoken the next finds no place"
+            assert all(each.payload.text.block for each in dropped)
+
+
+async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockClock) -> None:
+    told: list[Announcement] = []
+    asked: list[str] = []
+
+    def is_told(event_id: str) -> bool:
+        asked.append(event_id)
+        return True
+
+    async with open_stage(cast()) as stage, trio.open_nursery() as nursery:
+        session = stage.start()
+        caller = Caller(session, Announcer(clock_ms), lambda: LISTENING, told.append, is_told=is_told)
+        nursery.start_soon(caller.run)
+        await take_turn(session, "Hello")
+        await session.close()
+    assert (len(asked), told) == (1, [])
+
+
+async def test_a_caller_takes_no_place_of_a_player(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
+        session = stage.start()
+        async with called(session) as told:
+            await trio.testing.wait_all_tasks_blocked()
+            async with session.subscribe():
+                await session.finalize(session.begin_turn("Hello")).wait()
+    assert kinds(told) == [("state_change", None)]
+
+
+async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
+    quiet_clock: trio.testing.MockClock,
+) -> None:
+    told: list[Announcement] = []
+    ended = trio.Event()
+
+    async def run(stage: Stage) -> None:
+        await Caller(stage.session("s"), Announcer(clock_ms), lambda: LISTENING, told.append).run()
+        ended.set()
+
+    async with trio.open_nursery() as nursery:
+        async with open_stage(
+            cast(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=Limits(shutdown_deadline=1)
+        ) as stage:
+            session = stage.start(SessionParams(session_id="s"))
+            nursery.start_soon(run, stage)
+            session.begin_turn("Hello")
+            await trio.testing.wait_all_tasks_blocked()
+        await ended.wait()
+    assert told == []
+
+
+async def test_a_session_that_is_closed_has_no_caller(quiet_clock: trio.testing.MockClock) -> None:
+    async with open_stage(cast()) as stage:
+        session = stage.start()
+        await session.close()
+        with pytest.raises(SessionClosed):
+            await Caller(session, Announcer(clock_ms), lambda: LISTENING, print).run()
+
+
+def test_a_caller_that_is_cancelled_anywhere_changes_nothing_about_the_turn() -> None:
+    async def scenario(trial: Trial) -> None:
+        async with open_stage(cast()) as stage:
+            session = stage.start()
+            async with trio.open_nursery() as nursery:
+                scope = trio.CancelScope()
+                trial.aim(scope.cancel)
+
+                async def call() -> None:
+                    with scope:
+                        announcer = Announcer(clock_ms, Silent(hangs=False))
+                        await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
+
+                nursery.start_soon(call)
+                turn_id = session.begin_turn("Hello")
+                commit = await session.finalize(turn_id).wait()
+                assert commit.commit_outcome is CommitOutcome.OK
+                await session.close()
+
+    assert cancel_everywhere(scenario, orders=1, pairs=0).points > 20

@@ -1,0 +1,707 @@
+"""Callouts and mission boards over HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+import pytest
+import trio
+
+from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.http.openapi import openapi_document
+from footlights_transports.views.mission import announcer
+from footlights_transports.views.mission.board import MissionBoard
+from footlights_transports.views.mission.missions import MissionSettings
+from footlights_transports.views.mission.pure import history
+from footlights_transports.views.mission.pure.replaying import replay
+from footlights_transports.views.mission.routes import BoardStream
+from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    import httpx2
+
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
+    from tests.kit.peers.http_peer import House
+
+SPEAK = "/api/voice/speak"
+BOARD = "/api/mission-board/heist/events"
+HEARD: dict[str, Any] = {"context_tier": 1, "session_state": "active"}
+FIRE: dict[str, Any] = {"text": "Fire.", "classification": "critical", "mission_id": "heist", **HEARD}
+REPLAY = MissionSettings(replay=True)
+
+
+class Speaker:
+    """A voice that keeps what it said, or fails."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.fails = False
+        self.asked = trio.Event()
+        self.let_go: trio.Event | None = None
+
+    async def speak(self, payload: UtilityPayload) -> None:
+        await trio.lowlevel.checkpoint()
+        self.asked.set()
+        if self.let_go is not None:
+            await self.let_go.wait()
+        if self.fails:
+            raise RuntimeError("secret words")
+        assert payload.voice is not None
+        self.said.append(payload.voice.text)
+
+
+def outcome(answer: httpx2.Response) -> tuple[int, str | None, int]:
+    """The status, the reason and the cooldown."""
+    body = answer.json()
+    assert body["speak"] is (body["suppression"]["reason"] is None)
+    assert body["suppression"] == body["payload"]["suppression"]
+    assert body["payload"]["text_payload"]["what_changed"]
+    return answer.status_code, body["suppression"]["reason"], body["suppression"]["cooldown_ms"]
+
+
+# -- POST /api/voice/speak
+
+
+async def test_a_callout_is_decided_spoken_and_answered_whole() -> None:
+    speaker = Speaker()
+    async with open_house(mission=MissionSettings(voice=speaker)) as house:
+        answer = await house.client.post(SPEAK, json=FIRE | {"event_id": "e1"})
+        key = answer.json()["suppression"]["dedupe_key"]
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.json() == {
+            "speak": True,
+            "suppression": {"suppressed": False, "reason": None, "cooldown_ms": 0, "dedupe_key": key},
+            "payload": {
+                "contract_version": "dottie.utility.v1",
+                "mission_id": "heist",
+                "event_id": "e1",
+                "event_type": "state_change",
+                "classification": "critical",
+                "certainty_class": "unknown",
+                "evidence_refs": [],
+                "text_payload": {
+                    "what_changed": "CHANGE: state_change/critical -- Fire.",
+                    "why_it_matters": "IMPACT: not stated.",
+                    "next_action": "NEXT: not stated.",
+                    "evidence_anchor": "EVIDENCE: none.",
+                },
+                "voice_payload": {"mode": "callout", "text": "Fire.", "certainty_class": "unknown"},
+                "suppression": {"suppressed": False, "reason": None, "cooldown_ms": 0, "dedupe_key": key},
+            },
+            "policy_ts_ms": answer.json()["policy_ts_ms"],
+            "policy_seq": 1,
+            "voice_failed_ms": None,
+            "voice_dropped_ms": None,
+            "ended_seq": None,
+        }
+        assert answer.json()["policy_ts_ms"] > 10**12
+        again = await house.client.post(SPEAK, json=FIRE)
+        assert again.status_code == 200
+        assert again.json()["suppression"]["reason"] == "dedupe_cooldown"
+        assert again.json()["suppression"]["dedupe_key"] == key
+    assert speaker.said == ["Fire."]
+
+
+async def test_a_text_alone_is_answered_and_not_spoken() -> None:
+    async with open_house() as house:
+        answer = await house.client.post(SPEAK, json={"text": "Hello."})
+        assert outcome(answer) == (200, "context_ineligible", 0)
+        assert answer.json()["payload"]["event_id"] == "speak-000001"
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ({"text_certainty": "reasoned", "voice_certainty": "confirmed"}, "contract_violation"),
+        ({"repo_attributed": True, "deterministic": False, "evidence_refs": ["a.md"]}, "contract_violation"),
+        ({"classification": "info", "text_certainty": "confirmed", "repo_attributed": True}, "missing_evidence"),
+        ({"event_type": "debrief"}, "context_ineligible"),
+        ({"event_type": "debrief", "operator_ref": "op-1"}, None),
+    ],
+)
+async def test_what_breaks_the_contract_is_answered_with_its_reason(wish: dict[str, Any], reason: str | None) -> None:
+    async with open_house() as house:
+        assert outcome(await house.client.post(SPEAK, json=FIRE | wish)) == (200, reason, 0)
+
+
+async def test_a_dry_run_speaks_nothing_and_spends_nothing() -> None:
+    speaker = Speaker()
+    async with open_house(mission=MissionSettings(voice=speaker, replay=True)) as house:
+        for ts in ({}, {"policy_ts_ms": 5}):
+            dry = await house.client.post(SPEAK, json=FIRE | {"dry_run": True} | ts)
+            assert outcome(dry) == (200, None, 0)
+        assert speaker.said == []
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+
+
+async def test_a_spent_budget_is_429_with_its_scope_and_the_whole_answer() -> None:
+    async with open_house(mission=REPLAY) as house:
+        for number in range(12):
+            said = FIRE | {"text": f"Fire {number}.", "policy_ts_ms": 1_000}
+            assert outcome(await house.client.post(SPEAK, json=said)) == (200, None, 0)
+        limited = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 11_500})
+        assert outcome(limited) == (429, "voice_rate_limited", 49_500)
+        assert limited.json()["error"] == {
+            "code": "voice_rate_limited",
+            "message": "The mission has spoken enough for a minute.",
+            "scope": "mission",
+        }
+        assert limited.headers["retry-after"] == "50"
+        dry = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 11_500, "dry_run": True})
+        assert outcome(dry) == (200, "voice_rate_limited", 49_500)
+
+
+async def test_a_tenant_that_has_spoken_enough_for_a_day_is_429_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "DAY_BUDGET", 3)
+    async with open_house(mission=REPLAY) as house:
+        for number in range(3):
+            said = FIRE | {"mission_id": f"m{number}", "policy_ts_ms": 1_000}
+            assert (await house.client.post(SPEAK, json=said)).status_code == 200
+        limited = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
+        assert outcome(limited) == (429, "voice_budget_exceeded", 86_399_000)
+        assert limited.json()["error"]["scope"] == "tenant"
+        other = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000, "tenant_id": "other"})
+        assert outcome(other) == (200, None, 0)
+
+
+async def test_a_tenant_that_speaks_in_too_many_missions_is_429_with_a_scope_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "MAX_MISSIONS_PER_TENANT", 1)
+    async with open_house(mission=REPLAY) as house:
+        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
+        limited = await house.client.post(SPEAK, json=FIRE | {"mission_id": "other", "policy_ts_ms": 1_000})
+        assert outcome(limited) == (429, "voice_rate_limited", 60_000)
+        assert limited.json()["error"]["scope"] == "missions"
+
+
+async def test_a_server_full_of_tenants_is_429_with_a_scope_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MAX_TENANTS", 1)
+    async with open_house(mission=REPLAY) as house:
+        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
+        limited = await house.client.post(SPEAK, json=FIRE | {"tenant_id": "other", "policy_ts_ms": 1_000})
+        assert outcome(limited) == (429, "voice_budget_exceeded", 86_399_000)
+        assert limited.json()["error"]["scope"] == "server"
+
+
+async def test_a_voice_that_is_too_busy_is_503_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(announcer, "VOICES_AT_ONCE", 1)
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    async with open_house(mission=MissionSettings(voice=speaker)) as house, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(house.client.post, SPEAK, json=FIRE))
+        await speaker.asked.wait()
+        monkeypatch.setattr(announcer, "PLACE_SECONDS", 0)
+        busy = await house.client.post(SPEAK, json=FIRE | {"text": "Flood."})
+        speaker.let_go.set()
+    assert outcome(busy) == (503, "voice_backend_error", 0)
+    assert busy.headers["retry-after"] == "1"
+    assert busy.json()["voice_failed_ms"] is None
+    assert busy.json()["voice_dropped_ms"] >= busy.json()["policy_ts_ms"]
+    assert speaker.said == ["Fire."]
+
+
+async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
+    speaker = Speaker()
+    speaker.fails = True
+    with caplog.at_level(logging.DEBUG):
+        async with open_house(mission=MissionSettings(voice=speaker, replay=True)) as house:
+            for _ in range(2):
+                failed = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
+                assert outcome(failed) == (502, "voice_backend_error", 0)
+                assert (failed.json()["policy_ts_ms"], failed.json()["voice_failed_ms"]) == (1_000, 1_000)
+                assert failed.json()["error"] == {
+                    "code": "voice_backend_error",
+                    "message": "The voice cannot speak now.",
+                }
+            failed = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
+            assert outcome(failed) == (502, "voice_backend_error", 30_000)
+            resting = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 11_000})
+            assert outcome(resting) == (503, "voice_backend_error", 20_000)
+            assert resting.headers["retry-after"] == "20"
+    assert "secret" not in caplog.text
+    assert "Fire" not in caplog.text
+
+
+async def test_a_time_of_the_clients_own_counts_only_in_a_replay() -> None:
+    async with open_house() as house:
+        await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
+        again = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 10**12 * 5})
+        assert again.json()["suppression"]["reason"] == "dedupe_cooldown"
+    async with open_house(mission=REPLAY) as house:
+        await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
+        again = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 10_000})
+        assert again.json()["suppression"]["reason"] is None
+
+
+async def test_a_time_of_the_clients_own_moves_no_board_unless_it_is_a_replay() -> None:
+    async with open_house() as house:
+        added = await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 5})
+        closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 10**15})
+        trigger, debrief = (await house.client.get(BOARD)).json()["events"]
+    assert 10**12 < added.json()["policy_ts_ms"] == trigger["ts_ms"]
+    assert trigger["ts_ms"] <= closed.json()["closed_ms"] == debrief["ts_ms"] < 10**14
+    assert closed.json()["trigger_to_debrief_closed_ms"] == debrief["ts_ms"] - trigger["ts_ms"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ({"text": ""}, 400),
+        ({"text": "x", "colour": "red"}, 400),
+        ({"text": "x", "context_tier": 2}, 400),
+        ({"text_payload": {"what_changed": "x"}}, 400),
+        ([], 400),
+    ],
+)
+async def test_a_request_that_makes_no_sense_is_refused(body: object, status: int) -> None:
+    async with open_house() as house:
+        assert refused(await house.client.post(SPEAK, json=body)) == (status, "invalid_command")
+
+
+async def test_a_body_that_is_not_json_is_refused() -> None:
+    async with open_house() as house:
+        answer = await house.client.post(SPEAK, content=b"text=x", headers={"content-type": "text/plain"})
+        assert refused(answer) == (415, "invalid_command")
+
+
+# -- the board
+
+
+async def test_an_event_is_added_listed_and_numbered() -> None:
+    async with open_house(mission=REPLAY) as house:
+        lines = {"what_changed": "The guard woke.", "next_action": "Run now."}
+        first = await house.client.post(BOARD, json={"text_payload": lines, "policy_ts_ms": 7, **HEARD})
+        second = await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e2", "policy_ts_ms": 9})
+        assert (first.status_code, second.status_code) == (201, 201)
+        assert first.json()["event"]["payload"] == first.json()["payload"]
+        assert first.json()["speak"] is False
+        listed = (await house.client.get(BOARD)).json()
+        assert listed == {"mission_id": "heist", "events": [first.json()["event"], second.json()["event"]]}
+        assert [(each["seq"], each["event_id"], each["ts_ms"], each["ack"]) for each in listed["events"]] == [
+            (1, "event-000001", 7, None),
+            (2, "e2", 9, None),
+        ]
+        assert listed["events"][0]["payload"]["text_payload"]["what_changed"] == "The guard woke."
+        for query, ids in (
+            ("?after=1", ["e2"]),
+            ("?limit=1", ["e2"]),
+            ("?after=2", []),
+            ("?after=3", None),
+            ("?limit=2&after=0", None),
+        ):
+            shown = [each["event_id"] for each in (await house.client.get(BOARD + query)).json()["events"]]
+            assert shown == (["event-000001", "e2"] if ids is None else ids)
+
+
+async def test_a_board_event_is_spoken_and_whatever_happens_stays_on_the_board() -> None:
+    speaker = Speaker()
+    speaker.fails = True
+    async with open_house(mission=MissionSettings(voice=speaker)) as house:
+        body = {name: value for name, value in FIRE.items() if name != "mission_id"}
+        added = await house.client.post(BOARD, json=body)
+        assert outcome(added) == (201, "voice_backend_error", 0)
+        (event,) = (await house.client.get(BOARD)).json()["events"]
+        assert event["payload"]["text_payload"]["what_changed"].endswith("Fire.")
+
+
+async def test_an_id_is_used_once_on_a_board() -> None:
+    async with open_house() as house:
+        body = {"text": "Fire.", "event_id": "event-000003"}
+        assert (await house.client.post(BOARD, json=body)).status_code == 201
+        assert refused(await house.client.post(BOARD, json=body)) == (409, "invalid_command")
+        unnamed = await house.client.post(BOARD, json={"text": "Fire."})
+        assert unnamed.json()["event"]["event_id"] == "event-000004"
+        other = await house.client.post("/api/mission-board/other/events", json=body)
+        assert other.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("?after=x", "after"),
+        ("?limit=0", "limit"),
+        ("?limit=501", "limit"),
+        ("?context_tier=2", "context_tier"),
+        ("?voice_mode=loud", "voice_mode"),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused(query: str, word: str) -> None:
+    async with open_house() as house:
+        answer = await house.client.get(BOARD + query)
+        assert refused(answer) == (400, "invalid_command")
+        assert answer.json()["error"]["message"].startswith(f"{word}: ")
+
+
+@pytest.mark.parametrize("body", [{"text": "x", "mission_id": "m"}, {"text": "x", "dry_run": True}, {}])
+async def test_a_board_event_that_makes_no_sense_is_refused(body: dict[str, object]) -> None:
+    async with open_house() as house:
+        assert refused(await house.client.post(BOARD, json=body)) == (400, "invalid_command")
+        assert refused(await house.client.post("/api/mission-board/a b/events", json={"text": "x"}))[0] == 400
+
+
+async def test_a_board_is_not_asked_for_its_head() -> None:
+    async with open_house() as house:
+        assert (await house.client.head(BOARD)).status_code == 405
+
+
+# -- ack
+
+
+def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
+    """The payload of the newest event."""
+    payload: dict[str, Any] = board.json()["events"][-1]["payload"]
+    return payload
+
+
+async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None:
+    async with open_house(mission=REPLAY) as house:
+        await house.client.post(
+            BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 1_000, "text_certainty": "reasoned"}
+        )
+        body = {"operator_ref": "op-7", "text": "The fire is out.", "policy_ts_ms": 16_000, **HEARD}
+        body["text_certainty"] = "confirmed"
+        closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
+        assert closed.status_code == 200
+        answered = closed.json()
+        assert {name: answered.pop(name) for name in ("speak", "suppression", "payload")} == {
+            "speak": True,
+            "suppression": answered_debrief(await house.client.get(BOARD))["suppression"],
+            "payload": answered_debrief(await house.client.get(BOARD)),
+        }
+        assert answered == {
+            "mission_id": "heist",
+            "event_id": "e1",
+            "operator_ref": "op-7",
+            "debrief_event_id": closed.json()["debrief_event_id"],
+            "closed_ms": 16_000,
+            "trigger_to_debrief_closed_ms": 15_000,
+            "policy_ts_ms": 16_000,
+            "policy_seq": 2,
+            "voice_failed_ms": None,
+            "voice_dropped_ms": None,
+            "ended_seq": None,
+        }
+        trigger, debrief = (await house.client.get(BOARD)).json()["events"]
+        assert trigger["ack"]["trigger_to_debrief_closed_ms"] == 15_000
+        assert debrief["event_id"] == closed.json()["debrief_event_id"]
+        assert debrief["trigger_event_id"] == "e1"
+        assert debrief["payload"]["event_type"] == "debrief"
+        assert debrief["payload"]["certainty_class"] == "reasoned"
+        assert debrief["payload"]["voice_payload"]["text"] == "An operator has closed this. The fire is out."
+
+
+async def test_any_event_can_be_closed_and_what_an_operator_says_is_told_whole_or_refused() -> None:
+    async with open_house() as house:
+        lines = {"what_changed": "a " * 2_000, "why_it_matters": "b " * 2_000}
+        await house.client.post(BOARD, json={"text_payload": lines, "event_id": "big"})
+        too_long = await house.client.post(f"{BOARD}/big/ack", json={"text": "word " * 100})
+        assert refused(too_long) == (400, "invalid_command")
+        assert (await house.client.post(f"{BOARD}/big/ack")).status_code == 200
+        debrief = (await house.client.get(BOARD)).json()["events"][1]
+        assert debrief["payload"]["text_payload"]["why_it_matters"] == "IMPACT: not stated."
+
+
+async def test_closing_an_event_again_changes_nothing() -> None:
+    async with open_house() as house:
+        await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1"})
+        first = await house.client.post(f"{BOARD}/e1/ack")
+        again = await house.client.post(f"{BOARD}/e1/ack", json={"operator_ref": "another"})
+        assert first.json() == again.json()
+        assert first.json()["operator_ref"] == "ack:e1"
+        assert len((await house.client.get(BOARD)).json()["events"]) == 2
+
+
+async def test_the_time_to_a_debrief_is_never_negative() -> None:
+    async with open_house(mission=REPLAY) as house:
+        await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 9_000})
+        closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 1_000, "text": None})
+        assert closed.json()["trigger_to_debrief_closed_ms"] == 0
+
+
+async def test_what_is_not_there_cannot_be_closed() -> None:
+    async with open_house() as house:
+        assert (await house.client.get(BOARD)).json() == {"mission_id": "heist", "events": []}
+        assert refused(await house.client.post(f"{BOARD}/e1/ack")) == (404, "unknown_event")
+        await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1"})
+        assert refused(await house.client.post(f"{BOARD}/e1/ack", json={"mode": "callout"})) == (
+            400,
+            "invalid_command",
+        )
+
+
+# -- users
+
+
+async def test_missions_and_budgets_are_their_users_own() -> None:
+    tokens = {"ann": "a" * 16, "bob": "b" * 16}
+    async with open_house(gate=Gate(tokens)) as house:
+        ann = {"authorization": f"Bearer {tokens['ann']}"}
+        bob = {"authorization": f"Bearer {tokens['bob']}"}
+        assert refused(await house.client.post(SPEAK, json=FIRE)) == (401, "unauthorized")
+        assert refused(await house.client.get(BOARD)) == (401, "unauthorized")
+        await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1"}, headers=ann)
+        assert (await house.client.get(BOARD, headers=bob)).json()["events"] == []
+        assert refused(await house.client.post(f"{BOARD}/e1/ack", headers=bob)) == (404, "unknown_event")
+        assert outcome(await house.client.post(SPEAK, json=FIRE, headers=ann)) == (200, None, 0)
+        assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
+
+
+async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whole() -> None:
+    gate = Gate({"ann": "a" * 16})
+    async with open_house(gate=gate, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+        for number in range(history.MAX_TENANTS_PER_USER):
+            answer = await house.client.post(SPEAK, json=FIRE | {"tenant_id": f"t{number}", "policy_ts_ms": 0})
+            assert outcome(answer) == (200, None, 0)
+        limited = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
+        assert outcome(limited) == (429, "voice_budget_exceeded", 86_400_000)
+        assert limited.json()["error"]["scope"] == "user"
+        assert limited.headers["retry-after"] == "86400"
+        known = await house.client.post(SPEAK, json=FIRE | {"tenant_id": "t0", "policy_ts_ms": 60_000})
+        assert outcome(known) == (200, None, 0)
+        body = {name: value for name, value in FIRE.items() if name != "mission_id"}
+        added = await house.client.post(BOARD, json=body | {"event_id": "e1", "policy_ts_ms": 0})
+        assert outcome(added)[:2] == (201, "voice_budget_exceeded")
+        closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 0, **HEARD})
+        assert outcome(closed)[:2] == (200, "voice_budget_exceeded")
+
+
+@pytest.mark.parametrize("silent", [{"context_tier": 0}, {"dry_run": True}])
+async def test_what_is_not_spoken_uses_up_no_tenant(silent: dict[str, Any]) -> None:
+    gate = Gate({"ann": "a" * 16})
+    async with open_house(gate=gate, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+        for number in range(history.MAX_TENANTS_PER_USER + 1):
+            answer = await house.client.post(SPEAK, json=FIRE | silent | {"tenant_id": f"t{number}"})
+            assert answer.status_code == 200
+            assert (await house.client.get(f"{BOARD}?tenant_id=s{number}")).status_code == 200
+        assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
+
+
+# -- recordings
+
+_ANSWERED = ("policy_ts_ms", "policy_seq", "voice_failed_ms", "voice_dropped_ms", "ended_seq")
+
+
+class Recording:
+    """What was asked for and answered, as the documentation tells one to keep it."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def keep(self, answer: httpx2.Response, body: dict[str, Any], **more: str) -> dict[str, Any]:
+        answered: dict[str, Any] = answer.json()
+        self._kept.append((body | more | {name: answered[name] for name in _ANSWERED}, answered))
+        return answered
+
+    def check(self) -> list[str | None]:
+        """That every line is decided again as it was. Returns the reasons."""
+        self._kept.sort(key=lambda each: each[0]["policy_seq"])
+        live = [answered["suppression"] for _, answered in self._kept]
+        assert [each.payload.suppression.document for each in replay([line for line, _ in self._kept])] == live
+        return [each["reason"] for each in live]
+
+
+async def test_a_recording_of_a_server_that_goes_by_its_clients_times_is_decided_as_it_was() -> None:
+    speaker = Speaker()
+    speaker.fails = True
+    speaker.let_go = trio.Event()
+    recording = Recording()
+    async with open_house(mission=MissionSettings(voice=speaker, replay=True)) as house, trio.open_nursery() as nursery:
+
+        async def speak(policy_ts_ms: int) -> None:
+            body = FIRE | {"policy_ts_ms": policy_ts_ms}
+            recording.keep(await house.client.post(SPEAK, json=body), body)
+
+        nursery.start_soon(speak, 1_000)
+        await speaker.asked.wait()
+        await speak(2_000)
+        speaker.let_go.set()
+    assert recording.check() == ["voice_backend_error", "dedupe_cooldown"]
+
+
+async def test_a_recording_has_what_was_closed_between_what_was_called_out() -> None:
+    recording = Recording()
+    async with open_house() as house:
+        door = {"text": "Door.", "text_certainty": "confirmed", "system_state_claim": True, **HEARD}
+        door |= {"event_id": "e1", "evidence_refs": ["door#1"]}
+        recording.keep(await house.client.post(BOARD, json=door), door, board="heist")
+        body = {"text": "It is shut.", "operator_ref": "op-7", **HEARD}
+        closed = await house.client.post(f"{BOARD}/e1/ack", json=body)
+        debrief_id = closed.json()["debrief_event_id"]
+        recording.keep(closed, body, board="heist", closes="e1", event_id=debrief_id)
+        again = await house.client.post(f"{BOARD}/{debrief_id}/ack", json=HEARD)
+        recording.keep(again, HEARD, board="heist", closes=debrief_id)
+        window = {"text": "Window.", "text_certainty": "confirmed", "mission_id": "heist", **HEARD}
+        recording.keep(await house.client.post(SPEAK, json=window), window)
+    assert recording.check() == [None, None, "mission_rate_limited", "mission_rate_limited"]
+
+
+async def test_a_recording_closes_what_was_on_the_board_and_not_what_was_only_spoken_under_that_id() -> None:
+    recording = Recording()
+    async with open_house() as house:
+        door = {"text": "The door is open.", "event_id": "e1", **HEARD}
+        recording.keep(await house.client.post(BOARD, json=door), door, board="heist")
+        mind = FIRE | {"text": "Mind the door.", "event_id": "e1"}
+        recording.keep(await house.client.post(SPEAK, json=mind), mind)
+        closed = await house.client.post(f"{BOARD}/e1/ack", json=HEARD)
+        recording.keep(closed, HEARD, board="heist", closes="e1")
+    assert "The door is open." in closed.json()["payload"]["text_payload"]["why_it_matters"]
+    recording.check()
+
+
+async def test_a_recording_of_several_users_says_whose_each_was() -> None:
+    tokens = {"ann": "a" * 16, "bob": "b" * 16}
+    recording = Recording()
+    async with open_house(gate=Gate(tokens)) as house:
+        for user in ("ann", "bob", "ann"):
+            answer = await house.client.post(SPEAK, json=FIRE, headers={"authorization": f"Bearer {tokens[user]}"})
+            recording.keep(answer, FIRE, user=user)
+    assert recording.check() == [None, None, "dedupe_cooldown"]
+
+
+# -- the document
+
+
+async def test_a_refusal_is_as_the_openapi_document_says() -> None:
+    document: dict[str, Any] = openapi_document(wants_tokens=False)
+    schema = {"$ref": "#/components/schemas/NotSpoken", "components": document["components"]}
+    error = document["components"]["schemas"]["NotSpoken"]["properties"]["error"]
+    assert error["properties"]["code"]["enum"] == [
+        "voice_rate_limited",
+        "voice_budget_exceeded",
+        "voice_backend_error",
+    ]
+    validator = jsonschema_rs.validator_for(schema)
+    async with open_house(mission=REPLAY) as house:
+        for number in range(12):
+            await house.client.post(SPEAK, json=FIRE | {"text": f"Fire {number}.", "policy_ts_ms": 1_000})
+        answer = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
+        refusal = answer.json()
+    assert answer.status_code == 429
+    assert validator.is_valid(refusal)
+    assert not validator.is_valid(refusal | {"error": refusal["error"] | {"scope": "nobody"}})
+
+
+async def test_mission_routes_are_paced_like_all_others() -> None:
+    limits = WireLimits(user_commands_per_second=0.001, user_command_burst=1)
+    async with open_house(wire_limits=limits) as house:
+        assert (await house.client.get(BOARD)).status_code == 200
+        assert refused(await house.client.post(SPEAK, json=FIRE)) == (429, "rate_limited")
+
+
+# -- streams
+
+
+@asynccontextmanager
+async def following(house: House, path: str = BOARD, last_event_id: str | None = None) -> AsyncGenerator[Follower]:
+    """A stream of a board, over a connection of its own."""
+    headers = {"host": house.client.base_url.netloc.decode(), "accept": "text/event-stream"}
+    if last_event_id is not None:
+        headers["last-event-id"] = last_event_id
+    async with await trio.open_tcp_stream("localhost", house.client.base_url.port or 0) as stream:
+        answer = Answer(stream)
+        await answer.ask("GET", path, headers)
+        assert answer.status == 200
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        follower = Follower(answer)
+        assert await follower.read_block() == {}
+        yield follower
+
+
+async def told(follower: Follower) -> dict[str, Any]:
+    """The next event of a stream."""
+    while True:
+        block = await follower.read_block()
+        assert block is not None
+        if block:
+            assert block["event"] == "mission_event"
+            event: dict[str, Any] = json.loads(block["data"])
+            assert block["id"] == f"1.{event['seq']}"
+            return event
+
+
+async def test_a_board_is_followed_from_its_beginning_or_from_where_one_was() -> None:
+    async with open_house() as house:
+        await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
+        async with following(house) as everything, following(house, last_event_id="1.1") as rest:
+            await house.client.post(BOARD, json={"text": "Two.", "event_id": "e2"})
+            await house.client.post(f"{BOARD}/e2/ack")
+            assert [(await told(everything))["event_id"] for _ in range(2)] == ["e1", "e2"]
+            assert (await told(rest))["event_id"] == "e2"
+            assert (await told(rest))["trigger_event_id"] == "e2"
+
+
+@pytest.mark.parametrize("last_id", ["2.1", "0.9", "1.7"])
+async def test_one_who_was_at_another_board_gets_everything(last_id: str) -> None:
+    async with open_house() as house:
+        await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
+        async with following(house, last_event_id=last_id) as follower:
+            assert (await told(follower))["event_id"] == "e1"
+
+
+async def test_one_who_was_further_than_an_empty_board_is_told_at_once() -> None:
+    limits = WireLimits(keep_alive=9_999)
+    async with open_house(wire_limits=limits) as house, following(house, last_event_id="1.7") as follower:
+        await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
+        assert (await told(follower))["event_id"] == "e1"
+
+
+@pytest.mark.parametrize("last_id", ["1", "x", "1.-1", "1.1.1"])
+async def test_an_id_that_cannot_be_one_is_refused(last_id: str) -> None:
+    async with open_house() as house:
+        assert refused(await house.client.get(BOARD, headers={"last-event-id": last_id})) == (400, "invalid_command")
+
+
+async def test_a_silent_board_is_kept_alive_and_ends_with_the_server() -> None:
+    async with open_house(wire_limits=WireLimits(keep_alive=0.02)) as house, following(house) as follower:
+        assert await follower.read_block() == {}
+        house.stop()
+        while (block := await follower.read_block()) is not None:
+            assert block == {}
+
+
+async def test_a_board_that_is_over_ends_its_stream_and_is_not_attended_to() -> None:
+    attended = 0
+    sent: list[object] = []
+
+    def attend() -> None:
+        nonlocal attended
+        attended += 1
+
+    async def send(message: object) -> None:
+        await trio.lowlevel.checkpoint()
+        sent.append(message)
+
+    async def receive() -> dict[str, str]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    board = MissionBoard()
+    board.end()
+    await BoardStream(board, 0, 1, 15, attend)({}, receive, send)
+    assert (attended, len(sent)) == (0, 3)
+
+
+async def test_the_turns_of_a_session_are_told_on_the_board_of_its_name() -> None:
+    speaker = Speaker()
+    async with open_house(mission=MissionSettings(voice=speaker)) as house:
+        guest = await house.start()
+        path = f"/api/mission-board/{guest.session_id}/events"
+        async with following(house, f"{path}?context_tier=1&session_state=active&voice_mode=normal") as follower:
+            turn_id = await guest.begin_turn("Hello")
+            commit = await guest.finalize(turn_id)
+            event = await told(follower)
+    assert event["payload"]["mission_id"] == guest.session_id
+    assert event["payload"]["evidence_refs"][1] == f"commit:{commit.commit_id}"
+    assert event["payload"]["event_type"] == "state_change"
+    assert event["payload"]["suppression"]["reason"] is None
+    assert speaker.said == ["A turn is committed. Its changes are kept. Go on when you like."]

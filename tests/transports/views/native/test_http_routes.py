@@ -1,0 +1,426 @@
+"""What each route does, and how each refusal looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from footlights import (
+    Intent,
+    IntentType,
+    InterruptReason,
+    Limits,
+    MemoryLedger,
+    SessionParams,
+    ToolContext,
+    TurnInterrupted,
+    UnknownSession,
+    tool,
+)
+from footlights.authority import own_approvals, patch, with_approvals
+from footlights.authority.rules import accept
+from footlights.authority.world import JsonWorld
+from footlights.testing import only
+from footlights.testing.faults import FlakyLedger
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports.access.policy import Gate, WireLimits
+from tests.kit.peers.http_peer import TALK, HttpGuest, open_house, refused, taken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from footlights import Cast
+    from footlights.authority.record import CommitRecord
+    from footlights.authority.visibility import Visibility
+    from footlights.authority.world import World
+
+STALLING = ScriptedModel(lambda _: (Say("Well,"), Stall()))
+ANN, BOB, EVE = (f"{name}-has-a-secret-token" for name in ("ann", "bob", "eve"))
+JSON = {"content-type": "application/json"}
+
+
+class ListingLedger(MemoryLedger):
+    """A ledger that can list what a session committed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[CommitRecord] = []
+
+    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        await super().append(records, world)
+        self._kept += records
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        return [record for record in self._kept if record.session_id == session_id][-limit:]
+
+
+class BrokenLedger(MemoryLedger):
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        raise ValueError("my name is Edda")
+
+
+def renting_cast() -> Cast:
+    return standard_cast(
+        ScriptedModel(lambda _: TALK),
+        world=JsonWorld({"rooms": 3}),
+        rules={"house": lambda *_: accept(patch.replace("/rooms", value=2))},
+    )
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+# -- sessions and turns
+
+
+async def test_a_session_may_be_named_and_started_without_a_body() -> None:
+    async with open_house() as house:
+        assert (await house.start(SessionParams(session_id="inn"))).session_id == "inn"
+        assert taken(await house.client.post("/v1/sessions"), 201) == {"session_id": "s1-000001"}
+        assert refused(await house.client.post("/v1/sessions", json={"params": {"session_id": "inn"}})) == (
+            400,
+            "invalid_command",
+        )
+
+
+async def test_closing_a_session_settles_its_turns_and_ends_its_streams() -> None:
+    async with open_house(STALLING) as house:
+        guest = await house.start()
+        turn_id = await guest.begin_turn("A room?")
+        async with guest.follow() as stream:
+            await guest.close()
+            events = [event async for event in stream]
+        assert only(events, TurnInterrupted).reason is InterruptReason.SESSION_CLOSED
+        assert events[-1].turn_id == turn_id
+        assert stream.notices == [{"notice": "ended", "session_id": guest.session_id}]
+        with pytest.raises(UnknownSession):
+            await guest.close()
+
+
+# -- what is true
+
+
+async def test_the_world_is_what_was_committed_last() -> None:
+    async with open_house(cast=renting_cast()) as house:
+        guest = await house.start()
+        assert taken(await house.client.get("/v1/world")) == {"world": {"rooms": 3}}
+        await guest.finalize(await guest.begin_turn("A room?"))
+        assert taken(await house.client.get("/v1/world")) == {"world": {"rooms": 2}}
+
+
+@tool
+async def sell_horse(context: ToolContext) -> str:
+    """Sell a horse."""
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"act": "sell"}))
+    return "It is written down."
+
+
+def question(_view: object, _intent: Intent) -> str:
+    return "Sell a horse?"
+
+
+def asking_cast(visibility: Visibility = own_approvals) -> Cast:
+    """A cast that sells nothing before it was answered."""
+    return standard_cast(
+        ScriptedModel(lambda prompt: [Say("Well.")] if prompt.exchanges else [Call("sell_horse")]),
+        tools=[sell_horse],
+        world={"horses": 2},
+        rules=with_approvals({}, question),
+        visibility=visibility,
+    )
+
+
+async def test_users_do_not_see_what_others_are_asked_and_an_operator_does() -> None:
+    gate = Gate({"ann": ANN, "bob": BOB, "eve": EVE}, roles={"eve": {"operator": True}})
+    async with open_house(cast=asking_cast(), gate=gate, headers=bearer(ANN)) as house:
+        guest = await house.start()
+        await guest.finalize(await guest.begin_turn("A horse!"))
+        anns, bobs, eves = [
+            taken(await house.client.get("/v1/world", headers=bearer(token)))["world"] for token in (ANN, BOB, EVE)
+        ]
+    assert bobs == {"horses": 2, "approvals": {"asked": 1, "pending": {}}}
+    assert anns["approvals"]["pending"]["a-000001"]["session_id"] == guest.session_id
+    assert eves == anns
+
+
+async def test_a_host_decides_what_is_seen_of_its_world() -> None:
+    cast = asking_cast(lambda view, user: {**view, "you": user.name})
+    async with open_house(cast=cast, gate=Gate({"ann": ANN}), headers=bearer(ANN)) as house:
+        assert taken(await house.client.get("/v1/world")) == {"world": {"horses": 2, "you": "ann"}}
+
+
+async def test_a_visibility_that_fails_shows_nothing() -> None:
+    async with open_house(cast=asking_cast(lambda view, _: view["a secret"])) as house:
+        assert refused(await house.client.get("/v1/world")) == (500, "internal")
+
+
+async def test_a_visibility_that_exits_fails_one_request_and_not_the_server() -> None:
+    def leave(_view: object, _user: object) -> object:
+        raise SystemExit
+
+    async with open_house(cast=asking_cast(leave)) as house:
+        assert (await house.client.get("/v1/world")).status_code == 500
+        assert (await house.client.get("/livez")).status_code == 200
+
+
+async def test_the_ledger_tells_the_newest_commits_of_one_session() -> None:
+    async with open_house(ledger=ListingLedger()) as house:
+        guest, neighbour = await house.start(), await house.start()
+        decisions = [await guest.finalize(await guest.begin_turn("A room?")) for _ in range(3)]
+        await neighbour.finalize(await neighbour.begin_turn("A beer?"))
+        commits = taken(await house.client.get(f"{guest.path}/ledger"))["commits"]
+        assert [commit["commit_digest"] for commit in commits] == [each.commit_digest for each in decisions]
+        newest = taken(await house.client.get(f"{guest.path}/ledger?limit=1"))["commits"]
+        assert newest == commits[-1:]
+
+
+async def test_of_a_closed_session_the_ledger_still_tells_and_of_an_unknown_one_nobody_does() -> None:
+    async with open_house(ledger=ListingLedger()) as house:
+        guest, silent = await house.start(), await house.start()
+        await guest.finalize(await guest.begin_turn("A room?"))
+        await guest.close()
+        assert len(taken(await house.client.get(f"{guest.path}/ledger"))["commits"]) == 1
+        assert taken(await house.client.get(f"{silent.path}/ledger")) == {"commits": []}
+        assert refused(await house.client.get("/v1/sessions/nobody/ledger")) == (404, "unknown_session")
+
+
+@pytest.mark.parametrize("limit", ["0", "201", "-1", "1.5", "", "x", "٣", "99999"])
+async def test_a_limit_is_a_number_within_bounds(limit: str) -> None:
+    async with open_house(ledger=ListingLedger()) as house:
+        guest = await house.start()
+        answer = await house.client.get(f"{guest.path}/ledger", params={"limit": limit})
+        assert refused(answer) == (400, "invalid_command")
+
+
+async def test_a_ledger_that_cannot_list_says_so() -> None:
+    async with open_house(ledger=FlakyLedger(MemoryLedger())) as house:
+        guest = await house.start()
+        assert refused(await house.client.get(f"{guest.path}/ledger")) == (400, "invalid_command")
+
+
+async def test_what_fails_inside_is_told_and_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_house(ledger=BrokenLedger()) as house:
+        guest = await house.start()
+        answer = await house.client.get(f"{guest.path}/ledger")
+        assert refused(answer) == (500, "internal")
+        assert "Edda" not in answer.text
+        assert (await house.client.get("/healthz")).status_code == 200
+    (logged,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
+    assert logged.startswith("http_request failed: ValueError at ")
+    assert "Edda" not in logged
+
+
+# -- for operators and browsers
+
+
+async def test_health_needs_no_token_and_metrics_do() -> None:
+    async with open_house(gate=Gate({"ann": ANN})) as house:
+        assert taken(await house.client.get("/healthz")) == {"status": "ok"}
+        assert refused(await house.client.get("/metrics")) == (401, "unauthorized")
+        answer = await house.client.get("/metrics", headers=bearer(ANN))
+        assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert "footlights_sessions 0.0" in answer.text
+
+
+async def test_the_javascript_client_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    source = tmp_path / "footlights.js"
+    monkeypatch.setattr("footlights_transports.views.native.routes._JAVASCRIPT", source)
+    async with open_house(gate=Gate({"ann": ANN})) as house:
+        assert refused(await house.client.get("/footlights.js")) == (404, "invalid_command")
+        source.write_text("export const a = 'é';\n", encoding="utf-8")
+        answer = await house.client.get("/footlights.js")
+        assert answer.text == "export const a = 'é';\n"
+        assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+async def test_the_openapi_document_is_served() -> None:
+    async with open_house() as house:
+        document = taken(await house.client.get("/v1/openapi.json"))
+        assert document["openapi"] == "3.1.0"
+        assert "/v1/sessions/{session_id}/events" in document["paths"]
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/v1/sessions/", 404),
+        ("GET", "/v1/sessions", 405),
+        ("PUT", "/v1/sessions/inn", 405),
+        ("POST", "/healthz", 405),
+        ("HEAD", "/v1/sessions/inn/events", 405),
+        ("OPTIONS", "/v1/sessions", 405),
+    ],
+)
+async def test_http_itself_refuses_in_json_too(method: str, path: str, status: int) -> None:
+    async with open_house() as house:
+        answer = await house.client.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/json"
+        assert ("allow" in answer.headers) == (status == 405)
+        assert method == "HEAD" or refused(answer) == (status, "invalid_command")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "valid JSON"),
+        (b"\xff", "valid JSON"),
+        (b'{"input": NaN}', "valid JSON"),
+        (b"[]", "object"),
+        (b'{"input": ' + b"[" * 20 + b"]" * 20 + b"}", "nests"),
+        (b"{}", "input: is missing"),
+        (b"", "input: is missing"),
+        (b'{"input": 7}', "input: must be a string"),
+        (b'{"input": ""}', "The input is empty."),
+        (b'{"input": "Hi", "session_id": "inn"}', "session_id: is in the address"),
+        (b'{"input": "Hi", "Edda": 1}', "is not a field"),
+        (b'{"input": "Hi", "params": {"busy": "Edda"}}', "params.busy: must be one of"),
+        (b'{"input": "Hi", "params": {"temperature": 1e999}}', "valid JSON"),
+        (b'{"input": "Hi", "params": {"temperature": 3}}', "temperature"),
+        (b'{"op": "close", "input": "Hi"}', "op: is not a field"),
+    ],
+)
+async def test_a_body_that_makes_no_sense_is_refused_and_the_connection_lives(body: bytes, told: str) -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        answer = await house.client.post(f"{guest.path}/turns", content=body, headers=JSON)
+        assert refused(answer) == (400, "invalid_command")
+        assert told in answer.json()["error"]["message"]
+        assert await guest.begin_turn("A room?") == "t1-000001"
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
+async def test_a_body_must_say_that_it_is_json(content_type: str | None) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    async with open_house() as house:
+        answer = await house.client.post("/v1/sessions", content=b"{}", headers=headers)
+        assert refused(answer) == (415, "invalid_command")
+        fine = await house.client.post(
+            "/v1/sessions", content=b"{}", headers={"content-type": "Application/JSON; charset=utf-8"}
+        )
+        assert fine.status_code == 201
+
+
+async def test_each_error_has_its_status() -> None:
+    limits = Limits(max_input_bytes=10, max_sessions=1)
+    async with open_house(STALLING, limits=limits) as house:
+        nobody = HttpGuest(house.client, "nobody")
+        assert refused(await house.client.delete(nobody.path)) == (404, "unknown_session")
+        assert refused(await house.client.get(f"{nobody.path}/events")) == (404, "unknown_session")
+        guest = await house.start()
+        assert refused(await house.client.post("/v1/sessions")) == (409, "busy")
+        turns = f"{guest.path}/turns"
+        assert refused(await house.client.post(turns, json={"input": "x" * 11})) == (413, "too_large")
+        turn_id = await guest.begin_turn("A room?")
+        rejecting = {"input": "A room?", "params": {"busy": "reject"}}
+        assert refused(await house.client.post(turns, json=rejecting)) == (409, "busy")
+        assert refused(await house.client.post(f"{turns}/t1-000009/cancel")) == (404, "unknown_turn")
+        assert refused(await house.client.post(f"{turns}/t1-000009/finalize")) == (404, "unknown_turn")
+        answer = await house.client.post(f"{turns}/{turn_id}/heard", json={"seq": 99})
+        assert refused(answer) == (400, "invalid_command")
+        house.desk.close_doors()
+        assert refused(await house.client.post(turns, json={"input": "A room?"})) == (409, "session_closed")
+
+
+async def test_a_body_has_a_largest_size() -> None:
+    async with open_house(wire_limits=WireLimits(max_frame_bytes=1_000)) as house:
+        guest = await house.start()
+        said = {"input": "x" * 1_000_000}
+        assert refused(await house.client.post(f"{guest.path}/turns", json=said)) == (413, "too_large")
+        assert await guest.begin_turn("x" * 900) == "t1-000001"
+
+
+# -- who may ask
+
+
+async def test_a_token_opens_the_door_and_nothing_else_does() -> None:
+    async with open_house(gate=Gate({"ann": ANN})) as house:
+        for headers in ({}, bearer("nonsense-nonsense"), {"authorization": ANN}, {"authorization": "Bearer"}):
+            answer = await house.client.post("/v1/sessions", headers=headers)
+            assert refused(answer) == (401, "unauthorized")
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert ANN not in answer.text
+        assert taken(await house.client.post("/v1/sessions", headers=bearer(ANN)), 201) == {
+            "session_id": "ann:s1-000001"
+        }
+
+
+async def test_a_foreign_session_looks_as_if_it_did_not_exist() -> None:
+    async with open_house(gate=Gate({"ann": ANN, "bob": BOB}), ledger=ListingLedger()) as house:
+        taken(await house.client.post("/v1/sessions", headers=bearer(ANN)), 201)
+        for method, rest, body in [
+            ("DELETE", "", None),
+            ("GET", "/events", None),
+            ("GET", "/ledger", None),
+            ("POST", "/cancel", None),
+            ("POST", "/turns", {"input": "A room?"}),
+            ("POST", "/turns/t1-000001/finalize", None),
+            ("POST", "/turns/t1-000001/cancel", None),
+            ("POST", "/turns/t1-000001/heard", {"seq": 0}),
+        ]:
+            answers = [
+                await house.client.request(method, f"/v1/sessions/{name}{rest}", json=body, headers=bearer(BOB))
+                for name in ("ann:s1-000001", "ann:s1-000002", "bob:s1-000009")
+            ]
+            assert {answer.text for answer in answers} == {answers[0].text}
+            assert refused(answers[0]) == (404, "unknown_session")
+
+
+async def test_pages_get_in_only_from_origins_on_the_list() -> None:
+    async with open_house(gate=Gate(origins=["https://inn.example"])) as house:
+        evil = await house.client.post("/v1/sessions", headers={"origin": "https://evil.example"})
+        assert refused(evil) == (403, "unauthorized")
+        assert "access-control-allow-origin" not in evil.headers
+        good = await house.client.post("/v1/sessions", headers={"origin": "https://inn.example"})
+        assert good.status_code == 201
+        assert good.headers["access-control-allow-origin"] == "https://inn.example"
+        assert good.headers["vary"] == "origin"
+        wrong = await house.client.get("/nowhere", headers={"origin": "https://inn.example"})
+        assert wrong.headers["access-control-allow-origin"] == "https://inn.example"
+
+
+@pytest.mark.parametrize("path", ["/footlights.js", "/healthz", "/v1/openapi.json"])
+async def test_any_page_may_read_what_is_public(path: str) -> None:
+    async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
+        answer = await house.client.get(path, headers={"origin": "https://any.example"})
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-origin"] == "https://any.example"
+
+
+async def test_what_is_public_is_still_hidden_from_a_name_that_was_made_to_point_here() -> None:
+    async with open_house() as house:
+        assert refused(await house.client.get("/healthz", headers={"host": "evil.example"})) == (403, "unauthorized")
+
+
+async def test_a_page_may_ask_first_what_it_may_ask() -> None:
+    async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
+        asking = {"access-control-request-method": "DELETE", "access-control-request-headers": "authorization"}
+        answer = await house.client.options("/v1/sessions/inn", headers={"origin": "https://inn.example", **asking})
+        assert answer.status_code == 204
+        assert "DELETE" in answer.headers["access-control-allow-methods"]
+        assert "authorization" in answer.headers["access-control-allow-headers"]
+        evil = await house.client.options("/v1/sessions/inn", headers={"origin": "https://evil.example", **asking})
+        assert refused(evil) == (403, "unauthorized")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7601", "[", "10.0.0.1", ""])
+async def test_without_tokens_a_name_that_was_made_to_point_here_does_not_get_in(host: str) -> None:
+    async with open_house() as house:
+        assert refused(await house.client.get("/v1/world", headers={"host": host})) == (403, "unauthorized")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:7601", "[::1]:7601", "LocalHost:1"])
+async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str) -> None:
+    async with open_house() as house:
+        assert (await house.client.get("/v1/world", headers={"host": host})).status_code == 200
+
+
+async def test_with_tokens_the_host_may_be_any() -> None:
+    async with open_house(gate=Gate({"ann": ANN}), headers=bearer(ANN)) as house:
+        assert (await house.client.get("/v1/world", headers={"host": "inn.example"})).status_code == 200

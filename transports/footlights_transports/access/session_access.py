@@ -1,0 +1,308 @@
+"""What users ask of a stage, whatever server they came through: each sees its own sessions, and no more than it may.
+
+Every call raises a `FootlightsError` whose code the wire knows, or does what it says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+from attrs import evolve
+
+from footlights.errors import Busy, CommitUnknown, LedgerUnavailable, SessionClosed, UnknownSession
+from footlights.fair_share import FairShare
+from footlights.ids import epoch_of_session
+from footlights.token_bucket import TokenBucket
+from footlights_transports.access.idle import Idleness
+from footlights_transports.access.policy import Pace
+from footlights_transports.errors import RateLimited
+from footlights_transports.server.incidents import Incidents
+from footlights_transports.websocket.encodings import Encodings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
+    from footlights.events import CommitFinal
+    from footlights.modes import ModeDecision
+    from footlights_transports.access.policy import Gate, User
+
+
+MAX_CLOSED = 10_000
+
+
+class DeskWatch(Protocol):
+    """Who measures what a desk does."""
+
+    def turn_accepted(self, seconds: float) -> None:
+        """A turn was accepted, and that took so long."""
+        ...
+
+    def turns_canceled(self, session_id: str, turn_ids: Collection[str], at: float) -> None:
+        """A cancel that came at this time won these turns. They are not settled yet."""
+        ...
+
+
+class FrontDesk:
+    """One for a stage. It knows which sessions each user has open."""
+
+    def __init__(self, stage: Stage, gate: Gate, watch: DeskWatch | None = None) -> None:
+        self.stage = stage
+        self.gate = gate
+        self._watch = watch
+        self._open: dict[User, set[str]] = {}
+        self._connected: Counter[User] = Counter()
+        self._turns: dict[tuple[str, str], User] = {}
+        """The user of each open turn, by its session and its id."""
+        self._turns_of: Counter[User] = Counter()
+        self._paces: dict[User, Pace] = {}
+        self._byte_budgets: dict[User, TokenBucket] = {}
+        self._numbered: dict[User, int] = {}
+        self._closed: OrderedDict[str, None] = OrderedDict()
+        """Sessions that were closed here, and which nobody opens by coming back to them."""
+        self._is_closing = False
+        self.encodings = Encodings()
+        self.incidents = Incidents()
+        self.idleness = Idleness(gate.limits.session_idle_seconds)
+        self.turn_listeners: list[Callable[[str, str, str], None]] = []
+        """Who is told which turn of which session began with which words. Each is a short, plain call."""
+        self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
+        """Who is told of users whose tokens count no more, and lets their connections go."""
+        self._set_shares()
+        stage.call_when_settled(self._turn_settled)
+
+    def renew(self, gate: Gate) -> frozenset[User]:
+        """Go by other tokens, origins and limits from now on; the users whose tokens count no more are let go."""
+        revoked = self.gate.become(gate)
+        self._paces.clear()
+        for budget in self._byte_budgets.values():  # streams hold them
+            budget.resize(*self._byte_rate(), trio.current_time())
+        self._set_shares()
+        for listener in self.revocation_listeners:
+            listener(revoked)
+        return revoked
+
+    def _set_shares(self) -> None:
+        wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
+        self.stage.divide(is_divided=is_divided)
+        self._share_of_connections = FairShare(
+            "connections", "max_connections", wire.max_connections, wire.max_connections_per_user, is_divided
+        )
+        self._share_of_sessions = FairShare(
+            "open sessions", "max_sessions", of_stage.max_sessions, wire.max_sessions_per_user, is_divided
+        )
+        self._share_of_turns = FairShare(
+            "open turns", "max_open_turns", of_stage.max_open_turns, wire.max_open_turns_per_user, is_divided
+        )
+
+    def close_doors(self) -> None:
+        """Begin nothing new: no session and no turn. What is open goes on."""
+        self._is_closing = True
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
+        return self._is_closing
+
+    def connect(self, user: User) -> None:
+        """Count one more connection of this user's, to whatever server. Raises `Busy`."""
+        held, taken = self._connected[user], self._connected.total()
+        self._share_of_connections.check(held, taken, is_exempt=self.gate.is_game_server(user))
+        self._connected[user] += 1
+
+    def disconnect(self, user: User) -> None:
+        """One connection of this user's is gone."""
+        self._connected[user] -= 1
+
+    def take_command(self, user: User) -> None:
+        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
+        now = trio.current_time()
+        self._pace(user, now).take(now)
+
+    def check_bytes(self, user: User) -> None:
+        """Raises `RateLimited` while this user has sent more than it may."""
+        now, budget = trio.current_time(), self.byte_budget(user)
+        if budget.seconds_in_debt(now):
+            per_second = self.gate.limits.user_bytes_per_second
+            raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(0, now))
+
+    def seconds_until_command(self, user: User) -> int:
+        """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
+        now = trio.current_time()
+        return self._pace(user, now).seconds_until_next(now)
+
+    def byte_budget(self, user: User) -> TokenBucket:
+        """What all connections of this user together may send."""
+        if user not in self._byte_budgets:
+            self._byte_budgets[user] = TokenBucket(*self._byte_rate(), trio.current_time())
+        return self._byte_budgets[user]
+
+    def _byte_rate(self) -> tuple[float, float]:
+        limits = self.gate.limits
+        burst = max(limits.user_byte_burst, limits.max_frame_bytes)
+        return burst, burst / limits.user_bytes_per_second
+
+    def start(self, user: User, params: SessionParams) -> InteractionSession:
+        self._check_doors()
+        self._check_room(user)
+        params = self.gate.named_for(user, params)
+        if params.session_id is None and user.name is not None:
+            params = evolve(params, session_id=self._next_name(user))
+        session = self.stage.start(params)
+        self._open.setdefault(user, set()).add(session.session_id)
+        self._closed.pop(session.session_id, None)
+        return session
+
+    def session(self, user: User, session_id: str) -> InteractionSession:
+        """An open session of this user's."""
+        self.gate.check_owner(user, session_id)
+        self.idleness.use(session_id)
+        try:
+            return self.stage.session(session_id)
+        except UnknownSession:
+            # A stage that has closed knows none of its sessions any more, and clients come back to those.
+            self._check_doors()
+            raise UnknownSession("There is no open session with that id.") from None
+
+    def subscribe(
+        self,
+        user: User,
+        session_id: str,
+        after: Mapping[str, int] | None,
+        terminal_seen: Collection[str],
+        *,
+        remote_models: bool = False,
+    ) -> Subscription:
+        """Follow a session. One who comes back with a cursor may come back to a session of before a restart, and to one
+        that was closed not long ago: then it is told what it has missed, and that is the end.
+
+        What that one had agreed to is not kept: `remote_models` says it again.
+        """
+        if after is None:
+            session = self.session(user, session_id)
+        else:
+            self.gate.check_owner(user, session_id)
+            self.idleness.use(session_id)
+            session = self._returned_to(user, session_id, remote_models)
+        return session.subscribe(after=after, terminal_seen=terminal_seen)
+
+    def begin_turn(
+        self, user: User, session_id: str, said: str, params: TurnParams, decision: ModeDecision | None = None
+    ) -> str:
+        began = trio.current_time()
+        session = self.session(user, session_id)
+        self._check_doors()
+        held = self._turns_of[user]
+        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.gate.is_game_server(user))
+        turn_id = session.begin_turn(said, params, decision=decision)
+        self._turns[session_id, turn_id] = user
+        self._turns_of[user] += 1
+        if self._watch is not None:
+            self._watch.turn_accepted(trio.current_time() - began)
+        self._tell_listeners(session_id, turn_id, said)
+        return turn_id
+
+    def _turn_settled(self, session_id: str, turn_id: str) -> None:
+        user = self._turns.pop((session_id, turn_id), None)
+        if user is not None:  # or the host began it itself
+            self._turns_of[user] -= 1
+
+    def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
+        """The supervision boundary of listeners: the turn has begun, and none of them can take that back."""
+        for listener in self.turn_listeners:
+            try:
+                listener(session_id, turn_id, said)
+            except Exception as error:  # noqa: BLE001 - see above
+                self.incidents.failed("turn_listener", error)
+
+    def cancel(self, user: User, session_id: str, turn_id: str | None) -> tuple[str, ...]:
+        session = self.session(user, session_id)
+        if self._watch is None:
+            return session.cancel(turn_id)
+        began = trio.current_time()
+        canceled = session.cancel(turn_id)
+        self._watch.turns_canceled(session_id, canceled, began)
+        return canceled
+
+    async def finalize(self, user: User, session_id: str, turn_id: str) -> CommitFinal:
+        """What was decided about a turn, when it is known."""
+        try:
+            return await self.session(user, session_id).finalize(turn_id).wait()
+        except CommitUnknown:
+            raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
+        except LedgerUnavailable as error:
+            raise Busy("The ledger cannot be read now. Ask again.") from error
+
+    def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
+        self.session(user, session_id).heard(turn_id, seq)
+
+    async def close(self, user: User, session_id: str) -> None:
+        """Close a session, and wait until it is. It closes, and stays closed, also if nobody waits to the end."""
+        session = self.session(user, session_id)
+        self._open.get(user, set()).discard(session_id)
+        self._note_closed(session_id)
+        await session.close()
+
+    def open_sessions(self) -> list[tuple[User, InteractionSession]]:
+        """Every open session that users have through this desk."""
+        named = [(user, each) for user, names in self._open.items() for each in names if self._is_open(each)]
+        return [(user, self.stage.session(each)) for user, each in named]
+
+    async def let_rest(self, user: User, session: InteractionSession) -> None:
+        """Close a session that nobody uses. Unlike one that its user closed, one with a name may be gone back to."""
+        self._open[user].discard(session.session_id)
+        if epoch_of_session(session.session_id) is not None:
+            # A stage opens no number of its own twice: who comes back is told what it has missed, and that is the end.
+            self._note_closed(session.session_id)
+        await session.close()
+
+    def _note_closed(self, session_id: str) -> None:
+        self._closed[session_id] = None
+        while len(self._closed) > MAX_CLOSED:
+            self._closed.popitem(last=False)
+
+    def _returned_to(self, user: User, session_id: str, remote_models: bool) -> InteractionSession:
+        try:
+            return self.stage.session(session_id)
+        except UnknownSession:
+            if session_id in self._closed:
+                return self.stage.closed_session(session_id)
+            self._check_room(user)
+            session = self.stage.resume(session_id, remote_models=remote_models)
+            self._open.setdefault(user, set()).add(session_id)
+            return session
+
+    def _pace(self, user: User, now: float) -> Pace:
+        if user not in self._paces:
+            limits = self.gate.limits
+            self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
+        return self._paces[user]
+
+    def _next_name(self, user: User) -> str:
+        while True:
+            number = self._numbered[user] = self._numbered.get(user, 0) + 1
+            name = f"{user.name}:s{self.stage.epoch}-{number:06d}"
+            # The user may have chosen that very name before.
+            if name not in self._closed and not self._is_open(name):
+                return name
+
+    def _check_doors(self) -> None:
+        if self._is_closing:
+            raise SessionClosed("The server is closing. Come back to this session when it is open again.")
+
+    def _check_room(self, user: User) -> None:
+        share, mine = self._share_of_sessions, self._open.setdefault(user, set())
+        try:
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
+        except Busy:
+            mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
+
+    def _is_open(self, session_id: str) -> bool:
+        try:
+            self.stage.session(session_id)
+        except UnknownSession:
+            return False
+        return True

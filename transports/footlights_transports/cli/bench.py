@@ -1,0 +1,227 @@
+"""The commands that measure. Each loads its suite only when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from footlights.errors import FootlightsError
+
+app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
+
+TOKEN_VARIABLE = "FOOTLIGHTS_TOKEN"
+OTHER_TOKEN_VARIABLE = "FOOTLIGHTS_OTHER_TOKEN"
+
+
+def _can_be_written(file: Path | None) -> Path | None:
+    """Said before an hour was spent on a result that has nowhere to go."""
+    if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+        raise typer.BadParameter(f"{file} cannot be written.")
+    return file
+
+
+JsonPath: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Also write the figures to this file.", callback=_can_be_written),
+]
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="BEFORE AFTER", help="The same as the command `compare`."),
+    ] = None,
+) -> None:
+    """Measure the runtime on this machine, or a server."""
+    if compare is not None:
+        bench_compare(*compare)
+        raise typer.Exit
+
+
+@app.command("core")
+def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """The kernel in process: plain calls, events a second, memory."""
+    from footlights_bench.core.suite import run_core
+
+    raise typer.Exit(run_core(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("authority")
+def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Commits on this disk: how many a second, how long each takes, and how a long ledger behaves."""
+    from footlights_bench.authority.suite import run_authority
+
+    raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("models")
+def bench_models(
+    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="Which weights to measure.")] = "smollm2",
+    json_path: JsonPath = None,
+    quick: Quick = False,
+    strict: Strict = False,
+) -> None:
+    """A local model: first token and cancel against its engine alone, and what it does to the loop."""
+    from footlights_bench.models.suite import run_models
+
+    raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
+
+
+@app.command("embed")
+def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
+    from footlights_bench.embedding.suite import run_embedding
+    from footlights_transports.embed.stage_thread import StageThread
+
+    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("growth")
+def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """Many sessions and very many turns: what a turn costs, what memory does, how long collections take."""
+    from footlights_bench.growth.suite import run_growth
+    from footlights_transports.server.collecting import GentleCollector
+
+    raise typer.Exit(run_growth(GentleCollector, quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("wire")
+def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
+    from footlights_bench.wire.suite import run_wire
+
+    raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("counts")
+def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """What turns and commits cost in task steps, calls, encodes and sends: counted, not timed."""
+    from footlights_bench.counts.suite import run_counts
+
+    raise typer.Exit(run_counts(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("start")
+def bench_start(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
+    """From the start of a process: an import, a first turn, a server that answers."""
+    from footlights_bench.start.suite import run_start
+
+    raise typer.Exit(run_start(quick=quick, json_path=json_path, strict=strict))
+
+
+@app.command("scenario")
+def bench_scenario(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="A TOML file, or one of: tavern, raid, cold-start, cancel-storm, slow-clients, soak.",
+        ),
+    ],
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT, and not a stage in this process."),
+    ] = None,
+    json_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Also write the result to this file, to compare it.",
+            callback=_can_be_written,
+        ),
+    ] = None,
+    html_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write a page with plots to this file.", callback=_can_be_written
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A second or two: a smoke test. No target is judged.")] = False,
+) -> None:
+    """Latency under a load that you describe, against targets that you set.
+
+    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. A server's token comes from
+    the environment: FOOTLIGHTS_TOKEN.
+    """
+    from footlights_bench.scenario.file import find_scenario, read_scenario
+    from footlights_bench.scenario.suite import Server, run_scenario
+
+    server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
+    try:
+        read = read_scenario(find_scenario(scenario))
+        code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+@app.command("attack")
+def bench_attack(
+    ws_url: Annotated[
+        str | None, typer.Option("--ws-url", metavar="URL", help="Attack the server at ws://127.0.0.1:PORT.")
+    ] = None,
+    http_url: Annotated[
+        str | None, typer.Option("--http-url", metavar="URL", help="The same server's http://127.0.0.1:PORT.")
+    ] = None,
+    token: Annotated[str | None, typer.Option(metavar="TOKEN", help="A token of the user that attacks.")] = None,
+    other_token: Annotated[
+        str | None, typer.Option("--other-token", metavar="TOKEN", help="A token of the user that must not notice.")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(metavar="PID", help="The server's process, to watch its memory.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this attack or family of attacks; may be repeated.")
+    ] = None,
+    list_names: Annotated[bool, typer.Option("--list", help="Print the name of every attack.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter floods: a smoke test, not a measurement.")] = False,
+    json_path: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Also write the results to this file.", callback=_can_be_written),
+    ] = None,
+) -> None:
+    """Attacks on a server of this machine: floods, slow clients, raw protocol cases, fairness, privacy.
+
+    Without --ws-url and --http-url it starts a server of its own. Exits with 1 if an attack succeeds, and with 2 if
+    the server cannot be attacked: only loopback addresses can. Tokens also come from the environment:
+    FOOTLIGHTS_TOKEN and FOOTLIGHTS_OTHER_TOKEN.
+    """
+    from footlights_bench.attack.suite import ATTACKS, run_attacks
+    from footlights_bench.attack.target import aim
+
+    if list_names:
+        typer.echo("\n".join(ATTACKS))
+        raise typer.Exit
+    if ws_url is not None:
+        token, other_token = (
+            token or os.environ.get(TOKEN_VARIABLE),
+            other_token or os.environ.get(OTHER_TOKEN_VARIABLE),
+        )
+    try:
+        target = aim(ws_url, http_url, token, other_token, pid)
+        code = run_attacks(target, only=only or (), quick=quick, json_path=json_path)
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(code)
+
+
+@app.command("compare")
+def bench_compare(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="What `--json` of any of the others wrote.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of another run.")],
+) -> None:
+    """What changed between two runs: of a scenario with 95 % confidence intervals, otherwise with ratios."""
+    from footlights_bench.scenario.compare_command import compared
+
+    try:
+        typer.echo(compared(before, after))
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,175 @@
+"""The commands: what each of them takes and how it ends. What they do is written elsewhere, and loaded when needed.
+
+Exit codes: 0 it went well, 1 what was examined is at fault, 2 the command could not be understood or begun.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, cast
+
+import orjson
+import typer
+
+from footlights.errors import FootlightsError
+from footlights_actors.models.local.weights import WeightsNotFetched
+from footlights_transports.cli import bench as cli_bench
+from footlights_transports.cli import content as cli_content
+from footlights_transports.cli import dexi as cli_dexi
+from footlights_transports.cli import mission as cli_mission
+from footlights_transports.cli import models as cli_models
+from footlights_transports.cli import serve as cli_serve
+from footlights_transports.cli.dexi import count, judge_dexi
+from footlights_transports.cli.ledger import commands as cli_ledger
+from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from io import TextIOWrapper
+
+app = typer.Typer(
+    help="Streamed turns in front, audited commits behind.",
+    add_completion=False,
+    rich_markup_mode=None,
+    # A pretty traceback shows local variables, and those may hold what somebody said.
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cli_serve.app)
+app.add_typer(cli_dexi.app)
+app.add_typer(cli_ledger.app)
+app.add_typer(cli_models.app, name="models")
+app.add_typer(cli_mission.app, name="mission")
+app.add_typer(cli_content.app, name="content")
+app.add_typer(cli_bench.app, name="bench")
+
+
+@app.callback(invoke_without_command=True)
+def footlights(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if show_version:
+        from importlib.metadata import version
+
+        typer.echo(f"footlights {version('footlights')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def play(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Who speaks: innkeeper (a script), smollm2 or a GGUF file (both here), openai:NAME or anthropic:NAME.",
+        ),
+    ] = SCRIPTED,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where openai:NAME or anthropic:NAME is served.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="DIR", help="Write how each turn went, without its words, to this directory."),
+    ] = None,
+) -> None:
+    """Talk to the innkeeper of a small tavern.
+
+    Ctrl-C interrupts the innkeeper in mid-sentence; Ctrl-D, or Ctrl-C at the prompt, leaves.
+
+    When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
+    innkeeper answers without delays.
+    """
+    from footlights_transports.cli.play.play import is_terminal, play_here
+
+    # A terminal that lacks a character gets another one, and not a traceback.
+    cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
+    try:
+        tavern = tavern_with(model, base_url, at_once=not is_terminal())
+    except WeightsNotFetched as missing:
+        if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: fetch it now?", default=True):
+            raise _refused(missing) from None
+        cli_models.fetch_model(missing.weights.name)
+        tavern = tavern_with(model, base_url)
+    except FootlightsError as error:
+        raise _refused(error) from None
+    play_here(tavern, trace)
+
+
+def _refused(error: FootlightsError) -> typer.Exit:
+    typer.echo(str(error), err=True)
+    return typer.Exit(2)
+
+
+class Dialect(StrEnum):
+    """Whose laws a recording is held to."""
+
+    NATIVE = "native"
+    DEXI = "dexi"
+
+
+@app.command("laws")
+def check_laws(
+    file: Annotated[
+        typer.FileBinaryRead,
+        typer.Argument(metavar="FILE", help="A recording or a trace, one event a line; - is standard input."),
+    ],
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="The recording was cut short: turns may be unfinished at its end.")
+    ] = False,
+    dialect: Annotated[
+        Dialect, typer.Option(metavar="NAME", help="What was recorded: native events, or the events of dexi runs.")
+    ] = Dialect.NATIVE,
+    replayed: Annotated[
+        bool, typer.Option("--replayed", help="Of dexi: some of it was read later, so its heartbeats are missing.")
+    ] = False,
+) -> None:
+    """Check a recorded stream against the laws of streams.
+
+    One line for each violation, then a summary. Exits with 1 if there was any.
+    """
+    if dialect is Dialect.DEXI:
+        violations, size = judge_dexi(file, complete=not incomplete, replayed=replayed)
+    else:
+        violations, size = _judge_native(file, complete=not incomplete)
+    for violation in violations:
+        typer.echo(violation)
+    verdict = f"broken {count(len(violations), 'time')}" if violations else "lawful"
+    typer.echo(f"{size}: {verdict}")
+    raise typer.Exit(1 if violations else 0)
+
+
+def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str], str]:
+    from footlights.laws import check_jsonl
+
+    tally = _Tally(lines)
+    violations = check_jsonl(tally, complete=complete)
+    return [str(each) for each in violations], f"{count(tally.events, 'event')}, {count(len(tally.turns), 'turn')}"
+
+
+class _Tally:
+    """Counts what passes by on its way to the checker."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = lines
+        self.events = 0
+        self.turns: set[tuple[str, str]] = set()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self.events += 1
+            self._note_turn(line)
+            yield line
+
+    def _note_turn(self, line: bytes) -> None:
+        try:
+            event = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return  # the checker will say so
+        match event:
+            case {"session_id": str(session_id), "turn_id": str(turn_id)}:
+                self.turns.add((session_id, turn_id))
+            case _:
+                pass

@@ -1,0 +1,1 @@
+"""`footlights ledger`: show, compare, verify and narrate ledger files."""

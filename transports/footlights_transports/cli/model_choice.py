@@ -1,0 +1,77 @@
+"""Which model a command means: `innkeeper`, the name of known weights, a GGUF file, `openai:NAME` or `anthropic:NAME`.
+
+Keys are never part of a command: remote models read theirs from the environment.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from footlights.errors import InvalidCommand, RegistrationError
+from footlights.models.budget import BudgetConfig
+from footlights_actors.models.local.weights import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from footlights import Cast, Model
+
+SCRIPTED = "innkeeper"
+_LOCAL_HOST_BY_DEFAULT = "http://127.0.0.1:8080/v1"
+
+
+def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Cast:
+    """The tavern, with this model in the innkeeper's place. `at_once` is for those who need no pauses to feel at home.
+
+    Raises `WeightsNotFetched` for known weights that are not here yet, and other `FootlightsError`s for a model that
+    there is not or that cannot work.
+    """
+    from footlights_actors.demo.tavern.cast import tavern_cast  # the command line asks this module for a name, too
+
+    vendor, colon, remote_name = name.partition(":")
+    make = _REMOTE.get(vendor) if colon else None
+    if base_url is not None and make is None:
+        raise InvalidCommand("--base-url belongs to --model openai:NAME or anthropic:NAME.")
+    if make is not None:
+        # Whoever names a model elsewhere on the command line has agreed to speak to it.
+        return tavern_cast(model=make(remote_name, base_url), remote_models=True)
+    if name == SCRIPTED:
+        return tavern_cast(pace=0, load_seconds=0, tool_seconds=0) if at_once else tavern_cast()
+    from footlights_actors.models.local.model import LocalModel
+
+    # Small models were not taught to use tools, and do not know when to stop.
+    return tavern_cast(model=LocalModel(find(name)), with_tools=False, budget=BudgetConfig(dialogue_max=160))
+
+
+def _openai(name: str, base_url: str | None) -> Model:
+    with _extra("remote"):
+        from footlights_actors.models.openai import OpenAIModel
+
+    if base_url is None:  # nobody said who listens there: that gets no key
+        return OpenAIModel(_named(name), base_url=_LOCAL_HOST_BY_DEFAULT, key_env=None)
+    return OpenAIModel(_named(name), base_url=base_url)
+
+
+def _anthropic(name: str, base_url: str | None) -> Model:
+    with _extra("anthropic"):
+        from footlights_actors.models.anthropic import AnthropicModel
+
+    return AnthropicModel(_named(name)) if base_url is None else AnthropicModel(_named(name), base_url=base_url)
+
+
+@contextmanager
+def _extra(name: str) -> Generator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise RegistrationError(f"That needs {missing.name}: pip install 'footlights[{name}]'") from None
+
+
+def _named(name: str) -> str:
+    if not name:
+        raise InvalidCommand("Which model? Say --model openai:NAME or anthropic:NAME.")
+    return name
+
+
+_REMOTE: dict[str, Callable[[str, str | None], Model]] = {"openai": _openai, "anthropic": _anthropic}

@@ -1,0 +1,1 @@
+"""`footlights play`: a game in the terminal."""

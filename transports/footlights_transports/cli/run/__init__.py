@@ -1,0 +1,1 @@
+"""`footlights run`: one narrated run in the terminal."""

@@ -1,0 +1,126 @@
+"""`footlights serve`: what it takes, and what it prints."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from footlights.errors import FootlightsError
+
+if TYPE_CHECKING:
+    from footlights_transports.config.config import Config
+    from footlights_transports.server.serve import Opened
+
+app = typer.Typer()
+
+
+@app.command()
+def serve(
+    config_file: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="A TOML file with settings; a tavern without one.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help="The address to listen on; 127.0.0.1 unless the settings say.")
+    ] = None,
+    ws_port: Annotated[
+        int | None, typer.Option(metavar="N", help="The WebSocket port: 7600, or 0 for any that is free.")
+    ] = None,
+    http_port: Annotated[
+        int | None, typer.Option(metavar="N", help="The HTTP port: 7601, or 0 for any that is free.")
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Where commits are kept; footlights.ledger, or game.ledger for game.toml."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write how each turn went, without its words, to this directory."),
+    ] = None,
+    grace: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long turns may go on once told to stop; 5.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is wrong with the settings; exits with 1 if anything is.")
+    ] = False,
+) -> None:
+    """Serve a cast by WebSocket and HTTP; a tavern on this machine, if nothing is said.
+
+    SIGTERM and Ctrl-C stop it in order: turns may finish, everybody is told, nothing is lost. A second one ends it at
+    once. SIGHUP makes it read tokens, certificates, origins and the limits of users again. Every setting can also come
+    from the environment, as FOOTLIGHTS_SERVER__WS_PORT; FOOTLIGHTS_LOG is how much is logged: debug, info, warning or
+    error.
+    """
+    gc.disable()  # until it is open: to look for garbage in all that is imported now is a tenth of the start
+    from footlights.failures import describe
+    from footlights_transports.config.config import ConfigError, load_config
+    from footlights_transports.server.logs import VARIABLE, set_up_logs
+
+    given = {
+        "host": host,
+        "ws_port": ws_port,
+        "http_port": http_port,
+        "ledger": ledger,
+        "trace": trace,
+        "grace": grace,
+    }
+    try:
+        set_up_logs(os.environ.get(VARIABLE, "warning").lower(), sys.stderr)
+        options: dict[tuple[str, ...], object] = {
+            ("server", name): value for name, value in given.items() if value is not None
+        }
+        config = load_config(config_file, os.environ, options)
+        if check:
+            typer.echo(f"{config_file or 'The settings'}: nothing is wrong.")
+            return
+        from footlights_transports.server.serve import serve_here
+
+        def announce(opened: Opened) -> None:
+            typer.echo(told(config, opened))
+            gc.freeze()  # what is here by now stays
+            gc.enable()
+
+        serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
+    except ConfigError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1 if check else 2) from None
+    except FootlightsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback has messages, which may quote somebody
+        typer.echo(f"The server failed: {describe(error)}", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        gc.unfreeze()
+        gc.enable()
+
+
+def told(config: Config, opened: Opened) -> str:
+    """Where things are, and something to try."""
+    secure = "s" if config.tls else ""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    http = f"http{secure}://{host}:{opened.http_port}"
+    rows = {
+        "Speaking": ", ".join(config.cast.personas),
+        "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
+        "HTTP": f"{http}/v1",
+        "Ledger": f"{config.ledger.absolute()} ({'new' if opened.epoch == 1 else 'continued'})",
+        **({"Traces": str(config.trace.absolute())} if config.trace else {}),
+    }
+    lines = ["Footlights is open. Ctrl-C closes it.", *(f"  {name:<10} {where}" for name, where in rows.items())]
+    return "\n".join([*lines, "Try:", f"  {one_liner(config, http)}"])
+
+
+def one_liner(config: Config, http: str) -> str:
+    """A turn in one line of shell."""
+    curl = "curl -s"
+    if config.tls:
+        curl += " --cacert CERTIFICATE"
+    if config.gate.wants_tokens:
+        curl += ' -H "Authorization: Bearer $TOKEN"'
+    begun = f"""s={http}/v1/sessions/$({curl} -X POST {http}/v1/sessions | cut -d'"' -f4)"""
+    return f"""{begun}; {curl} --json '{{"input": "A room?"}}' $s/turns; {curl} -N $s/events"""

@@ -1,0 +1,275 @@
+"""The cast that the settings describe: models, tools, rules, personas and a world; or a tavern, if they say nothing.
+
+What cannot be made is complained of, and the rest is made all the same, so that everything wrong is said at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import orjson
+
+from footlights.cast import Cast
+from footlights.errors import FootlightsError
+from footlights.events import WarmState
+from footlights.failures import describe
+from footlights.models.budget import BudgetConfig
+from footlights.models.prompts import Persona
+from footlights.tools.tool import Tool
+from footlights_actors.demo.analyst.tools import DOCUMENTS
+from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_actors.models.local.weights import KNOWN, find
+from footlights_actors.models.scripted import ScriptedModel
+from footlights_actors.turn.casting import standard_cast
+from footlights_transports.config.read import checked, section
+from footlights_transports.config.schema import ANALYST, BUDGET, CAST, IMPORT, MODELS, PERSONA, TEXT
+
+if TYPE_CHECKING:
+    from footlights.authority import Rule
+    from footlights.models.model import Model
+    from footlights_transports.config.source import KeyPath, Source
+
+_T = TypeVar("_T")
+_WHOLE_CAST = ("models", "personas", "world", "budget")
+_EXTRAS = {"openai": "remote", "anthropic": "anthropic", "local": "local"}
+
+
+def read_cast(source: Source) -> Cast | None:
+    """The cast; None if it cannot be made, which was complained of."""
+    if source.file is not None and str(source.file.parent.resolve()) not in sys.path:
+        sys.path.insert(0, str(source.file.parent.resolve()))
+    given = section(source, ("cast",), CAST)
+    described = [name for name in _WHOLE_CAST if name in source.tree]
+    described += [f"cast.{name}" for name in ("tools", "rules", "world_file") if name in given]
+    if "analyst" in source.tree and (described or "make" in given):
+        source.complain(("analyst",), "is about the tavern, and these settings have a cast of their own.")
+    if "make" in given:
+        if described:
+            source.complain(("cast", "make"), f"makes the whole cast: leave it out, or {', '.join(described)}.")
+        return _made_whole(source, given["make"])
+    if not described:
+        return _tavern(source, given)
+    return _assembled(source, given)
+
+
+def _tavern(source: Source, given: Mapping[str, Any]) -> Cast | None:
+    path = ("analyst", "documents")
+    documents = section(source, ("analyst",), ANALYST).get("documents")
+    folder = DOCUMENTS if documents is None else source.resolve(path, documents)
+    return _attempt(
+        source, path, lambda: tavern_cast(remote_models=given.get("remote_models", False), documents=folder)
+    )
+
+
+def _made_whole(source: Source, import_path: str) -> Cast | None:
+    path = ("cast", "make")
+    make = _imported(source, path, import_path)
+    if make is None:
+        return None
+    made = _attempt(source, path, make)
+    if made is not None and not isinstance(made, Cast):
+        source.complain(path, "must name a function that returns a footlights.Cast.")
+        return None
+    return made
+
+
+def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
+    before = len(source.problems)
+    names = source.table(("models",))
+    if not names:
+        source.complain(("models",), "must name at least one model, such as [models.innkeeper].")
+    models = [_model(source, ("models", name)) for name in names]
+    tools = _tools(source, given.get("tools", ()))
+    rules = _rules(source, given.get("rules", ()))
+    world = _world(source, given)
+    known = {tool.name for tool in tools}
+    personas = {name: _persona(source, ("personas", name), set(names), known) for name in source.table(("personas",))}
+    budget = checked(source, ("budget",), BUDGET, BudgetConfig)
+    if len(source.problems) > before:
+        return None
+    return _attempt(
+        source,
+        ("cast",),
+        lambda: standard_cast(
+            *(model for model in models if model is not None),
+            tools=tools,
+            world=world,
+            rules=rules,
+            personas=personas or None,
+            budget=budget,
+            model_memory_bytes=given.get("model_memory_bytes"),
+            remote_models=given.get("remote_models", False),
+        ),
+    )
+
+
+# -- models
+
+
+def _model(source: Source, path: KeyPath) -> Model | None:
+    before = len(source.problems)
+    table = source.table(path)
+    if len(source.problems) > before:
+        return None
+    if "kind" not in table:
+        source.complain(path, f"must have a kind: {', '.join(MODELS)} or an import path.")
+        return None
+    kind = source.read((*path, "kind"), TEXT)
+    if kind is None:
+        return None
+    if kind in MODELS:
+        return _known_model(source, path, kind)
+    if not IMPORT.fits(kind):
+        source.complain((*path, "kind"), f"must be one of {', '.join(MODELS)}, or an import path.")
+        return None
+    make = _imported(source, (*path, "kind"), kind)
+    options = {name: source.plain((*path, name)) for name in table if name != "kind"}
+    made = None if make is None else _attempt(source, path, lambda: make(model_id=path[-1], **options))
+    if made is not None and not callable(getattr(made, "generate", None)):
+        source.complain((*path, "kind"), "must name something that makes a footlights.Model.")
+        return None
+    return made
+
+
+def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
+    before = len(source.problems)
+    options = section(source, path, MODELS[kind], beside=("kind",))
+    if len(source.problems) > before:
+        return None
+    return _attempt(source, path, lambda: _MAKERS[kind](source, path, options), _EXTRAS.get(kind))
+
+
+def _scripted(source: Source, path: KeyPath, options: dict[str, Any]) -> Model | None:
+    script = _imported(source, (*path, "script"), options.pop("script"))
+    if script is None:
+        return None
+    cold = WarmState.COLD if options.get("load_seconds") else WarmState.HOT
+    return ScriptedModel(script, model_id=path[-1], warm_state=cold, **options)
+
+
+def _local(source: Source, path: KeyPath, options: dict[str, Any]) -> Model:
+    from footlights_actors.models.local.model import LocalModel
+
+    weights = options.pop("weights")
+    file = find(weights) if weights in KNOWN else find(source.resolve((*path, "weights"), weights))
+    return LocalModel(file, model_id=path[-1], **options)
+
+
+def _openai(_: Source, path: KeyPath, options: dict[str, Any]) -> Model:
+    from footlights_actors.models.openai import OpenAIModel
+
+    return OpenAIModel(options.pop("name"), model_id=path[-1], **options)
+
+
+def _anthropic(_: Source, path: KeyPath, options: dict[str, Any]) -> Model:
+    from footlights_actors.models.anthropic import AnthropicModel
+
+    return AnthropicModel(options.pop("name"), model_id=path[-1], **options)
+
+
+_MAKERS: Mapping[str, Callable[[Source, KeyPath, dict[str, Any]], Model | None]] = {
+    "scripted": _scripted,
+    "local": _local,
+    "openai": _openai,
+    "anthropic": _anthropic,
+}
+
+
+# -- everything else
+
+
+def _tools(source: Source, import_paths: Iterable[str]) -> list[Tool]:
+    path = ("cast", "tools")
+    tools: list[Tool] = []
+    for import_path in import_paths:
+        found = _imported(source, path, import_path)
+        each = [found] if isinstance(found, Tool) else found
+        if isinstance(each, Iterable) and all(isinstance(tool, Tool) for tool in cast("Iterable[object]", each)):
+            tools += cast("Iterable[Tool]", each)
+        elif found is not None:
+            source.complain(path, f"names {import_path}, which is neither a tool nor a list of tools.")
+    return tools
+
+
+def _rules(source: Source, import_paths: Iterable[str]) -> dict[str, Rule]:
+    path = ("cast", "rules")
+    rules: dict[str, Rule] = {}
+    for import_path in import_paths:
+        found = _imported(source, path, import_path)
+        if isinstance(found, Mapping):
+            rules |= cast("Mapping[str, Rule]", found)
+        elif callable(found):
+            rules[import_path.rpartition(":")[2]] = cast("Rule", found)
+        elif found is not None:
+            source.complain(path, f"names {import_path}, which is neither a rule nor a mapping of rules.")
+    return rules
+
+
+def _world(source: Source, given: Mapping[str, Any]) -> Any:
+    path = ("cast", "world_file")
+    if "world_file" not in given:
+        return source.plain(("world",))
+    if "world" in source.tree:
+        source.complain(path, "stands beside [world]: one of them is enough.")
+    file = source.resolve(path, given["world_file"])
+    try:
+        return orjson.loads(file.read_bytes())
+    except OSError as error:
+        source.complain(path, f"names {file}, which cannot be read: {error.strerror}.")
+    except orjson.JSONDecodeError as error:
+        source.complain(path, f"names {file}, which is not JSON at line {error.lineno}.")
+    return None
+
+
+def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -> Persona:
+    given = section(source, path, PERSONA)
+    facts = _imported(source, (*path, "facts"), given.pop("facts")) if "facts" in given else None
+    if "model" in given and given["model"] not in models:
+        source.complain((*path, "model"), f"must be one of {_listed(models, 'models')}.")
+    allowed = given.pop("tools", None)
+    if set(allowed or ()) - tools:
+        source.complain((*path, "tools"), f"must be some of {_listed(tools, 'tools')}.")
+    named: dict[str, Any] = {} if facts is None else {"facts": facts}
+    return Persona(**given, **named, tools=None if allowed is None else frozenset(allowed))
+
+
+def _listed(names: set[str], kind: str) -> str:
+    return ", ".join(sorted(names)) or f"the {kind}, and there are none"
+
+
+def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
+    """What an import path names; None if there is nothing, which is complained of."""
+    module, _, name = import_path.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+    except ModuleNotFoundError as error:
+        source.complain(path, f"names the module {module}, but {error.name} is not installed.")
+        return None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's module, and all of it runs now
+        source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
+        return None
+    if found is None:
+        source.complain(path, f"names {name}, which the module {module} does not have.")
+    return found
+
+
+def _attempt(source: Source, path: KeyPath, make: Callable[[], _T], extra: str | None = None) -> _T | None:
+    """What that makes; None if it fails, which is complained of. `extra` is what brings modules that it needs."""
+    try:
+        return make()
+    except ModuleNotFoundError as missing:
+        how = f": pip install 'footlights[{extra}]'" if extra else ", which is not installed."
+        source.complain(path, f"needs {missing.name}{how}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's function may raise whatever it likes
+        source.complain(path, f"cannot be made: {_why(error)}")
+    return None
+
+
+def _why(error: BaseException) -> str:
+    """Only our own errors promise to quote nobody."""
+    return str(error) if isinstance(error, FootlightsError) else f"{describe(error)}."

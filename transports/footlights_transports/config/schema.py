@@ -1,0 +1,228 @@
+"""Every setting of `footlights serve`: what it may be, what it is if nobody says, and what it means.
+
+The reference in the docs is made from this.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from attrs import fields, frozen
+
+from footlights.limits import Limits
+from footlights.models.budget import BudgetConfig
+from footlights_transports.access.policy import WireLimits
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+Fits: TypeAlias = Callable[[object], bool]
+
+
+@frozen
+class Kind:
+    """What a value may be."""
+
+    allowed: str
+    """In words, to be read after "must be"."""
+    fits: Fits
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str and value != ""
+
+
+def _is_path(value: object) -> bool:
+    return _is_text(value) and "\0" not in cast(str, value)
+
+
+def _is_whole(value: object) -> bool:
+    """TOML promises no more than 64 bits, and clocks could not be told of more."""
+    return type(value) is int and abs(value) < 2**63
+
+
+def _is_number(value: object) -> bool:
+    return _is_whole(value) or (type(value) is float and math.isfinite(value))
+
+
+def _is_seconds(value: object) -> bool:
+    return _is_number(value) and cast(float, value) >= 0
+
+
+def _is_import_path(value: object) -> bool:
+    return type(value) is str and _IMPORT_PATH.fullmatch(value) is not None
+
+
+def _all(fits: Fits) -> Fits:
+    return lambda value: isinstance(value, list) and all(map(fits, cast("list[object]", value)))
+
+
+def whole_from(minimum: int) -> Kind:
+    return Kind(f"a whole number from {minimum} up", lambda value: _is_whole(value) and cast(int, value) >= minimum)
+
+
+def one_of(*choices: str) -> Kind:
+    return Kind(f"one of {', '.join(choices)}", lambda value: value in choices)
+
+
+TEXT = Kind("a string that is not empty", _is_text)
+TEXTS = Kind("a list of strings", _all(_is_text))
+FILE = Kind("the path of a file", _is_path)
+FOLDER = Kind("the path of a folder", _is_path)
+FLAG = Kind("true or false", lambda value: type(value) is bool)
+SECONDS = Kind("a number of seconds, 0 or more", _is_seconds)
+PORT = Kind(
+    "a port: a whole number from 0 to 65535", lambda value: _is_whole(value) and 0 <= cast(int, value) <= 65_535
+)
+IMPORT = Kind("an import path, such as mygame.npcs:innkeeper", _is_import_path)
+IMPORTS = Kind("a list of import paths, such as mygame.npcs:innkeeper", _all(_is_import_path))
+WHOLE = Kind("a whole number", _is_whole)
+NUMBER = Kind("a number", _is_number)
+
+
+@frozen
+class Setting:
+    """One setting of a section."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: Any = None
+    required: bool = False
+
+
+SERVER = (
+    Setting("host", TEXT, "The address to listen on. Without tokens it must be this machine's own.", "127.0.0.1"),
+    Setting("ws_port", PORT, "Where WebSocket clients connect; 0 is any free one.", 7600),
+    Setting("http_port", PORT, "Where HTTP clients connect; 0 is any free one.", 7601),
+    Setting("ledger", FILE, "Where commits are kept; game.ledger beside game.toml, footlights.ledger without a file."),
+    Setting("trace", FOLDER, "Where to write how turns went, without a word of what was said. Nothing is if not set."),
+    Setting("grace", SECONDS, "How long turns may go on after SIGTERM or SIGINT before they are interrupted.", 5.0),
+    Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
+    Setting("tokens_file", FILE, "Who may connect: a user and a token on each line."),
+    Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
+    Setting("chat_agent", TEXT, "Who answers POST /api/chat; the analyst if there is one, or else the first persona."),
+    Setting("voice_folder", FOLDER, "Where espeak-ng speaks callouts into, as WAV files. Nothing is heard if not set."),
+    Setting("mission_replay", FLAG, "Whether callouts say themselves when they are decided; for replays only.", False),
+    Setting("content_folder", FOLDER, "Where chats are kept, sealed, whose users agreed. None are if not set."),
+    Setting("content_keys_file", FILE, "Their keys, one a line, the newest first; FOOTLIGHTS_CONTENT_KEYS if not set."),
+    Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers speak TLS."),
+    Setting("tls_key", FILE, "The key of the certificate."),
+)
+USER = (
+    Setting("operator", FLAG, "Whether this user runs the server: it sees the whole world.", False),
+    Setting(
+        "game_server", FLAG, "Whether this user speaks for many players: limits of one user do not hold for it.", False
+    ),
+)
+CAST = (
+    Setting("make", IMPORT, "A function without arguments that returns a whole Cast, in place of all that follows."),
+    Setting("tools", IMPORTS, "What turns may call: each path names a tool, or several in a list.", ()),
+    Setting("rules", IMPORTS, "What may become true: each path names a rule, or a mapping of rules by name.", ()),
+    Setting("world_file", FILE, "What is true at first, as JSON. A ledger that has a world knows better."),
+    Setting("remote_models", FLAG, "Whether sessions that do not say let their text go to models elsewhere.", False),
+    Setting("model_memory_bytes", whole_from(1), "What all loaded models may take together. No limit if not set."),
+)
+ANALYST = (
+    Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; some come along if not set."),
+)
+DEXI = (
+    Setting("secret_patterns", TEXTS, "Regular expressions of what else runs must not show.", ()),
+    Setting("secret_fields", TEXTS, 'Names of fields whose values they must not show, such as "maiden name".', ()),
+)
+PERSONA = (
+    Setting("text", TEXT, "Who it is and how it speaks, told to the model.", ""),
+    Setting("model", TEXT, "The name of the model that speaks for it; the first one if not set."),
+    Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
+    Setting("facts", IMPORT, "A function that makes its facts from the world."),
+)
+
+_SILENCE = Setting("silence_timeout", SECONDS, "How long the server may say nothing.", 60.0)
+_REMOTE = Setting("remote", FLAG, "Whether what it is told leaves this machine; seen from base_url if not set.")
+_NAME = Setting("name", TEXT, "What the server calls it.", required=True)
+_BEGINS_IN_THOUGHT = Setting("begins_in_thought", FLAG, "Whether its prompt opens the thought.", False)
+_ROOM = (
+    Setting("context_tokens", whole_from(1), "What it may be told and say in one turn. No limit if not set."),
+    Setting("slots", whole_from(1), "How many turns it speaks in at once. No limit if not set."),
+)
+
+MODELS: Mapping[str, tuple[Setting, ...]] = {
+    "scripted": (
+        Setting("script", IMPORT, "A function from the prompt to lines.", required=True),
+        Setting("pace", SECONDS, "How long it waits before each word.", 0.0),
+        Setting("load_seconds", SECONDS, "How long it takes to load, the first time.", 0.0),
+    ),
+    "local": (
+        Setting("weights", TEXT, "The path of a GGUF file, or the name of weights, such as smollm2.", required=True),
+        Setting("slots", whole_from(1), "How many turns it speaks in at once.", 2),
+        Setting("context_tokens", whole_from(32), "What it may be told and say in one turn.", 2048),
+        Setting("threads", whole_from(1), "How many threads it computes with.", 1),
+        Setting("tool_choice", one_of("auto", "required"), "When it calls tools.", "auto"),
+        _BEGINS_IN_THOUGHT,
+        Setting("memory_bytes", whole_from(1), "What it takes; about the size of its file if not set."),
+    ),
+    "openai": (
+        _NAME,
+        Setting("base_url", TEXT, "Where it is served, up to the /v1.", required=True),
+        Setting("key_env", TEXT, "The environment variable that holds the key.", "OPENAI_API_KEY"),
+        _REMOTE,
+        Setting(
+            "max_tokens_field",
+            one_of("max_tokens", "max_completion_tokens"),
+            "What it calls the most that it may say.",
+            "max_tokens",
+        ),
+        Setting("send_temperature", FLAG, "Whether it takes a temperature.", True),
+        _BEGINS_IN_THOUGHT,
+        *_ROOM,
+        _SILENCE,
+    ),
+    "anthropic": (
+        _NAME,
+        Setting("base_url", TEXT, "Where it is served.", "https://api.anthropic.com"),
+        Setting("key_env", TEXT, "The environment variable that holds the key.", "ANTHROPIC_API_KEY"),
+        Setting("api_version", TEXT, "Which version of the interface to speak; the newest one known if not set."),
+        _REMOTE,
+        *_ROOM,
+        _SILENCE,
+    ),
+}
+"""By `kind`. Any other kind is the import path of something that makes a model."""
+
+
+def _of_class(kind: type[Any]) -> tuple[Setting, ...]:
+    """The class checks its values itself; what they mean stands there too."""
+    kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
+    return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
+
+
+LIMITS = _of_class(Limits)
+WIRE = _of_class(WireLimits)
+BUDGET = _of_class(BudgetConfig)
+CHAT = _of_class(ChatFluxConfig)
+
+SECTIONS = (
+    "server",
+    "tokens",
+    "users",
+    "cast",
+    "analyst",
+    "models",
+    "personas",
+    "world",
+    "budget",
+    "chat",
+    "dexi",
+    "limits",
+    "wire",
+)
+
+
+def names(settings: Iterable[Setting]) -> list[str]:
+    return [each.name for each in settings]

@@ -1,0 +1,1 @@
+"""A stage on a thread of its own, for hosts that are not trio programs."""

@@ -1,0 +1,129 @@
+"""A stage for a host that is no trio program: a game loop, a server of another kind, a script.
+
+    with StageThread(cast) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("A room?")
+        while running:
+            for event in session.poll(): ...   # once a frame; it never blocks
+
+The stage runs on a thread of its own. Calls are handed over to it, and each waits until its result or its error is
+back; its `_soon` twin hands you a ticket instead. They may come from any thread; a stream is polled by one. Leaving the
+block closes the stage in order, and what it said until then can still be polled.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from footlights.stage.stage import open_stage
+from footlights_transports.embed.handover import StageThreadStuck, Ticket
+from footlights_transports.embed.polled_stream import PolledStream
+from footlights_transports.embed.thread_session import Readers, ThreadSession
+from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from footlights.authority.ledger.protocol import Ledger
+    from footlights.cast import Cast
+    from footlights.limits import Limits
+    from footlights.params import SessionParams
+    from footlights.session.session import InteractionSession
+    from footlights.stage.stage import Stage
+    from footlights.trace.files import TraceFiles
+    from footlights_transports.embed.trio_thread import Inside
+
+__all__ = ["PolledStream", "StageThread", "StageThreadDied", "StageThreadStuck", "ThreadSession", "Ticket"]
+
+T = TypeVar("T")
+
+
+class StageThread:
+    """A stage on a thread of its own. Enter it with `with`; the arguments are those of `open_stage`.
+
+    A call that is not answered within `answer_timeout` seconds raises `StageThreadStuck`.
+    """
+
+    def __init__(
+        self,
+        cast: Cast,
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        limits: Limits | None = None,
+        trace: str | os.PathLike[str] | TraceFiles | None = None,
+        answer_timeout: float = 5.0,
+    ) -> None:
+        stage = open_stage(cast, ledger=ledger, limits=limits, trace=trace)
+        self._thread = TrioThread(self._until_left(stage), timeout=answer_timeout)
+        self._readers = Readers(self._thread)
+
+    def __enter__(self) -> StageThread:
+        self._thread.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except StageThreadDied:
+            if error is None:
+                raise
+
+    def close(self) -> None:
+        """Interrupt what runs, wait for the last commits, end the thread. Idempotent.
+
+        Raises `StageThreadDied` if the stage failed.
+        """
+        self._thread.leave()
+        self._thread.join()
+
+    def start(self, params: SessionParams | None = None) -> ThreadSession:
+        """Start a session. Raises what `Stage.start` raises."""
+        return self.start_soon(params).result()
+
+    def start_soon(self, params: SessionParams | None = None) -> Ticket[ThreadSession]:
+        """The same, without waiting for the answer."""
+        return self._listen(lambda stage: stage.start(params), None, ())
+
+    def resume(
+        self, session_id: str, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
+    ) -> ThreadSession:
+        """The session with this id, heard from there on. Raises what `Stage.resume` and `subscribe` raise."""
+        return self._listen(lambda stage: stage.resume(session_id), after, terminal_seen).result()
+
+    @property
+    def world(self) -> Any:
+        """What is true: a copy of the world as it was committed last."""
+        return self.call(lambda stage: stage.world)
+
+    def call(self, work: Callable[[Stage], T]) -> T:
+        """Make any plain call on the stage, as in `call(Stage.statistics)`. It must not take long."""
+        return self.call_soon(work).result()
+
+    def call_soon(self, work: Callable[[Stage], T]) -> Ticket[T]:
+        """The same, without waiting for the answer."""
+        return self._thread.ask(work)
+
+    def _listen(
+        self,
+        find: Callable[[Stage], InteractionSession],
+        after: Mapping[str, int] | None,
+        terminal_seen: Collection[str],
+    ) -> Ticket[ThreadSession]:
+        async def listen(inside: Inside[Stage]) -> ThreadSession:
+            session = find(inside.resource)
+            stream = await self._readers.attach(session, after, terminal_seen, inside)
+            return ThreadSession(self._readers, session, stream)
+
+        return self._thread.ask_task(listen)
+
+    @asynccontextmanager
+    async def _until_left(self, stage: AbstractAsyncContextManager[Stage]) -> AsyncGenerator[Stage, None]:
+        async with stage as opened:
+            yield opened
+            self._readers.lift_all()

@@ -1,0 +1,163 @@
+"""A session of a `StageThread`, as another thread holds it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from footlights_transports.embed.polled_stream import PolledStream
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import trio
+
+    from footlights.events import CommitFinal, StreamEvent
+    from footlights.params import TurnParams
+    from footlights.session.session import InteractionSession
+    from footlights.stage.stage import Stage
+    from footlights_transports.embed.handover import Ticket
+    from footlights_transports.embed.trio_thread import Inside, TrioThread
+
+
+class ThreadSession:
+    """One player's conversation. Made by `StageThread.start`; it listens from the beginning."""
+
+    def __init__(self, readers: Readers, session: InteractionSession, stream: PolledStream) -> None:
+        self._readers = readers
+        self._thread = readers.thread
+        self._session = session
+        self._stream = stream
+
+    @property
+    def session_id(self) -> str:
+        """The host's name for it, or the number that the stage gave it."""
+        return self._session.session_id
+
+    # -- turns
+
+    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
+        """Accept what the player said and return the turn's id. Raises what `InteractionSession.begin_turn` raises."""
+        return self.begin_turn_soon(said, params).result()
+
+    def begin_turn_soon(self, said: str, params: TurnParams | None = None) -> Ticket[str]:
+        """The same, without waiting for the answer."""
+        return self._thread.ask(lambda _stage: self._session.begin_turn(said, params))
+
+    def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
+        """Interrupt one turn, or every open one; return the ids of those that this call interrupted."""
+        return self.cancel_soon(turn_id).result()
+
+    def cancel_soon(self, turn_id: str | None = None) -> Ticket[tuple[str, ...]]:
+        """The same, without waiting for the answer."""
+        return self._thread.ask(lambda _stage: self._session.cancel(turn_id))
+
+    def heard(self, turn_id: str, seq: int) -> None:
+        """Say that the player took the turn in up to this event."""
+        self.heard_soon(turn_id, seq).result()
+
+    def heard_soon(self, turn_id: str, seq: int) -> Ticket[None]:
+        """The same, without waiting for the answer."""
+        return self._thread.ask(lambda _stage: self._session.heard(turn_id, seq))
+
+    def commit(self, turn_id: str) -> CommitFinal | None:
+        """The decision about the turn if it is known now, without looking into the ledger. Raises `UnknownTurn`."""
+        return self._thread.ask(lambda _stage: self._session.finalize(turn_id).commit).result()
+
+    def finalize(self, turn_id: str) -> Ticket[CommitFinal]:
+        """A ticket for the decision about the turn; its `result` waits for as long as that takes.
+
+        Raises what `CommitHandle.wait` raises.
+        """
+        return self._thread.ask_task(lambda _inside: self._session.finalize(turn_id).wait(), patient=True)
+
+    # -- events
+
+    def poll(self, max_events: int = 64, timeout: float = 0.0) -> list[StreamEvent]:
+        """What has come since, up to `max_events`. It never blocks, unless there is nothing and you give it a timeout.
+
+        Raises:
+            Detached: nobody polled for too long; `resume` goes on from there.
+            StageThreadDied: the stage failed, and everything from before was taken.
+        """
+        return self._stream.poll(max_events, timeout)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is, or may be, more to poll; a bad end, which `poll` raises, is something too."""
+        return self._stream.is_open
+
+    @property
+    def cursor(self) -> Mapping[str, int]:
+        """What was polled so far, for `subscribe(after=...)`."""
+        return self._stream.cursor
+
+    @property
+    def terminal_seen(self) -> frozenset[str]:
+        """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        return self._stream.terminal_seen
+
+    def resume(self) -> None:
+        """Listen again after `Detached`, without a gap and without a repeat."""
+        cursor, ended = self._stream.cursor, self._stream.terminal_seen
+        self._stream.close()
+        self._stream = self.subscribe(cursor, ended)
+
+    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> PolledStream:
+        """Another stream of this session. Raises what `InteractionSession.subscribe` raises when it is entered."""
+        return self._thread.ask_task(partial(self._readers.attach, self._session, after, terminal_seen)).result()
+
+    # -- the end
+
+    def close(self) -> None:
+        """Interrupt what runs, wait until every turn is settled. What was said can still be polled. Idempotent."""
+        self.close_soon().result()
+
+    def close_soon(self) -> Ticket[None]:
+        """The same, without waiting for it."""
+        return self._thread.ask_task(self._close, patient=True)
+
+    async def _close(self, _inside: Inside[Stage]) -> None:
+        self._readers.lift(self.session_id)
+        await self._session.close()
+
+
+class Readers:
+    """The tasks that read streams for other threads."""
+
+    def __init__(self, thread: TrioThread[Stage]) -> None:
+        self.thread = thread
+        self._streams: dict[PolledStream, str] = {}
+        self._lifted = False
+
+    async def attach(
+        self,
+        session: InteractionSession,
+        after: Mapping[str, int] | None,
+        terminal_seen: Collection[str],
+        inside: Inside[Stage],
+    ) -> PolledStream:
+        stream = PolledStream(self.thread, session.subscribe(after, terminal_seen))
+        if self._lifted:
+            stream.lift()
+        await inside.tasks.start(self._read, session.session_id, stream, name=f"reader of {session.session_id}")
+        return stream
+
+    def lift(self, session_id: str) -> None:
+        """Let the readers of this session finish: it is about to close."""
+        for stream, its_session in self._streams.items():
+            if its_session == session_id:
+                stream.lift()
+
+    def lift_all(self) -> None:
+        """Let all finish, and those that still come: the stage is about to close."""
+        self._lifted = True
+        for stream in self._streams:
+            stream.lift()
+
+    async def _read(self, session_id: str, stream: PolledStream, *, task_status: trio.TaskStatus[None]) -> None:
+        self._streams[stream] = session_id
+        try:
+            await stream.run(task_status=task_status)
+        finally:
+            del self._streams[stream]

@@ -1,0 +1,210 @@
+"""A trio run on a thread of its own, which keeps something open and makes calls on it for other threads.
+
+An error of such a call comes back to whoever asked and never hurts the run. If the run itself fails, everybody who
+asks, or waits, is told. It ends when it is told to, or when nobody is left in the program who could do that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import trio
+from attrs import frozen
+
+from footlights.errors import Busy, FootlightsError, InvalidCommand, SessionClosed
+from footlights.failures import contained
+from footlights_transports.embed.handover import Ticket
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+MAX_WAITING = 1024
+"""Calls that wait for the thread. It makes them all at once, so only one that is stuck has so many."""
+_LOOK_ROUND = 0.25
+"""Seconds between two looks whether the program has ended."""
+
+
+class StageThreadDied(FootlightsError):
+    """The stage failed, and its thread has ended. The cause says why."""
+
+    code = "stage_died"
+
+
+@frozen
+class Inside(Generic[R]):
+    """What is there while the run is open."""
+
+    resource: R
+    tasks: trio.Nursery
+    """Outlives the resource; what runs in it must end by itself when that is closed."""
+    token: trio.lowlevel.TrioToken
+
+
+class TrioThread(Generic[R]):
+    """Ask it from any thread but its own; `open` it once."""
+
+    def __init__(self, resource: AbstractAsyncContextManager[R], *, timeout: float) -> None:
+        self._resource = resource
+        self._timeout = timeout
+        self._jobs: deque[Ticket[Any]] = deque()
+        self._begun: set[Ticket[Any]] = set()
+        """Those of tasks, until they are answered."""
+        self._opened: SimpleQueue[None] = SimpleQueue()
+        self._leave = trio.Event()
+        self._leaving = False
+        self._failure: BaseException | None = None
+        self._inside: Inside[R] | None = None
+        self._thread = _RunThread(target=self._run, name="footlights stage", daemon=False)
+        self.has_ended = False
+
+    # -- for other threads
+
+    def open(self) -> None:
+        """Start it and wait until it is ready. What goes wrong until then is raised here."""
+        if self._thread.ident is not None:
+            raise InvalidCommand("A stage thread is opened once; make another.")
+        try:
+            self._thread.start()
+            self._opened.get()
+        except BaseException:
+            self.leave()
+            raise
+        if self._inside is None and self._failure is not None:
+            raise self._failure
+
+    def leave(self) -> None:
+        """Say that it shall end."""
+        self._leaving = True
+        if self._inside is not None:
+            self.run_soon(self._leave.set)
+
+    def join(self) -> None:
+        """Wait until it has ended. Raises `StageThreadDied` if it failed."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        self.raise_failure()
+
+    def run_soon(self, work: Callable[[], object]) -> None:
+        """Have this done, once for any number of times that it is asked for; not at all if the run has ended."""
+        with suppress(trio.RunFinishedError):
+            self._now_inside().token.run_sync_soon(work, idempotent=True)
+
+    def ask(self, work: Callable[[R], T]) -> Ticket[T]:
+        """Have a plain call made."""
+        inside, context = self._now_inside(), copy_context()
+
+        def call(ticket: Ticket[T]) -> None:
+            try:
+                ticket.succeed(context.run(work, inside.resource))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the one who asked
+                ticket.fail(error)
+
+        return self._hand_over(Ticket(call, self._timeout))
+
+    def ask_task(self, work: Callable[[Inside[R]], Awaitable[T]], *, patient: bool = False) -> Ticket[T]:
+        """Have a task run. A `patient` ticket waits for as long as that takes."""
+        inside, context = self._now_inside(), copy_context()
+
+        async def task(ticket: Ticket[T]) -> None:
+            with contained(ticket.fail):
+                ticket.succeed(await work(inside))
+            self._begun.remove(ticket)
+
+        def start(ticket: Ticket[T]) -> None:
+            self._begun.add(ticket)
+            with suppress(RuntimeError):  # everything is over, but for the very end of the run
+                context.run(inside.tasks.start_soon, task, ticket)
+
+        return self._hand_over(Ticket(start, None if patient else self._timeout))
+
+    def raise_failure(self) -> None:
+        """Raise `StageThreadDied` if it failed."""
+        failure = self.failure()
+        if failure is not None:
+            raise failure
+
+    def failure(self) -> StageThreadDied | None:
+        """A new `StageThreadDied` if it failed."""
+        if self._failure is None:
+            return None
+        died = StageThreadDied("The stage failed, and its thread has ended.")
+        died.__cause__ = self._failure
+        return died
+
+    def _gone(self) -> FootlightsError:
+        return self.failure() or SessionClosed("The stage is closed.")
+
+    def _now_inside(self) -> Inside[R]:
+        if self._inside is None:
+            raise SessionClosed("The stage is not open yet: enter it with `with`.")
+        if threading.current_thread() is self._thread:
+            raise InvalidCommand("This is the stage's own thread; it would wait for itself.")
+        return self._inside
+
+    def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
+        if len(self._jobs) >= MAX_WAITING:
+            ticket.fail(Busy(f"The stage's thread is held up, and {MAX_WAITING} calls wait for it already."))
+            return ticket
+        try:
+            self._jobs.append(ticket)
+            self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
+        except trio.RunFinishedError:
+            self._thread.join()
+            self._refuse_jobs()
+        except BaseException:
+            ticket.withdraw()  # a Ctrl-C: nobody will ever hold this ticket
+            raise
+        return ticket
+
+    def _refuse_jobs(self) -> None:
+        with suppress(IndexError):  # several threads may be doing this
+            while True:
+                self._jobs.popleft().fail(self._gone())
+
+    # -- on the thread
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._main)
+        except BaseExceptionGroup as errors:
+            self._failure = errors.exceptions[0] if len(errors.exceptions) == 1 else errors
+        except BaseException as error:  # noqa: BLE001 - kept for whoever asks next
+            self._failure = error
+        self.has_ended = True
+        self._refuse_jobs()
+        for ticket in self._begun:
+            ticket.fail(self._gone())
+        self._opened.put(None)
+
+    async def _main(self) -> None:
+        async with trio.open_nursery() as tasks, self._resource as resource:
+            self._inside = Inside(resource, tasks, trio.lowlevel.current_trio_token())
+            self._opened.put(None)
+            while not (self._leaving or _program_has_ended()):
+                with trio.move_on_after(_LOOK_ROUND):
+                    await self._leave.wait()
+
+    def _do_jobs(self) -> None:
+        while self._jobs:
+            self._jobs.popleft().take()
+
+
+class _RunThread(threading.Thread):
+    """Not a daemon: a program that forgot to close its stage still waits for the last commits."""
+
+
+def _program_has_ended() -> bool:
+    """Whether only such threads, and daemons, are left."""
+    return not any(
+        thread.is_alive() and not thread.daemon and not isinstance(thread, _RunThread)
+        for thread in threading.enumerate()
+    )

@@ -1,0 +1,1 @@
+"""The HTTP server: connections, guards, authentication of routes, errors, and the OpenAPI document. It moves bytes."""

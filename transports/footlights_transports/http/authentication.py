@@ -1,0 +1,16 @@
+"""Authentication of HTTP requests: one function for every route."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import FrontDesk
+
+
+def authenticate(request: Request, desk: FrontDesk) -> User:
+    """The user who asks; the guard has charged it for the request. Raises `Unauthorized`."""
+    return desk.gate.admit(request.headers.get("authorization"))

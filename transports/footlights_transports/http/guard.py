@@ -1,0 +1,219 @@
+"""The guard: checks that every request passes before a route sees it.
+
+It checks the host, the origin, the rate, the framing, and then the token, before a byte of the body is read: the body
+of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and
+`handshake_timeout`, and routes find them with `body_of`. Pages of origins on the gate's list may read the answers
+(CORS), and any page those that are public. A request that is refused here never reaches a route. An answer to a request
+whose body was not read closes the connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import trio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+
+from footlights.errors import Busy, FootlightsError, InvalidCommand, TooLarge
+from footlights_transports.errors import Unauthorized, UnsupportedVersion
+from footlights_transports.http.errors import Refused, error_response
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from contextlib import AbstractContextManager
+    from typing import Protocol
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import FrontDesk
+
+    class Connection(Protocol):
+        """What the guard needs to know of the connection that a request came over."""
+
+        def take_request(self) -> None:
+            """Count one more request. Raises `RateLimited`."""
+            ...
+
+        def belong_to(self, user: User) -> None:
+            """Serve the connection, which may have been pending until now, for this user. Raises `Busy`."""
+            ...
+
+        async def want_body(self) -> None:
+            """Have the client send the body, if it waits for that."""
+            ...
+
+        def answering(self) -> AbstractContextManager[None]:
+            """Around the answer to a request."""
+            ...
+
+
+CONNECTION = "footlights.connection"
+"""Where the connection is found in the state of a scope."""
+
+PUBLIC = frozenset({"/footlights.js", "/healthz", "/livez", "/readyz", "/v1/openapi.json"})
+"""Addresses that any page may read: they are the same for everybody, and say nothing of anybody."""
+
+_BODY = "footlights.body"
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id",
+    "access-control-max-age": "600",
+}
+
+
+def body_of(request: Request) -> bytes:
+    """The whole body of a request."""
+    return cast("bytes", request.scope[_BODY])
+
+
+class HttpGuard:
+    """An ASGI application in front of another."""
+
+    def __init__(self, app: ASGIApp, desk: FrontDesk) -> None:
+        self._app = app
+        self._desk = desk
+        self._gate = desk.gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = cast("Connection", scope["state"][CONNECTION])
+        with connection.answering():
+            await self._answer(connection, scope, receive, send)
+
+    async def _answer(self, connection: Connection, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        app, body = self._app, b""
+        upgrades = _upgrades(headers)
+        # What follows a request for a WebSocket may be frames: they are not read, like the body of a refused request.
+        unread = "websocket" in upgrades or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        try:
+            self._check_place(headers.get("host"), None if scope["path"] in PUBLIC else origin)
+            send = send if origin is None else _telling(origin, send)
+            connection.take_request()
+            _check_framing(scope["http_version"], headers, upgrades)
+            user = self._user(headers.get("authorization"))
+            if user is not None:
+                if self._gate.wants_tokens:
+                    _take_place(connection, user)
+                if scope["path"] not in PUBLIC:
+                    self._desk.take_command(user)
+                if unread:
+                    self._desk.check_bytes(user)
+                read = await self._read_body(connection, user, headers, receive)
+                if read is None:
+                    return
+                body, unread = read, False
+                _take_place(connection, user)
+        except (FootlightsError, Refused) as error:
+            app = _refusal(error)
+            self._desk.incidents.refused(f"http_{app.status_code}")
+        else:
+            if origin is not None and scope["method"] == "OPTIONS":
+                app = Response(status_code=204, headers=_PREFLIGHT)
+        scope[_BODY] = body
+        if unread:
+            await _answer_unread(app, scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    def _user(self, authorization: str | None) -> User | None:
+        """Whose body may be read; None if there is no valid token. Which routes need one, they know themselves."""
+        try:
+            return self._gate.admit(authorization)
+        except Unauthorized:
+            return None
+
+    def _check_place(self, host: str | None, origin: str | None) -> None:
+        try:
+            self._gate.check_host(host)
+            self._gate.check_origin(origin)
+        except Unauthorized as error:
+            raise Refused(403, error) from None
+
+    async def _read_body(self, connection: Connection, user: User, headers: Headers, receive: Receive) -> bytes | None:
+        """The body, charged to its user as it comes; None if the client went away.
+
+        Raises `TooLarge`, or `Refused` if it takes too long.
+        """
+        limits, budget = self._gate.limits, self._desk.byte_budget(user)
+        too_large = TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
+        if int(headers.get("content-length", "0")) > limits.max_frame_bytes:
+            raise too_large
+        await connection.want_body()
+        body = bytearray()
+        with trio.move_on_after(limits.handshake_timeout):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                body += message["body"]
+                budget.settle(0, len(message["body"]), trio.current_time())
+                if len(body) > limits.max_frame_bytes:
+                    raise too_large
+                if not message["more_body"]:
+                    return bytes(body)
+        raise Refused(408, InvalidCommand(f"A body must come within {limits.handshake_timeout:g} seconds."))
+
+
+def _upgrades(headers: Headers) -> set[str]:
+    """The protocols that the client would switch to."""
+    return {each.strip().lower() for value in headers.getlist("upgrade") for each in value.split(",")}
+
+
+def _check_framing(http_version: str, headers: Headers, upgrades: Collection[str]) -> None:
+    """Raises `Refused` for a request of another protocol, and for one whose end is ambiguous (RFC 9112, 6.1)."""
+    if http_version not in ("1.0", "1.1") or "h2c" in upgrades:
+        raise Refused(505, UnsupportedVersion("This server speaks HTTP/1.1."))
+    if "websocket" in upgrades:
+        raise Refused(400, InvalidCommand("WebSockets are served at another port."))
+    if "transfer-encoding" in headers and ("content-length" in headers or http_version == "1.0"):
+        raise Refused(
+            400, InvalidCommand("A request has either a Content-Length or, in HTTP/1.1, a Transfer-Encoding.")
+        )
+
+
+def _take_place(connection: Connection, user: User) -> None:
+    try:
+        connection.belong_to(user)
+    except Busy as error:
+        raise Refused(503, error) from None
+
+
+def _telling(origin: str, send: Send) -> Send:
+    """The same, with the headers that let a page of that origin read the answer."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["access-control-allow-origin"] = origin
+            headers.add_vary_header("origin")
+        await send(message)
+
+    return send_with_headers
+
+
+def _refusal(error: FootlightsError | Refused) -> Response:
+    return error_response(error.error, error.status) if isinstance(error, Refused) else error_response(error)
+
+
+async def _answer_unread(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request whose body was not read, and close the connection."""
+
+    async def send_and_close(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["connection"] = "close"
+        await send(message)
+
+    async with trio.open_nursery() as nursery:
+        # Hypercorn waits until the application has taken what came of the body, also once it has answered.
+        nursery.start_soon(_discard, receive)
+        await app(scope, receive, send_and_close)
+        nursery.cancel_scope.cancel(reason="the request is answered")
+
+
+async def _discard(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,78 @@
+"""Readiness of a server: whether new work should be sent to it, and if not, why.
+
+A ledger that can check itself (`SqliteLedger` can) is asked to write, so an idle server notices a disk that is full,
+and becomes ready again by itself once there is room. Any number of requests cause one such write every two seconds.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+import trio
+
+from footlights.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    from footlights_transports.access.session_access import FrontDesk
+
+Reason: TypeAlias = Literal["draining", "ledger"]
+
+CHECK_SECONDS = 2.0
+"""How long the outcome of a check counts, and how long a check may take."""
+
+
+@runtime_checkable
+class SelfCheckingLedger(Protocol):
+    """A ledger that can say whether it could keep a commit now."""
+
+    async def check_writable(self) -> None:
+        """Raises `LedgerUnavailable`."""
+        ...
+
+
+class Readiness:
+    """One for a server, which runs `keep_checking` as a task: a write that takes too long cannot be given up."""
+
+    def __init__(self, desk: FrontDesk) -> None:
+        self._desk = desk
+        self._asked = trio.Event()
+        self._answered = trio.Event()
+        self._writable = True
+        self._known_until = -inf
+
+    async def keep_checking(self) -> None:
+        """Check the ledger whenever that is asked for, until cancelled."""
+        while True:
+            await self._asked.wait()
+            self._writable = await _check(self._desk.stage.ledger)
+            self._known_until = trio.current_time() + CHECK_SECONDS
+            self._asked = trio.Event()
+            answered, self._answered = self._answered, trio.Event()
+            answered.set()
+
+    async def reasons(self) -> list[Reason]:
+        """Why nothing new should be sent here; nothing if it should. Without a check of its own, a ledger can write."""
+        if self._desk.is_closing:
+            await trio.lowlevel.checkpoint()
+            return ["draining"]
+        return [] if await self._can_write() else ["ledger"]
+
+    async def _can_write(self) -> bool:
+        if trio.current_time() < self._known_until:
+            await trio.lowlevel.checkpoint()
+            return self._writable
+        self._asked.set()
+        with trio.move_on_after(CHECK_SECONDS):
+            await self._answered.wait()
+            return self._writable
+        return False
+
+
+async def _check(ledger: object) -> bool:
+    if isinstance(ledger, SelfCheckingLedger):
+        try:
+            await ledger.check_writable()
+        except LedgerUnavailable:
+            return False
+    return True

@@ -1,0 +1,105 @@
+"""Reload: what SIGHUP changes in a server that runs, and what waits for a restart.
+
+The settings are read again, all of them but the cast, whose code is imported once. If anything is wrong with them,
+nothing changes. Otherwise the server goes by the new tokens, roles, origins, rates, limits of users, certificates and
+keys of kept content; connections of tokens that count no more are closed. Every other setting that differs is named.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import evolve
+
+from footlights.failures import describe
+from footlights_transports.config.source import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterable, Callable
+    from pathlib import Path
+
+    from footlights_transports.access.policy import WireLimits
+    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.config.config import Config
+    from footlights_transports.views.kgent.gateway import KgentGateway
+
+RATES_AND_SHARES = (
+    "max_connections",
+    "max_connections_per_user",
+    "max_sessions_per_user",
+    "max_open_turns_per_user",
+    "max_feeds_per_user",
+    "commands_per_second",
+    "command_burst",
+    "user_commands_per_second",
+    "user_command_burst",
+    "bytes_per_second",
+    "byte_burst",
+    "user_bytes_per_second",
+    "user_byte_burst",
+)
+"""What of `[wire]` is changed. Servers have built the rest into themselves."""
+_ACCESS = frozenset({"server.tokens_file", "server.origins", *(f"wire.{name}" for name in RATES_AND_SHARES)})
+_TLS = frozenset({"server.tls_cert", "server.tls_key"})
+_KEYS = frozenset({"server.content_keys_file"})
+
+log = logging.getLogger("footlights.reload")
+
+
+async def reload_at_each(
+    hangups: AsyncIterable[object], read: Callable[[], Config], running: Config, desk: FrontDesk, kgent: KgentGateway
+) -> None:
+    """Reload at each hangup. The supervision boundary of reloads: one that fails leaves the server as it was."""
+    async for _ in hangups:
+        try:
+            fresh = await trio.to_thread.run_sync(read)
+            running = _apply(running, fresh, desk, kgent)
+        except ConfigError as error:
+            log.error("nothing is reloaded, because of the settings: %s", "; ".join(map(str, error.problems)))
+        except Exception as error:  # noqa: BLE001 - see above
+            log.error("nothing is reloaded: %s", describe(error))
+
+
+def _apply(running: Config, fresh: Config, desk: FrontDesk, kgent: KgentGateway) -> Config:
+    """Change what can be changed, and say so; return the settings that the server now goes by."""
+    before, after = running.settings, fresh.settings
+    differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    done: set[str] = set()
+    facts: list[str] = []
+    # First what may still fail: then nothing was changed.
+    if running.tls is not None and fresh.tls_files is not None:
+        _load(running.tls, *fresh.tls_files)
+        facts.append("the certificate was read again")
+        done |= _TLS
+    if kgent.keeper is not None and fresh.chat.keeper is not None and "server.content_folder" not in differing:
+        kgent.keeper = fresh.chat.keeper
+        facts.append("the keys of kept content were read again")
+        done |= _KEYS
+    if desk.gate.wants_tokens == fresh.gate.wants_tokens:
+        known = desk.gate.tokens
+        fresh.gate.limits = _merged(desk.gate.limits, fresh.gate.limits)
+        revoked = len(desk.renew(fresh.gate))
+        facts.append(f"{desk.gate.tokens} tokens, {desk.gate.tokens - known + revoked} new and {revoked} revoked")
+        done |= _ACCESS | {name for name in differing if name.startswith("users.")}
+    else:
+        differing.add("tokens")
+    log.warning(
+        "reloaded: %s; changed: %s; needs a restart: %s",
+        "; ".join(facts) or "nothing",
+        ", ".join(sorted(differing & done)) or "no setting",
+        ", ".join(sorted(differing - done)) or "no setting",
+    )
+    kept = {name: value for name, value in before.items() if name not in done}
+    return evolve(running, settings={**kept, **{name: after[name] for name in done if name in after}})
+
+
+def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """For handshakes from now on. The files were tried a moment ago, on a context of their own."""
+    context.load_cert_chain(certificate, key, password=lambda: b"")
+
+
+def _merged(running: WireLimits, fresh: WireLimits) -> WireLimits:
+    return evolve(running, **{name: getattr(fresh, name) for name in RATES_AND_SHARES})

@@ -1,0 +1,251 @@
+"""`footlights serve`: one stage, and everybody who can reach it by WebSocket or HTTP.
+
+Told to stop, it takes nobody new and begins nothing new, lets turns finish for a while, interrupts the others, commits
+all of them, and closes when everybody was told or their time is up. Whoever missed something may resume after a
+restart on the same ledger. If something in it never lets go, the process ends all the same, soon after that time.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+from attrs import frozen
+
+from footlights import FootlightsError, open_stage
+from footlights.authority import SqliteLedger
+from footlights.failures import leaves
+from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.http.server import serve_http
+from footlights_transports.server.collecting import collect_gently
+from footlights_transports.server.metrics import Metrics
+from footlights_transports.server.reload import reload_at_each
+from footlights_transports.views.dexi.runs import DexiSettings
+from footlights_transports.views.kgent.gateway import KgentGateway
+from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
+from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.websocket.server import serve_ws
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator
+    from types import FrameType
+
+    from footlights import Stage
+    from footlights_transports.config.config import Config
+    from footlights_transports.server.listening import Listening
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Server: TypeAlias = "Callable[..., Awaitable[None]]"
+_GLANCE = 0.05
+"""How often a closing server looks whether its turns are done."""
+SPARE = 5.0
+"""Seconds for goodbyes, and for whatever else takes a moment, before a server that does not end is ended."""
+_LAST_WORDS = 1.0
+"""Seconds to say so in."""
+
+log = logging.getLogger("footlights.serve")
+
+
+class CannotServe(FootlightsError):
+    """Something outside is in the way: an address that is taken, a file that cannot be written."""
+
+    code = "cannot_serve"
+
+
+@frozen
+class Opened:
+    """What there is to say of a server that can be reached."""
+
+    ws_port: int
+    http_port: int
+    epoch: int
+    """How many times its ledger was opened."""
+
+
+def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
+
+    At SIGHUP the settings are read again with `reread`, if there is one.
+
+    If it has not ended in order when its time is over, the process is ended: with 0 if every turn is settled, else 1.
+    """
+    last_resort = _LastResort(_time_to_end(config))
+    with _out_of_groups(), last_resort:
+        trio.run(_serve_until_signal, config, announce, reread, last_resort)
+
+
+def _time_to_end(config: Config) -> float:
+    # A stage waits for its commits, and then as long for its traces.
+    return config.grace + config.limits.shutdown_deadline * (1 if config.trace is None else 2) + SPARE
+
+
+async def _serve_until_signal(
+    config: Config,
+    announce: Callable[[Opened], None],
+    reread: Callable[[], Config] | None,
+    last_resort: _LastResort,
+) -> None:
+    stop, token = trio.Event(), trio.lowlevel.current_trio_token()
+    # A background job of a script ignores SIGINT: a Ctrl-C at that terminal is not for the server.
+    signals = _SIGNALS if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN else (signal.SIGTERM,)
+
+    def obey(_number: int, _frame: FrameType | None) -> None:
+        # From now on the system ends the process itself: at once, whatever the loop is doing.
+        for number in signals:
+            signal.signal(number, signal.SIG_DFL)
+        last_resort.count_down()
+        token.run_sync_soon(stop.set)
+
+    before = {number: signal.signal(number, obey) for number in signals}
+    beside = collect_gently if config.gentle_gc else None
+    serving = partial(serve, config, announce, stop, watch=last_resort.watch, beside=beside)
+    try:
+        if reread is None or not hasattr(signal, "SIGHUP"):
+            await serving()
+        else:
+            with trio.open_signal_receiver(signal.SIGHUP) as hangups:
+                await serving(reread=reread, hangups=hangups)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _LastResort:
+    """Ends the process if it has not ended by itself in time. In a thread, because the loop may be what hangs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._told: SimpleQueue[None] = SimpleQueue()
+        self._is_settled = False
+        # Not started by the signal's handler: it may come while the main thread holds a lock of `threading`.
+        self._thread = threading.Thread(target=self._run, name="footlights last resort", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._told.put(None)
+        self._told.put(None)
+        self._thread.join()
+
+    def count_down(self) -> None:
+        """From now on. A handler of signals may call this."""
+        self._told.put(None)
+
+    async def watch(self, stage: Stage) -> None:
+        """Know whether every turn is settled."""
+        while True:
+            try:
+                await trio.sleep(_GLANCE)
+            finally:  # also at the end: by then the last ones may be
+                self._is_settled = not stage.open_turns
+
+    def _run(self) -> None:
+        self._told.get()
+        try:
+            self._told.get(timeout=self._seconds)
+        except Empty:
+            turns = "every turn is settled" if self._is_settled else "turns are left unsettled"
+            line = "The server did not end in %g seconds, and is ended: %s."
+            last_words = threading.Thread(target=log.error, args=(line, self._seconds, turns), daemon=True)
+            last_words.start()
+            last_words.join(_LAST_WORDS)  # a log that nobody reads may be what hangs
+            os._exit(0 if self._is_settled else 1)
+
+
+async def serve(
+    config: Config,
+    announce: Callable[[Opened], None],
+    stop: trio.Event,
+    watch: Callable[[Stage], Awaitable[None]] | None = None,
+    beside: Callable[[Stage], Awaitable[None]] | None = None,
+    reread: Callable[[], Config] | None = None,
+    hangups: AsyncIterable[object] | None = None,
+) -> None:
+    """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`.
+
+    `beside` runs from then on, and `watch` from `stop` on, until the end. At each of the `hangups`, the settings are
+    read again with `reread`.
+    """
+    with _out_of_groups():
+        async with trio.open_nursery() as servers:
+            await _perform(config, servers, announce, stop, watch, beside, reread, hangups)
+            # The stage is closed: all that there is to tell is waiting for its clients.
+            servers.cancel_scope.cancel(reason="the server goes away")
+
+
+@contextmanager
+def _out_of_groups() -> Generator[None]:
+    """A single error of ours leaves as it is, and not in the groups that nurseries make."""
+    try:
+        yield
+    except BaseExceptionGroup as errors:
+        members = list(leaves(errors))
+        if len(members) == 1 and isinstance(members[0], FootlightsError):
+            raise members[0] from None
+        raise
+
+
+async def _perform(
+    config: Config,
+    servers: trio.Nursery,
+    announce: Callable[[Opened], None],
+    stop: trio.Event,
+    watch: Callable[[Stage], Awaitable[None]] | None,
+    beside: Callable[[Stage], Awaitable[None]] | None,
+    reread: Callable[[], Config] | None,
+    hangups: AsyncIterable[object] | None,
+) -> None:
+    metrics = Metrics()
+    async with (
+        SqliteLedger(config.ledger) as ledger,
+        open_stage(
+            with_templates(config.cast, STANDARD_TEMPLATES),
+            ledger=metrics.watching(ledger),
+            limits=config.limits,
+            trace=config.trace,
+            observe=metrics.turn_settled,
+        ) as stage,
+    ):
+        desk = FrontDesk(stage, config.gate, watch=metrics)
+        kgent = KgentGateway(desk, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
+        ws = await _listen(servers, partial(serve_ws, desk, kgent=kgent), config, config.ws_port)
+        dexi = DexiSettings(chat_agent=config.chat_agent, redactor=config.redactor)
+        http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
+        http = await _listen(servers, http_server, config, config.http_port)
+        announce(Opened(ws.port, http.port, stage.epoch))
+        if reread is not None and hangups is not None:
+            servers.start_soon(reload_at_each, hangups, reread, config, desk, kgent)
+        if beside is not None:
+            servers.start_soon(beside, stage)
+        await stop.wait()
+        ws.stop_accepting()
+        http.stop_accepting()
+        desk.close_doors()
+        if watch is not None:
+            servers.start_soon(watch, stage)
+        with trio.move_on_after(config.grace):
+            await _wait_settled(stage)
+
+
+async def _listen(servers: trio.Nursery, server: Server, config: Config, port: int) -> Listening:
+    try:
+        listening: Listening = await servers.start(partial(server, host=config.host, port=port, tls=config.tls))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
+        raise CannotServe(f"Nothing can listen on {config.host}, port {port}: {error.strerror}.") from None
+    return listening
+
+
+async def _wait_settled(stage: Stage) -> None:
+    while stage.open_turns:  # noqa: ASYNC110 - a stage has no event for that
+        await trio.sleep(_GLANCE)

@@ -1,0 +1,1 @@
+"""The chat feed's projection of events. No trio."""

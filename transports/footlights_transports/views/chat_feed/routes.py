@@ -1,0 +1,56 @@
+"""The routes of the chat feed: read what people may be shown of a session, or throw it away.
+
+    GET    /v1/sessions/{session_id}/chat       the messages; the first time, the feed begins
+    DELETE /v1/sessions/{session_id}/chat       forget them
+
+There is no route to write one. An answer to what a message asks is a new turn, like anything else that a player says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.errors import json_response
+from footlights_transports.views.chat_feed.feeds import MAX_FEEDS
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from footlights import InteractionSession
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.views.chat_feed.feeds import ChatFeeds
+
+_HEADERS = {"cache-control": "no-store"}
+
+
+class ChatRoutes:
+    """The two routes, for one desk."""
+
+    def __init__(self, desk: FrontDesk, feeds: ChatFeeds) -> None:
+        self._desk = desk
+        self._feeds = feeds
+
+    def routes(self) -> list[Route]:
+        address = "/v1/sessions/{session_id}/chat"
+        return [Route(address, self.read, methods=["GET"]), Route(address, self.drop, methods=["DELETE"])]
+
+    async def read(self, request: Request) -> Response:
+        user, session = self._session(request)
+        limits = self._desk.gate.limits
+        messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
+        return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
+
+    async def drop(self, request: Request) -> Response:
+        self._feeds.drop(self._session(request)[1].session_id)
+        return Response(status_code=204)
+
+    def _session(self, request: Request) -> tuple[User, InteractionSession]:
+        """The session that is asked for, and whose it is. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
+        user = authenticate(request, self._desk)
+        path = cast("dict[str, str]", request.path_params)
+        return user, self._desk.session(user, path["session_id"])

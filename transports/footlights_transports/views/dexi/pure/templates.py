@@ -1,0 +1,150 @@
+"""Every sentence that a Dexi stream says of itself.
+
+They are made from the decision record and from the core's events, and from nothing else: no prompt, no policy text
+and no word of a model can get in here. The answer itself is the model's, and is not made here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.modes import Activity, Confirmation
+from footlights_transports.views.dexi.pure.events import RunOutcome, StepOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights.events import ToolCallResult
+    from footlights.modes import ModeDecision
+
+ASK = "Ask a model"
+"""The label of the step from a model's selection to its first word or tool call."""
+ANSWER = "Prepare the answer"
+"""The label of a step that waits for the answer when no other is open, and of one in which the answer failed."""
+QUEUED = "waiting for its turn"
+"""The state of such a step until a model is selected."""
+LOADING = "loading the model"
+"""The state of a step that waits for a model until it is ready."""
+ANSWERING = "waiting for the model"
+"""The state of such a step afterwards."""
+RUNNING = "waiting for the tool"
+"""The state of a step that called a tool."""
+UNKNOWN_TOOL = "unknown_tool"
+"""What a tool is called that does not exist, whatever a model called it."""
+NO_PURPOSE = "There is no such tool."
+BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
+
+_ACTIVITIES: Mapping[str, str] = {
+    Activity.CHANGE: "change something that is kept",
+    Activity.DELETE: "delete something that is kept",
+    Activity.TOOL: "use a tool",
+    Activity.UNNAMED: "run something",
+}
+"""What is said of an activity whose name is no plain verb."""
+
+_PURPOSES: Mapping[str, str] = {
+    "search": "To find what the request asks about.",
+    "simulate": "To simulate what the request asks about.",
+    "evaluate": "To evaluate what the request asks about.",
+    "generate": "To make what the request asks for.",
+}
+_PURPOSE = "To carry out a part of the request."
+
+_QUESTIONS: Mapping[Confirmation, str] = {
+    Confirmation.AMBIGUOUS: "Should it be run, or only talked about?",
+    Confirmation.DESTRUCTIVE: "It may change or remove what is there. Should it be run?",
+    Confirmation.DIFFERENT_PATHS: "There is more than one way to run it. Which one should be taken?",
+}
+
+_ENDINGS: Mapping[StepOutcome, str] = {
+    StepOutcome.COMPLETED: "finished",
+    StepOutcome.FAILED: "failed",
+    StepOutcome.CANCELED: "was canceled",
+    StepOutcome.UNKNOWN: "ended, and how is not known",
+}
+
+_VERDICTS: Mapping[RunOutcome, str] = {
+    RunOutcome.COMPLETED: "The run is completed.",
+    RunOutcome.FAILED: "The run failed, and nothing was committed.",
+    RunOutcome.CANCELED: "The run was canceled, and nothing was committed.",
+    RunOutcome.UNKNOWN: "The run ended, and whether it was committed is not known.",
+}
+
+
+def plan(decision: ModeDecision, agent: str | None) -> str:
+    """What is about to be done."""
+    who = "The agent" if agent is None else agent
+    work = _work(decision)
+    if work is None:
+        return f"{who} will prepare an answer. If a tool is run, it is shown as a step."
+    if decision.confirmation is Confirmation.DIFFERENT_PATHS:
+        return f"{who} will {work}, whichever is chosen, and then answer. Each tool that is run is shown as a step."
+    return f"{who} will {work}, and then answer. Each tool that is run is shown as a step."
+
+
+def denied(decision: ModeDecision) -> str:
+    """Why nothing is run, what could be, and how to allow it. A question is asked only where the record says so."""
+    could = f"This request asks to {_work(decision) or _ACTIVITIES[Activity.UNNAMED]}."
+    how = 'Nothing was run, because that is not authorized here. To run it, send it with "execution_policy": "auto".'
+    question = "" if decision.confirmation is None else f" {_QUESTIONS[decision.confirmation]}"
+    return f"{could} {how}{question}\n\n"
+
+
+def model_selected(model_id: str) -> str:
+    return f"The model {model_id} was selected."
+
+
+def label(tool_name: str) -> str:
+    """`search_documents` is shown as `Search documents`."""
+    words = tool_name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:] or "Run a tool"
+
+
+def purpose(tool_name: str) -> str:
+    """What a tool is for, as far as the first word of its name says."""
+    return _PURPOSES.get(tool_name.partition("_")[0], _PURPOSE)
+
+
+def tool_requested(tool_name: str) -> str:
+    """That it runs is not known: it may be refused, or wait for others."""
+    return f"{label(tool_name)} was requested."
+
+
+def tool_ended(tool_name: str, outcome: StepOutcome, read: int, generated: int) -> str:
+    counts = [text for number, text in ((read, f"{read} read"), (generated, f"{generated} generated")) if number]
+    artifacts = f" Artifacts: {', '.join(counts)}." if counts else ""
+    return f"{label(tool_name)} {_ENDINGS[outcome]}.{artifacts}"
+
+
+def tool_summary(result: ToolCallResult) -> str:
+    """What a result says of itself; of a failure only its code, because its words are meant for the model."""
+    if result.canceled:
+        effects = "it may have had side effects" if result.side_effects_may_have_occurred else "it had no side effects"
+        return f"The tool was canceled; {effects}."
+    if result.error is not None:
+        return f"The tool failed: {result.error.code}."
+    return result.summary or "The tool finished."
+
+
+NO_RESULT = "The tool's result was not seen."
+
+
+def summary(outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int) -> str:
+    """What was done."""
+    done = [f"{number} {_words(each)}" for each, number in steps.items() if number]
+    made = f" Artifacts: {read} read, {generated} generated." if read or generated else ""
+    return f"{_VERDICTS[outcome]} Steps: {', '.join(done)}.{made}"
+
+
+def _words(outcome: StepOutcome) -> str:
+    return "of unknown outcome" if outcome is StepOutcome.UNKNOWN else outcome.value
+
+
+def _work(decision: ModeDecision) -> str | None:
+    """`search`, `search and simulate`, `search, simulate or evaluate`; None if the record names no activity."""
+    phrases = [_ACTIVITIES.get(each, each) for each in dict.fromkeys(decision.intent.activities)]
+    if not phrases:
+        return None
+    *most, last = phrases
+    joint = "or" if decision.confirmation is Confirmation.DIFFERENT_PATHS else "and"
+    return f"{', '.join(most)} {joint} {last}" if most else last

@@ -1,0 +1,230 @@
+"""The Dexi routes: say something and be told what is done about it, as Server-Sent Events or as one answer.
+
+    POST /api/chat                       words, unless execution is asked for and allowed
+    POST /api/agents/{agent}/invoke      the same of one agent, and execution is allowed
+    GET  /api/runs/{run_id}              where a run is kept, and why it is in its mode
+    GET  /api/runs/{run_id}/events       a run from its beginning, or from Last-Event-ID on
+    POST /api/runs/{run_id}/cancel       interrupt it
+
+Losing the connection cancels nothing. A run is its user's own, and to others looks as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, cast
+
+import trio
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from footlights.errors import InvalidCommand
+from footlights.laws.recording import parse_fault, parse_line
+from footlights.modes import ExecutionPolicy
+from footlights.wire import values
+from footlights.wire.values import Unfit
+from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.errors import Refused, json_response
+from footlights_transports.http.guard import body_of
+from footlights_transports.json_text import read_object
+from footlights_transports.views.dexi.runs import Request as RunRequest
+from footlights_transports.views.native.events import while_connected
+from footlights_transports.views.native.sse_stream import KEEP_ALIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.views.dexi.run import Run
+    from footlights_transports.views.dexi.runs import DexiError, DexiRuns
+
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_QUIET = 2.0
+"""A heartbeat that comes sooner than this after anything else of the same response is left out."""
+
+
+class DexiRoutes:
+    def __init__(self, desk: FrontDesk, runs: DexiRuns) -> None:
+        self._desk = desk
+        self._runs = runs
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/chat", self.chat, methods=["POST"]),
+            Route("/api/agents/{agent}/invoke", self.invoke, methods=["POST"]),
+            Route("/api/runs/{run_id}", self.describe, methods=["GET"]),
+            Route("/api/runs/{run_id}/events", self.events, methods=["GET"]),
+            Route("/api/runs/{run_id}/cancel", self.cancel, methods=["POST"]),
+        ]
+
+    async def chat(self, request: Request) -> Response:
+        return await self._begin(request, None, ExecutionPolicy.DENY)
+
+    async def invoke(self, request: Request) -> Response:
+        return await self._begin(request, _path(request)["agent"], ExecutionPolicy.AUTO)
+
+    async def describe(self, request: Request) -> Response:
+        return json_response(self._run(request).description())
+
+    async def events(self, request: Request) -> Response:
+        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
+            raise HTTPException(405, headers={"allow": "GET"})
+        run = self._run(request)
+        place = _place(request.headers.get("last-event-id"), run)
+        if run.is_over and place == len(run.entries):
+            return Response(status_code=204)  # an EventSource would come back again and again
+        return self._stream(run, place)
+
+    async def cancel(self, request: Request) -> Response:
+        user = self._user(request)
+        return json_response({"canceled": self._runs.cancel(user, _path(request)["run_id"])})
+
+    async def _begin(self, request: Request, agent: str | None, policy: ExecutionPolicy) -> Response:
+        user = self._user(request)
+        if "last-event-id" in request.headers:
+            raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
+        wish, streams = _read(request, agent, policy)
+        try:
+            run = await self._runs.begin(user, wish)
+        except InvalidCommand as error:
+            raise Refused(422, error) from None
+        if streams:
+            return self._stream(run, 0)
+        await while_connected(request.receive, run.wait_over)
+        return json_response(run.answer())
+
+    def _stream(self, run: Run, place: int) -> RunStream:
+        return RunStream(run, place, self._desk.gate.limits.keep_alive)
+
+    def _run(self, request: Request) -> Run:
+        return self._runs.find(self._user(request), _path(request)["run_id"])
+
+    def _user(self, request: Request) -> User:
+        return authenticate(request, self._desk)
+
+
+async def tell_dexi_error(_: Request, error: Exception) -> Response:
+    """How a run or an agent that does not exist is refused."""
+    unknown = cast("DexiError", error)
+    return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
+
+
+class RunStream(Response):
+    """A run as a response, from one of its events on, until it is over or the client goes away."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, run: Run, place: int, keep_alive: float) -> None:
+        super().__init__(headers=_HEADERS)
+        del self.headers["content-length"]
+        self._run = run
+        self._place = place
+        self._live_from = len(run.entries)
+        self._keep_alive = keep_alive
+        self._sent_at = -inf
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await while_connected(receive, lambda: self._pump(send))
+        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pump(self, send: Send) -> None:
+        run = self._run
+        while True:
+            text = self._next()
+            if not text and run.is_over:
+                return
+            if not text:
+                with trio.move_on_after(self._keep_alive):
+                    await run.wait_beyond(self._place)
+                    continue
+            await send({"type": "http.response.body", "body": text or KEEP_ALIVE, "more_body": True})
+
+    def _next(self) -> bytes:
+        """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.
+
+        One who has just come back is sent what was missed, whenever that was made, and has not waited since. Heartbeats
+        that were missed say nothing any more.
+        """
+        entries, begin = self._run.entries, self._place
+        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
+        fresh = [*missed, *entries[max(begin, self._live_from) :]]
+        self._place = len(entries)
+        now = trio.current_time()
+        if all(each.is_heartbeat for each in fresh) and now - self._sent_at < _QUIET:
+            return b""
+        if fresh:
+            self._sent_at = now
+        return b"".join(each.text for each in fresh)
+
+
+# -- reading requests
+
+
+def _path(request: Request) -> dict[str, str]:
+    return cast("dict[str, str]", request.path_params)
+
+
+def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
+    """What is wanted, and whether as a stream. Raises `Refused`."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
+    body = body_of(request)
+    fields = read_object(body)
+    try:
+        parse_line(body)
+    except ValueError as error:  # it was read before, so it can only be ambiguous
+        raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
+    try:
+        given = {name: _field(fields, name) for name in _FIELDS}
+    except Unfit as error:
+        raise Refused(422, InvalidCommand(f"{error.field}: {error}")) from None
+    if fields:
+        raise Refused(422, InvalidCommand("The body has a field that this request does not know."))
+    wish = RunRequest(
+        message=given["message"],
+        policy=policy if given["execution_policy"] is None else given["execution_policy"],
+        agent=agent,
+        session_id=given["session_id"],
+    )
+    return wish, given["stream"] is not False
+
+
+def _field(fields: dict[str, Any], name: str) -> Any:
+    value = fields.pop(name, None)
+    if value is None and name != "message":
+        return None
+    try:
+        return _FIELDS[name](value)
+    except Unfit as error:
+        raise Unfit(str(error), name) from None
+
+
+def _policy(value: object) -> ExecutionPolicy:
+    policy = values.member_of(ExecutionPolicy)(value, None)
+    return cast("ExecutionPolicy", policy)
+
+
+_FIELDS: Mapping[str, Callable[[object], object]] = {
+    "message": values.name,
+    "execution_policy": _policy,
+    "stream": values.flag,
+    "session_id": values.text,
+}
+
+
+def _place(last_id: str | None, run: Run) -> int:
+    """Where to go on: after the event with this id."""
+    if last_id is None:
+        return 0
+    if last_id.isascii() and last_id.isdigit() and len(last_id) < 10 and int(last_id) < len(run.entries):
+        return int(last_id) + 1
+    raise InvalidCommand("Last-Event-ID: is not the id of an event of this run.")

@@ -1,0 +1,1 @@
+"""The chat gateway (the K-gent protocol): dialogues over WebSocket, with observers."""

@@ -1,0 +1,163 @@
+"""The prompt-style matrix: what may be spoken, how, and how long it may be.
+
+The first row that fits decides. Rows about a type of event come before rows about a class, and the last row fits
+everything. This is the only place that knows; the table in the documentation is held to it, cell by cell.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import frozen
+
+from footlights_transports.views.mission.pure.terms import (
+    Certainty,
+    Classification,
+    MissionEventType,
+    SessionState,
+    SpeechMode,
+    SuppressionReason,
+    Tier,
+    VoiceMode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+EventClass: TypeAlias = MissionEventType | Classification
+
+TEXT_BLOCK_CHARS = 900
+"""What the four text fields together may have, one a line."""
+
+MODE_CHARS = {SpeechMode.CALLOUT: 220, SpeechMode.BRIEFING: 420, SpeechMode.DEBRIEF: 420}
+"""What each way of speaking may have, whatever the row says."""
+
+
+class Speak(StrEnum):
+    """Whether a row lets a callout be spoken."""
+
+    NO = "no"
+    """Never."""
+    YES = "yes"
+    """Yes, unless something is wrong with it."""
+    CONDITIONAL = "conditional"
+    """If it is news, and not too much of it."""
+    OPTIONAL = "optional"
+    """If it says what came of something that an operator did."""
+
+
+@frozen
+class Row:
+    """One row. None stands for any."""
+
+    tier: Tier | None
+    states: tuple[SessionState, ...] | None
+    voice_modes: tuple[VoiceMode, ...] | None
+    classes: tuple[EventClass, ...] | None
+    certainties: tuple[Certainty, ...] | None
+    speech: SpeechMode | None
+    """How it is spoken; None is a block of text and no speech."""
+    max_chars: int
+    speak: Speak
+    suppression: tuple[SuppressionReason, ...]
+    """What the contract names for this row. What else there is applies to every row that may be spoken."""
+
+    def allows(self, certainty: Certainty) -> bool:
+        return _is_in(certainty, self.certainties)
+
+    def fits(
+        self,
+        tier: Tier,
+        state: SessionState,
+        voice_mode: VoiceMode,
+        event_type: MissionEventType,
+        classification: Classification,
+        certainty: Certainty,
+    ) -> bool:
+        return (
+            self.tier in (None, tier)
+            and _is_in(state, self.states)
+            and _is_in(voice_mode, self.voice_modes)
+            and (_is_in(event_type, self.classes) or _is_in(classification, self.classes))
+            and self.allows(certainty)
+        )
+
+    def max_chars_in(self, mode: SpeechMode) -> int:
+        """The smaller of what the row and what the mode allows."""
+        return min(self.max_chars, MODE_CHARS[mode])
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as it stands in the documentation."""
+        return (
+            "any" if self.tier is None else str(self.tier.value),
+            _cell(self.states),
+            _cell(self.voice_modes),
+            _cell(self.classes),
+            _cell(self.certainties),
+            "utility text block" if self.speech is None else self.speech.value,
+            str(self.max_chars),
+            self.speak.value,
+            _cell(self.suppression),
+        )
+
+
+# What the rows are made of, so that each stays on a line.
+_ANY = None
+_NOT_ACTIVE = (SessionState.IDLE, SessionState.REQUESTING, SessionState.STOPPING, SessionState.ERROR)
+_ACTIVE = (SessionState.ACTIVE,)
+_SILENT = (VoiceMode.OFF, VoiceMode.DND)
+_NORMAL = (VoiceMode.NORMAL,)
+_URGENT = (VoiceMode.NORMAL, VoiceMode.CRITICAL_ONLY)
+_ACTION_REQUIRED = (MissionEventType.ACTION_REQUIRED,)
+_DEBRIEF = (MissionEventType.DEBRIEF,)
+_GRAVE = (Classification.CRITICAL, Classification.ACTION)
+_WARN = (Classification.WARN,)
+_INFO = (Classification.INFO,)
+_SURE = (Certainty.CONFIRMED, Certainty.REASONED)
+_LIKELY = (Certainty.CONFIRMED, Certainty.REASONED, Certainty.HYPOTHESIS)
+_BLOCK = None
+_BRIEFING, _DEBRIEFING, _CALLOUT = SpeechMode.BRIEFING, SpeechMode.DEBRIEF, SpeechMode.CALLOUT
+_NO, _YES, _IF_NEWS, _IF_LINKED = Speak.NO, Speak.YES, Speak.CONDITIONAL, Speak.OPTIONAL
+_INELIGIBLE = (SuppressionReason.CONTEXT_INELIGIBLE,)
+_EVIDENCE = (SuppressionReason.MISSING_EVIDENCE,)
+_BUDGET = (SuppressionReason.DEDUPE_COOLDOWN, SuppressionReason.VOICE_BUDGET_EXCEEDED)
+_RATE = (SuppressionReason.DEDUPE_COOLDOWN, SuppressionReason.MISSION_RATE_LIMITED)
+_T0, _T1 = Tier.TEXT_ONLY, Tier.AWARE
+
+# fmt: off
+MATRIX: tuple[Row, ...] = (
+    #   tier  state        voice mode event class       certainty speech      max  speak       suppression
+    Row(_T0,  _ANY,        _ANY,    _ANY,             _ANY,    _BLOCK,      900, _NO,        _INELIGIBLE),
+    Row(_T1,  _NOT_ACTIVE, _ANY,    _ANY,             _ANY,    _BLOCK,      900, _NO,        _INELIGIBLE),
+    Row(_T1,  _ACTIVE,     _SILENT, _ANY,             _ANY,    _BLOCK,      900, _NO,        _INELIGIBLE),
+    Row(_T1,  _ACTIVE,     _NORMAL, _ACTION_REQUIRED, _SURE,   _BRIEFING,   420, _YES,       _EVIDENCE),
+    Row(_T1,  _ACTIVE,     _NORMAL, _DEBRIEF,         _ANY,    _DEBRIEFING, 420, _IF_LINKED, _INELIGIBLE),
+    Row(_T1,  _ACTIVE,     _URGENT, _GRAVE,           _ANY,    _CALLOUT,    220, _YES,       _BUDGET),
+    Row(_T1,  _ACTIVE,     _NORMAL, _WARN,            _LIKELY, _CALLOUT,    160, _IF_NEWS,   _RATE),
+    Row(_T1,  _ACTIVE,     _NORMAL, _INFO,            _SURE,   _CALLOUT,    140, _IF_NEWS,   _RATE),
+    Row(_ANY, _ANY,        _ANY,    _ANY,             _ANY,    _BLOCK,      900, _NO,        _INELIGIBLE),
+)
+# fmt: on
+
+
+def row_for(
+    tier: Tier,
+    state: SessionState,
+    voice_mode: VoiceMode,
+    event_type: MissionEventType,
+    classification: Classification,
+    certainty: Certainty,
+) -> Row:
+    """The row that decides. There always is one."""
+    given = (tier, state, voice_mode, event_type, classification, certainty)
+    return next(row for row in MATRIX if row.fits(*given))
+
+
+def _is_in(value: StrEnum, allowed: Container[StrEnum] | None) -> bool:
+    return allowed is None or value in allowed
+
+
+def _cell(values: Iterable[StrEnum] | None) -> str:
+    return "any" if values is None else "/".join(value.value for value in values)

@@ -1,0 +1,275 @@
+"""The mission routes: callouts that are spoken if they may be, and boards that show them.
+
+    POST /api/voice/speak                                       decide about a callout, and speak it
+    GET  /api/mission-board/{mission_id}/events                 what was called out, as a list or as Server-Sent Events
+    POST /api/mission-board/{mission_id}/events                 call an event out, and put it on the board
+    POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
+
+A mission is its user's own. Whatever becomes of a voice, the answer holds the text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, cast
+
+import orjson
+import trio
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from footlights.errors import InvalidCommand
+from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.errors import Refused, json_response
+from footlights_transports.http.guard import body_of
+from footlights_transports.json_text import read_object
+from footlights_transports.views.mission.board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
+from footlights_transports.views.mission.pure.closing import read_closing
+from footlights_transports.views.mission.pure.requests import read_callout, read_id
+from footlights_transports.views.mission.pure.terms import LimitScope, SuppressionReason
+from footlights_transports.views.native.events import while_connected
+from footlights_transports.views.native.sse_stream import KEEP_ALIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from footlights.events import JsonValue
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.views.mission.announcer import Announcement
+    from footlights_transports.views.mission.board import BoardEvent
+    from footlights_transports.views.mission.missions import Missions
+    from footlights_transports.views.mission.pure.payload import Context
+
+_EVENTS = "/api/mission-board/{mission_id}/events"
+_HEADERS = {"cache-control": "no-store"}
+_STREAM_HEADERS = {**_HEADERS, "x-accel-buffering": "no"}
+_LISTENER = ("context_tier", "session_state", "voice_mode", "tenant_id")
+_MAX_DIGITS = 15
+_LAST_PLACE = 10**_MAX_DIGITS - 1
+_LAST_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,15})")
+
+_SENTENCES: Mapping[LimitScope | None, str] = {
+    LimitScope.MISSION: "The mission has spoken enough for a minute.",
+    LimitScope.MISSIONS: "The tenant speaks in too many missions at once.",
+    LimitScope.TENANT: "The tenant has spoken enough for a day.",
+    LimitScope.USER: "You speak for too many tenants today.",
+    LimitScope.SERVER: "There is no room for another tenant today.",
+    None: "The voice cannot speak now.",
+}
+REFUSALS = (
+    SuppressionReason.VOICE_RATE_LIMITED,
+    SuppressionReason.VOICE_BUDGET_EXCEEDED,
+    SuppressionReason.VOICE_BACKEND_ERROR,
+)
+"""What is answered with a status that says so."""
+
+
+class MissionRoutes:
+    """The four routes, for one desk."""
+
+    def __init__(self, desk: FrontDesk, missions: Missions) -> None:
+        self._desk = desk
+        self._missions = missions
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/voice/speak", self.speak, methods=["POST"]),
+            Route(_EVENTS, self.read, methods=["GET"]),
+            Route(_EVENTS, self.add, methods=["POST"]),
+            Route(f"{_EVENTS}/{{event_id}}/ack", self.acknowledge, methods=["POST"]),
+        ]
+
+    async def speak(self, request: Request) -> Response:
+        user = self._user(request)
+        fields = _body(request)
+        if "text_payload" in fields:
+            raise InvalidCommand("The callout has a field that is not known.")
+        wish = read_callout(fields, self._missions.new_id("speak"))
+        announcement = await self._missions.speak(user, wish)
+        return _answer(announcement, wish.dry_run)
+
+    async def read(self, request: Request) -> Response:
+        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
+            raise HTTPException(405, headers={"allow": "GET, POST"})
+        user = self._user(request)
+        mission_id = read_id("mission_id", _path(request)["mission_id"])
+        context = _listener(request)
+        epoch = self._desk.stage.epoch
+        after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
+        after = _place(request.headers.get("last-event-id"), epoch, after)
+        limit = _number("limit", request.query_params.get("limit"), 1, MAX_EVENTS, MAX_EVENTS)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            board = self._missions.read(user, mission_id, context)
+            attend = partial(self._missions.attend, user, mission_id, context)
+            return BoardStream(board, after, epoch, self._desk.gate.limits.keep_alive, attend)
+        found = self._missions.look(user, mission_id, context)
+        shown = [] if found is None else found.after(after)[-limit:]
+        listed: list[JsonValue] = [event.document for event in shown]
+        return json_response({"mission_id": mission_id, "events": listed}, headers=_HEADERS)
+
+    async def add(self, request: Request) -> Response:
+        user = self._user(request)
+        mission_id = read_id("mission_id", _path(request)["mission_id"])
+        fields = _body(request)
+        for name in ("mission_id", "dry_run"):
+            if name in fields:
+                raise InvalidCommand(f"{name}: does not belong here")
+        new_id = self._missions.new_id("event", self._missions.find(user, mission_id))
+        wish = read_callout({**fields, "mission_id": mission_id}, new_id)
+        try:
+            event = await self._missions.add(user, wish)
+        except EventExists as error:
+            raise Refused(409, error) from None
+        return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
+
+    async def acknowledge(self, request: Request) -> Response:
+        user = self._user(request)
+        path = _path(request)
+        mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
+        closing = read_closing(_body(request) if body_of(request) else {})
+        board = self._missions.find(user, mission_id) or MissionBoard()
+        try:
+            trigger = board.find(event_id)
+        except UnknownMissionEvent as error:
+            return json_response({"error": {"code": error.code, "message": str(error)}}, 404)
+        closed = await self._missions.acknowledge(user, board, trigger, closing)
+        told = {**closed.document, **_decided(closed.debrief.announcement)}
+        return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
+
+    def _user(self, request: Request) -> User:
+        return authenticate(request, self._desk)
+
+
+class BoardStream(Response):
+    """A board as a response, from one of its events on, until the server goes or the client does.
+
+    id: 1.4
+    event: mission_event
+    data: {"seq":4,...}
+
+    The `id` is the place and, before it, how many times the ledger was opened: places begin anew with each server.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, board: MissionBoard, after: int, epoch: int, keep_alive: float, attend: Callable[[], None]
+    ) -> None:
+        super().__init__(headers=_STREAM_HEADERS)
+        del self.headers["content-length"]
+        self._board = board
+        self._after = after if after <= board.last_seq else 0  # it never came to such a place
+        self._epoch = epoch
+        self._keep_alive = keep_alive
+        self._attend = attend
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+        await while_connected(receive, lambda: self._pump(send))
+        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pump(self, send: Send) -> None:
+        while True:
+            if not self._board.is_over:  # or another of that name would be called out for nobody
+                self._attend()
+            fresh = self._board.after(self._after)
+            if fresh:
+                self._after = fresh[-1].seq
+                body = b"".join(self._sse(event) for event in fresh)
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            elif self._board.is_over:
+                return
+            else:
+                with trio.move_on_after(self._keep_alive) as silence:
+                    await self._board.wait_beyond(self._after)
+                if silence.cancelled_caught:
+                    await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    def _sse(self, event: BoardEvent) -> bytes:
+        place = (self._epoch, event.seq, orjson.dumps(event.document))
+        return b"id: %d.%d\nevent: mission_event\ndata: %b\n\n" % place
+
+
+# -- answers
+
+
+def _decided(told: Announcement) -> dict[str, JsonValue]:
+    payload = told.payload
+    return {
+        "speak": payload.voice is not None,
+        "suppression": payload.suppression.document,
+        "payload": payload.document,
+        "policy_ts_ms": told.at_ms,
+        "policy_seq": told.policy_seq,
+        "voice_failed_ms": told.voice_failed_ms,
+        "voice_dropped_ms": told.voice_dropped_ms,
+        "ended_seq": told.ended_seq,
+    }
+
+
+def _answer(announcement: Announcement, dry_run: bool) -> Response:
+    """What was decided; with a status that says so if a budget or the voice stood in the way."""
+    body, suppression = _decided(announcement), announcement.payload.suppression
+    reason = suppression.reason
+    if dry_run or reason is None or reason not in REFUSALS:
+        return json_response(body, headers=_HEADERS)
+    error: dict[str, JsonValue] = {"code": reason.value, "message": _SENTENCES[suppression.scope]}
+    if suppression.scope is not None:
+        status = 429
+        error["scope"] = suppression.scope.value
+    else:
+        status = 502 if announcement.voice_failed else 503
+    headers = {"retry-after": str(max(1, ceil(suppression.cooldown_ms / 1_000)))}
+    return json_response({**body, "error": error}, status, {**_HEADERS, **headers})
+
+
+# -- reading requests
+
+
+def _path(request: Request) -> dict[str, str]:
+    return cast("dict[str, str]", request.path_params)
+
+
+def _body(request: Request) -> dict[str, object]:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
+    return cast("dict[str, object]", read_object(body_of(request)))
+
+
+def _listener(request: Request) -> Context | None:
+    """Who listens at the board, if the request says so."""
+    given: dict[str, object] = {name: request.query_params[name] for name in _LISTENER if name in request.query_params}
+    if not given:
+        return None
+    tier = given.get("context_tier")
+    if tier in ("0", "1"):
+        given["context_tier"] = int(tier)
+    return read_callout({"text": "-", **given}, "-").context
+
+
+def _place(last_id: str | None, epoch: int, default: int) -> int:
+    """After which event to go on: from the beginning, if that was another server's."""
+    if last_id is None:
+        return default
+    found = _LAST_ID.fullmatch(last_id)
+    if found is None:
+        raise InvalidCommand("Last-Event-ID: is not the id of an event")
+    return int(found[2]) if int(found[1]) == epoch else 0
+
+
+def _number(name: str, given: str | None, minimum: int, maximum: int, default: int) -> int:
+    if given is None:
+        return default
+    if given.isascii() and given.isdigit() and len(given) <= _MAX_DIGITS and minimum <= int(given) <= maximum:
+        return int(given)
+    raise InvalidCommand(f"{name}: must be a number from {minimum} to {maximum}")

@@ -1,0 +1,280 @@
+"""The native protocol, `footlights.v1`: commands from the client; replies, notices and events from the server.
+
+    {"op": "begin_turn", "id": 7, "session_id": "s1-000001", "input": "A room?"}
+    {"reply": 7, "ok": true, "result": {"turn_id": "t1-000001"}}
+    {"reply": 7, "ok": false, "error": {"code": "busy", "message": "..."}}
+    {"notice": "detached", "session_id": "s1-000001", "reason": "stalled"}
+
+A frame with `event_type` is an event. A frame that is a list holds events, for clients that asked for batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import orjson
+from attrs import frozen
+
+from footlights.errors import InvalidCommand
+from footlights.models.budget import BudgetTier
+from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights.wire import values
+from footlights.wire.values import Unfit
+from footlights_transports.errors import BadFrame, CommandId, error_json
+from footlights_transports.json_text import read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from footlights.errors import FootlightsError
+    from footlights.events import CommitFinal, JsonValue
+
+SUBPROTOCOL = "footlights.v1"
+MAX_ID_CHARS = 128
+MAX_CURSORS = 4_096
+"""Turns that one subscribe may name."""
+
+
+@frozen
+class Start:
+    params: SessionParams
+
+
+@frozen
+class Subscribe:
+    session_id: str
+    after: Mapping[str, int] | None
+    terminal_seen: frozenset[str]
+    remote_models: bool = False
+    """What the session agrees to if it has to be opened again: consent is not kept."""
+
+
+@frozen
+class BeginTurn:
+    session_id: str
+    input: str
+    params: TurnParams
+
+
+@frozen
+class Cancel:
+    session_id: str
+    turn_id: str | None
+
+
+@frozen
+class Finalize:
+    session_id: str
+    turn_id: str
+
+
+@frozen
+class HeardUpTo:
+    session_id: str
+    turn_id: str
+    seq: int
+
+
+@frozen
+class Close:
+    session_id: str
+
+
+@frozen
+class Ping:
+    """Nothing is to be done. The reply shows that somebody is there, to those who cannot send a WebSocket ping."""
+
+
+Command: TypeAlias = Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | Close | Ping
+
+
+def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
+    """The command in a frame. Raises `BadFrame`, which quotes nothing of it."""
+    fields = read_object(frame)
+    command_id = _command_id(fields)
+    if "op" not in fields:
+        raise BadFrame("op: is missing", command_id)
+    try:
+        return command_id, read_fields(fields.pop("op"), fields)
+    except InvalidCommand as error:
+        raise BadFrame(str(error), command_id) from None
+
+
+def id_in(frame: str | bytes) -> CommandId:
+    """The id in a frame that is not looked at otherwise; None if it cannot be read."""
+    try:
+        return None if isinstance(frame, bytes) else _command_id(read_object(frame))
+    except BadFrame:
+        return None
+
+
+def read_fields(op: object, fields: dict[str, Any]) -> Command:
+    """The command of that name with these fields, which are used up. Raises `InvalidCommand`, which quotes nothing."""
+    try:
+        taken = _Fields(fields)
+        command = _reader(op)(taken)
+        taken.check_nothing_left()
+    except KeyError as missing:
+        raise InvalidCommand(f"{missing.args[0]}: is missing") from None
+    except Unfit as error:
+        raise InvalidCommand(f"{error.field or 'op'}: {error}") from None
+    return command
+
+
+def write_reply(command_id: CommandId, result: Mapping[str, JsonValue] | None = None) -> bytes:
+    """The command was done."""
+    return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})})
+
+
+def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
+    """The command was not done."""
+    return orjson.dumps({"reply": command_id, "ok": False, "error": error_json(error)})
+
+
+def write_notice(notice: str, session_id: str, reason: str | None = None) -> bytes:
+    """Something that the client did not ask for and that is no event: `detached` or `ended`."""
+    told = {"notice": notice, "session_id": session_id}
+    return orjson.dumps(told if reason is None else {**told, "reason": reason})
+
+
+def commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
+    """The result of `finalize`."""
+    return {
+        "commit_id": commit.commit_id,
+        "commit_digest": commit.commit_digest,
+        "commit_outcome": commit.commit_outcome.value,
+    }
+
+
+# -- reading
+
+
+def _reader(op: object) -> Callable[[_Fields], Command]:
+    reader = _READERS.get(values.text(op))
+    if reader is None:
+        raise Unfit(f"must be one of {', '.join(_READERS)}")
+    return reader
+
+
+def _command_id(fields: dict[str, Any]) -> CommandId:
+    command_id = fields.pop("id", None)
+    match command_id:
+        case bool():
+            pass
+        case int() if 0 <= command_id <= values.MAX_INTEGER:
+            return command_id
+        case str() if 1 <= len(command_id) <= MAX_ID_CHARS:
+            return command_id
+        case _:
+            pass
+    raise BadFrame(f"id: must be a string of up to {MAX_ID_CHARS} characters or an integer from 0")
+
+
+class _Fields:
+    """The fields of a command, taken one by one."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def take(self, name: str, read: Callable[[object], Any]) -> Any:
+        return self._read(name, read, self._fields.pop(name))
+
+    def take_if_there(self, name: str, read: Callable[[object], Any]) -> Any:
+        value = self._fields.pop(name, None)
+        return None if value is None else self._read(name, read, value)
+
+    def check_nothing_left(self) -> None:
+        for name in self._fields:
+            raise Unfit("is not a field of this command", name if name.isidentifier() and len(name) < 40 else "?")
+
+    @staticmethod
+    def _read(name: str, read: Callable[[object], Any], value: object) -> Any:
+        try:
+            return read(value)
+        except Unfit as error:
+            raise Unfit(str(error), f"{name}.{error.field}" if error.field else name) from None
+
+
+def _params(known: Mapping[str, Callable[[object], Any]], make: Callable[..., Any]) -> Callable[[object], Any]:
+    def read(value: object) -> Any:
+        if not isinstance(value, dict):
+            raise Unfit("must be an object")
+        fields = _Fields(dict(cast("dict[str, Any]", value)))
+        given = {name: fields.take_if_there(name, reader) for name, reader in known.items()}
+        fields.check_nothing_left()
+        return make(**{name: each for name, each in given.items() if each is not None})
+
+    return read
+
+
+def _cursors(value: object) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise Unfit("must be an object of seqs by turn_id")
+    cursors = cast("dict[str, object]", value)
+    if len(cursors) > MAX_CURSORS:
+        raise Unfit(f"must name no more than {MAX_CURSORS} turns")
+    return {turn_id: _seq(seq) for turn_id, seq in cursors.items()}
+
+
+def _seq(value: object) -> int:
+    return -1 if value == -1 and type(value) is int else values.natural(value)
+
+
+def _names(value: object) -> frozenset[str]:
+    if not isinstance(value, list):
+        raise Unfit("must be a list")
+    names = cast("list[object]", value)
+    if len(names) > MAX_CURSORS:
+        raise Unfit(f"must name no more than {MAX_CURSORS} turns")
+    return frozenset(map(values.text, names))
+
+
+def _answers(value: object) -> dict[str, bool]:
+    if not isinstance(value, dict):
+        raise Unfit("must be an object of true or false by id")
+    return {id_: values.flag(yes) for id_, yes in cast("dict[str, object]", value).items()}
+
+
+def _member(kind: type[Any]) -> Callable[[object], Any]:
+    read = values.member_of(kind)
+    return lambda value: read(value, None)
+
+
+read_session_params = _params({"session_id": values.text, "remote_models": values.flag}, SessionParams)
+"""`params` of `start`, from JSON. Raises `Unfit` or `InvalidCommand`."""
+read_turn_params = _params(
+    {
+        "busy": _member(BusyRule),
+        "mode": _member(Mode),
+        "model": values.name,
+        "persona": values.name,
+        "tier": _member(BudgetTier),
+        "temperature": values.number,
+        "workload": values.name,
+        "approvals": _answers,
+    },
+    TurnParams,
+)
+"""`params` of `begin_turn`, from JSON. Raises `Unfit` or `InvalidCommand`."""
+
+_READERS: Mapping[str, Callable[[_Fields], Command]] = {
+    "start": lambda it: Start(it.take_if_there("params", read_session_params) or SessionParams()),
+    "subscribe": lambda it: Subscribe(
+        it.take("session_id", values.text),
+        it.take_if_there("after", _cursors),
+        it.take_if_there("terminal_seen", _names) or frozenset(),
+        it.take_if_there("remote_models", values.flag) or False,
+    ),
+    "begin_turn": lambda it: BeginTurn(
+        it.take("session_id", values.text),
+        it.take("input", values.text),
+        it.take_if_there("params", read_turn_params) or TurnParams(),
+    ),
+    "cancel": lambda it: Cancel(it.take("session_id", values.text), it.take_if_there("turn_id", values.text)),
+    "finalize": lambda it: Finalize(it.take("session_id", values.text), it.take("turn_id", values.text)),
+    "heard": lambda it: HeardUpTo(
+        it.take("session_id", values.text), it.take("turn_id", values.text), it.take("seq", values.natural)
+    ),
+    "close": lambda it: Close(it.take("session_id", values.text)),
+    "ping": lambda _: Ping(),
+}

@@ -1,0 +1,136 @@
+"""The cursor of an event stream: what a client has got of a session, as one opaque word.
+
+It has to fit into a header of a request. Turns are numbered one after the other, so it names the first of each run of
+them: a thousand turns that a client has whole take no more room than one. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+import orjson
+from attrs import field, frozen
+
+from footlights.errors import InvalidCommand
+from footlights.ids import epoch_and_number, in_order, turn_id
+from footlights.stream.recall import ALL_SEEN
+from footlights_transports.views.native.protocol import MAX_CURSORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+MAX_CURSOR_CHARS = 8_192
+"""More than a cursor that is given out, and little enough for the header of a request."""
+
+_FORMAT = 2
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
+_MAX_TURN_ID_CHARS = 64
+
+_place = lru_cache(8_192)(in_order)
+"""The same few turns are asked for with every event."""
+
+
+@frozen
+class Cursor:
+    """What a client has got of a session: what `subscribe` takes."""
+
+    after: Mapping[str, int] = field(factory=dict[str, int])
+    """The last seq of each turn; of a turn that it has whole, 1,000,000,001."""
+    terminal_seen: frozenset[str] = frozenset()
+    """Turns of which it has the terminal event and not the commit_final."""
+
+
+def write_cursor(after: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
+    """The cursor as an opaque word of letters, digits, - and _."""
+    parts = {each: seq for each, seq in after.items() if seq < ALL_SEEN}
+    return write_word(parts, counted(each for each, seq in after.items() if seq >= ALL_SEEN), terminal_seen)
+
+
+def write_word(parts: Mapping[str, int], whole: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
+    """The same, of the turns that it has in part with their seqs, and of the runs of those that it has whole."""
+    seqs = {run[0]: [parts[each] for each in run] for run in _runs(parts)}
+    written = orjson.dumps([_FORMAT, seqs, whole, counted(terminal_seen)])
+    return urlsafe_b64encode(written).rstrip(b"=").decode()
+
+
+def counted(turn_ids: Iterable[str]) -> dict[str, int]:
+    """The first turn of each run, and how many there are in it."""
+    return {run[0]: len(run) for run in _runs(turn_ids)}
+
+
+def read_cursor(word: str) -> Cursor:
+    """What `write_cursor` wrote. Raises `InvalidCommand` for anything that it cannot have written."""
+    if len(word) > MAX_CURSOR_CHARS or not _BASE64URL.fullmatch(word):
+        raise _not_ours()
+    try:
+        read: object = orjson.loads(urlsafe_b64decode(word + "=" * (-len(word) % 4)))
+    except ValueError:
+        raise _not_ours() from None
+    if not isinstance(read, list) or len(members := cast("list[object]", read)) != 4:
+        raise _not_ours()
+    version, parts, whole, ended = members
+    if type(version) is not int or version != _FORMAT:
+        raise _not_ours()
+    after = {**_parts(parts), **dict.fromkeys(_all_of(whole), ALL_SEEN)}
+    if len(after) > MAX_CURSORS:
+        raise _not_ours()
+    return Cursor(after, frozenset(_all_of(ended)))
+
+
+def _runs(turn_ids: Iterable[str]) -> Iterator[list[str]]:
+    run: list[str] = []
+    before = (0, 0)
+    for place, each in sorted((_place(each), each) for each in turn_ids):
+        if run and place != (before[0], before[1] + 1):
+            yield run
+            run = []
+        run.append(each)
+        before = place
+    if run:
+        yield run
+
+
+def _run(first: str, length: int) -> list[str]:
+    """The run that begins there. Raises `InvalidCommand`."""
+    place = epoch_and_number(first)
+    if not 0 < len(first) <= _MAX_TURN_ID_CHARS or not 0 < length <= MAX_CURSORS or (place is None and length > 1):
+        raise _not_ours()
+    return [first] if place is None else [turn_id(place[0], place[1] + by) for by in range(length)]
+
+
+def _parts(value: object) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    for first, seqs in _members(value):
+        if not isinstance(seqs, list):
+            raise _not_ours()
+        given = [_seq(each) for each in cast("list[object]", seqs)]
+        parts.update(zip(_run(first, len(given)), given, strict=True))
+    return parts
+
+
+def _all_of(value: object) -> list[str]:
+    named: list[str] = []
+    for first, count in _members(value):
+        if type(count) is not int or len(named) > MAX_CURSORS:
+            raise _not_ours()
+        named += _run(first, count)
+    return named
+
+
+def _members(value: object) -> Iterable[tuple[str, object]]:
+    if not isinstance(value, dict):
+        raise _not_ours()
+    return cast("dict[str, object]", value).items()
+
+
+def _seq(value: object) -> int:
+    if type(value) is not int or not -1 <= value < ALL_SEEN:
+        raise _not_ours()
+    return value
+
+
+def _not_ours() -> InvalidCommand:
+    return InvalidCommand("Last-Event-ID: is not an id that this server gave out.")

@@ -1,0 +1,1 @@
+"""The WebSocket server: handshake, frames, connections and the one path that sends to them. It moves bytes."""

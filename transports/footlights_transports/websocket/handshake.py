@@ -1,0 +1,137 @@
+"""What a WebSocket handshake asks for, and why it is refused.
+
+A client connects to `/v1` with the subprotocol `footlights.v1`, and shows its token in the Authorization header. A
+browser cannot set headers: it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
+
+Where there is a chat gateway, a client may connect to its paths too, and need offer no subprotocol.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+from attrs import field, frozen
+
+from footlights.errors import InvalidCommand
+from footlights_transports.errors import Unauthorized, UnsupportedVersion, error_json
+from footlights_transports.views.kgent.pure import wire as kgent
+from footlights_transports.views.native.protocol import SUBPROTOCOL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio_websocket import WebSocketRequest
+
+    from footlights.events import JsonValue
+    from footlights_transports.access.policy import Gate, User
+
+PATH = "/v1"
+
+_BEARER = "bearer."
+_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
+"""16 bytes in base64."""
+
+
+@frozen
+class Admitted:
+    """Who connected, and whether it wants its events in arrays."""
+
+    user: User
+    in_batches: bool
+
+
+@frozen
+class Visitor:
+    """Who comes to the chat gateway, and for what."""
+
+    user: User
+    target: kgent.Target
+    query: str
+    subprotocol: str | None
+    """What it offered and gets."""
+
+
+@frozen
+class Refused:
+    """The answer to a handshake that fails: an HTTP status, and the error as JSON.
+
+    Not the exception itself: through its traceback it would hold the request, and this answer too.
+    """
+
+    status: int
+    error: Mapping[str, JsonValue] = field(converter=error_json)
+
+    @property
+    def body(self) -> bytes:
+        return orjson.dumps({"error": self.error})
+
+
+def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -> Admitted | Visitor | Refused:
+    """Whether this handshake may go on. Only the gateway itself knows whether a visitor finds what it wants."""
+    try:
+        target = urlsplit(request.path)
+        in_batches = parse_qs(target.query).get("batch") == ["1"]
+    except ValueError:
+        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
+    wanted = kgent.read_path(target.path) if has_gateway else None
+    if target.path != PATH and wanted is None:
+        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
+    try:
+        # wsproto takes it out of the headers, and trio-websocket shows only those.
+        gate.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
+        gate.check_origin(_header(request, b"origin"))
+    except Unauthorized as error:
+        return Refused(403, error)
+    refused = _check_rfc_6455(request)
+    if refused is not None:
+        return refused
+    if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
+        # What follows the head must be frames, and whoever counts those must not be led astray.
+        return Refused(400, InvalidCommand("A handshake has no body."))
+    if wanted is None and SUBPROTOCOL not in request.proposed_subprotocols:
+        return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
+    try:
+        user = gate.admit(_authorization(request))
+    except Unauthorized as error:
+        return Refused(401, error)
+    if wanted is None:
+        return Admitted(user, in_batches)
+    offered = kgent.SUBPROTOCOL in request.proposed_subprotocols
+    return Visitor(user, wanted, target.query, kgent.SUBPROTOCOL if offered else None)
+
+
+def _check_rfc_6455(request: WebSocketRequest) -> Refused | None:
+    """Check the requirements of sections 4.2.1 and 11.3 that wsproto does not."""
+    # wsproto does not keep the version; h11, below it, does.
+    http = request._connection._wsproto.handshake._h11_connection  # pyright: ignore[reportPrivateUsage]
+    version = http.their_http_version
+    if version is None or not version.startswith(b"1.") or version == b"1.0":
+        return Refused(505, UnsupportedVersion("Connect with HTTP/1.1."))
+    if len(_values(request, b"sec-websocket-version")) != 1:
+        return Refused(400, InvalidCommand("Send one Sec-WebSocket-Version."))
+    keys = _values(request, b"sec-websocket-key")
+    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
+        return Refused(400, InvalidCommand("Send one Sec-WebSocket-Key: 16 bytes in base64."))
+    return None
+
+
+def _authorization(request: WebSocketRequest) -> str | None:
+    header = _header(request, b"authorization")
+    if header is not None:
+        return header
+    for offered in request.proposed_subprotocols:
+        if offered.startswith(_BEARER):
+            return f"Bearer {offered.removeprefix(_BEARER)}"
+    return None
+
+
+def _header(request: WebSocketRequest, name: bytes) -> str | None:
+    values = _values(request, name)
+    return values[0].decode("latin-1") if values else None
+
+
+def _values(request: WebSocketRequest, name: bytes) -> list[bytes]:
+    return [value for each, value in request.headers if each == name]  # wsproto has made the names lower case
