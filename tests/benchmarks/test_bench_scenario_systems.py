@@ -34,8 +34,8 @@ from footlights_bench.scenario.run import observe, show_nothing
 from footlights_bench.scenario.suite import Server, measure, run_scenario
 from footlights_bench.scenario.terms import LedgerKind, Metric, TurnShape
 from footlights_bench.scenario.there import open_there
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
 from footlights_transports.errors import Unauthorized
 from footlights_transports.websocket.server import serve_ws
@@ -187,7 +187,7 @@ async def serving(
 ) -> AsyncGenerator[tuple[str, trio.CancelScope]]:
     cast = tavern_cast(pace=pace, load_seconds=0, tool_seconds=0)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_ws, FrontDesk(stage, Gate(tokens)), host="127.0.0.1", port=0, goodbye=0.01)
+        serve = partial(serve_ws, SessionAccess(stage, AccessPolicy(tokens)), host="127.0.0.1", port=0, goodbye=0.01)
         scope = trio.CancelScope()
 
         async def run(task_status: trio.TaskStatus[Listening]) -> None:

@@ -12,8 +12,7 @@ import trio
 
 from footlights import open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 from footlights_transports.views.dexi.pure.narration import HEARTBEAT_AFTER
 from footlights_transports.views.dexi.runs import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
@@ -55,7 +54,7 @@ def fits(said: dict[str, Any], page: dict[str, Any]) -> bool:
 async def test_the_server_says_what_the_page_tells() -> None:
     cast = tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_http, FrontDesk(stage, Gate()), host="127.0.0.1", port=0)
+        serve = partial(serve_http, SessionAccess(stage), host="127.0.0.1", port=0)
         listening: Listening = await nursery.start(serve)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{listening.port}", timeout=None) as client:
             for policy, stream in zip(("auto", "deny"), STREAMS, strict=True):

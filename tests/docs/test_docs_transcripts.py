@@ -13,8 +13,7 @@ from trio_websocket import open_websocket_url
 
 from footlights import Limits, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.paths import ROOT
 
@@ -50,8 +49,8 @@ def test_there_is_a_transcript_for_each_feature() -> None:
 async def test_the_server_says_what_the_page_tells(transcript: str) -> None:
     cast, limits = standard_cast(ScriptedModel(innkeeper)), Limits(replay_turns=1)
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate())
-        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
+        access = SessionAccess(stage)
+        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=0))
         url = f"ws://127.0.0.1:{listening.port}/v1"
         with trio.fail_after(PATIENCE):
             async with open_websocket_url(url, subprotocols=["footlights.v1"]) as socket:

@@ -14,8 +14,7 @@ import trio.testing
 
 from footlights import BudgetConfig, EventType, open_stage
 from footlights_actors import Flood, Line, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.client import connect
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import open_proxy
@@ -57,7 +56,7 @@ class Crowd:
         model = ScriptedModel(lambda it: _script(it.user), pace=PACE)
         cast = standard_cast(model, budget=BudgetConfig(dialogue_max=10_000))
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-            listening = await nursery.start(partial(serve_ws, FrontDesk(stage, Gate()), host="127.0.0.1", port=0))
+            listening = await nursery.start(partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=0))
             async with trio.open_nursery() as everybody:
                 for number in range(self._clients):
                     everybody.start_soon(self._come, number, stage, listening.port)

@@ -20,8 +20,8 @@ from footlights import open_stage
 from footlights_bench.counts.meter import Count
 from footlights_bench.counts.scenes import AFTERWARDS, same_time
 from footlights_bench.lib.scripts import cast_of
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 from footlights_transports.websocket.server import serve_ws
 
@@ -140,8 +140,8 @@ class Served:
 @asynccontextmanager
 async def over_websocket(script: Script, *, clients: int = 1, in_batches: bool = False) -> AsyncGenerator[Served]:
     async with _open_stage(script) as stage, trio.open_nursery() as nursery, AsyncExitStack() as leaving:
-        desk = FrontDesk(stage, Gate(limits=_LIMITS))
-        listening = await nursery.start(partial(serve_ws, desk, host=_HOST, port=0, goodbye=0.0))
+        access = SessionAccess(stage, AccessPolicy(limits=_LIMITS))
+        listening = await nursery.start(partial(serve_ws, access, host=_HOST, port=0, goodbye=0.0))
         session = stage.start()
         crowd = [WebSocketClient(await _connected(leaving, listening.port)) for _ in range(clients)]
         for client in crowd:
@@ -153,8 +153,8 @@ async def over_websocket(script: Script, *, clients: int = 1, in_batches: bool =
 @asynccontextmanager
 async def over_sse(script: Script, *, clients: int = 1) -> AsyncGenerator[Served]:
     async with _open_stage(script) as stage, trio.open_nursery() as nursery, AsyncExitStack() as leaving:
-        desk = FrontDesk(stage, Gate(limits=_LIMITS))
-        listening = await nursery.start(partial(serve_http, desk, host=_HOST, port=0, goodbye=0.0))
+        access = SessionAccess(stage, AccessPolicy(limits=_LIMITS))
+        listening = await nursery.start(partial(serve_http, access, host=_HOST, port=0, goodbye=0.0))
         session = stage.start()
         crowd = [SseClient(await _connected(leaving, listening.port)) for _ in range(clients)]
         for client in crowd:

@@ -18,8 +18,8 @@ from footlights import open_stage
 from footlights_bench.lib.figures import Aim, Figure, percentile
 from footlights_bench.lib.scripts import cast_of, paced_turn, said_and_stalled
 from footlights_bench.wire.sides import SUBPROTOCOL, Layout, open_ours, open_sink
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ async def measure_latency(scale: WireScale) -> list[Figure]:
     canceled: list[float] = []
     limits = WireLimits(commands_per_second=1e6, command_burst=1_000_000, byte_burst=1 << 30, user_byte_burst=1 << 30)
     async with open_stage(cast_of(said_and_stalled)) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate(limits=limits))
-        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
+        access = SessionAccess(stage, AccessPolicy(limits=limits))
+        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=0))
         connecting = open_websocket("127.0.0.1", listening.port, "/v1", use_ssl=False, subprotocols=[SUBPROTOCOL])
         async with connecting as socket:
             client = _Client(socket, stage.start().session_id)

@@ -15,8 +15,8 @@ from trio_websocket import serve_websocket
 
 from footlights import open_stage, wire
 from footlights_bench.lib.scripts import cast_of
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ async def open_ours(
     # The clients answer no pings; each follows its sessions and may begin one turn, all at once.
     limits = WireLimits(command_burst=layout.sessions_each + 1, keep_alive=86_400.0)
     async with open_stage(cast_of(script)) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate(limits=limits))
-        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0, goodbye=0.1))
+        access = SessionAccess(stage, AccessPolicy(limits=limits))
+        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=0, goodbye=0.1))
         ours = Ours(stage, layout)
         ids = [[session.session_id for session in sessions] for sessions in ours.sessions]
         path = "/v1?batch=1" if batch else "/v1"

@@ -20,8 +20,8 @@ from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, whole_turn_yielding
 from footlights_bench.wire.sides import Layout, Ours, messages_of, open_sink
 from footlights_bench.wire.throughput import ratio_figure, run_lap
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _figures(subject: str, laps: dict[str, list[Lap]]) -> list[Figure]:
 async def _open_ours(script: Script, sink: Sink, clients: int) -> AsyncGenerator[Ours]:
     limits = WireLimits(keep_alive=86_400.0, commands_per_second=1e6, command_burst=1_000_000)
     async with open_stage(cast_of(script)) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate(limits=limits))
-        listening = await nursery.start(partial(serve_http, desk, host="127.0.0.1", port=0, goodbye=0.1))
+        access = SessionAccess(stage, AccessPolicy(limits=limits))
+        listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=0, goodbye=0.1))
         ours = Ours(stage, Layout(clients, 1))
         paths = [f"/v1/sessions/{session.session_id}/events" for (session,) in ours.sessions]
         await sink.ask(do="open event streams", crowd=_OURS, port=listening.port, paths=paths)

@@ -15,8 +15,8 @@ from attrs import asdict, define, field, frozen
 
 from footlights import CommitOutcome, Detached, EventType, SessionParams, Stage, StreamEvent, open_stage, wire
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.errors import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.http.server import serve_http
@@ -60,7 +60,7 @@ class House:
     """A stage, and a server in front of it."""
 
     stage: Stage
-    desk: FrontDesk
+    access: SessionAccess
     metrics: Metrics
     listening: Listening
     client: httpx2.AsyncClient
@@ -82,7 +82,7 @@ class House:
 async def open_house(
     model: Model | None = None,
     *,
-    gate: Gate | None = None,
+    policy: AccessPolicy | None = None,
     wire_limits: WireLimits | None = None,
     limits: Limits | None = None,
     ledger: Ledger | None = None,
@@ -99,11 +99,11 @@ async def open_house(
     measured = None if ledger is None else metrics.watching(ledger)
     stage_for = partial(open_stage, cast, limits=limits, ledger=measured, observe=metrics.turn_settled)
     async with stage_for() as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, gate or Gate(limits=wire_limits), watch=metrics)
+        access = SessionAccess(stage, policy or AccessPolicy(limits=wire_limits), watch=metrics)
         stopped, scope = trio.Event(), trio.CancelScope()
 
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
-            serve = partial(serve_http, desk, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
+            serve = partial(serve_http, access, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
             with scope:
                 await serve(mission=mission, task_status=task_status)
             stopped.set()
@@ -113,7 +113,7 @@ async def open_house(
         async with httpx2.AsyncClient(
             base_url=address, headers=headers, verify=trusting or False, timeout=None
         ) as client:
-            yield House(stage, desk, metrics, listening, client, scope.cancel, stopped)
+            yield House(stage, access, metrics, listening, client, scope.cancel, stopped)
         scope.cancel()
 
 

@@ -17,14 +17,14 @@ from attrs import Factory, define, frozen
 
 from footlights import Cast, Limits, Stage, laws, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
     from footlights.models.model import Model, Output, Prompt
+    from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.server.listening import Listening
 
 JS = Path(__file__).parent / "js"
@@ -144,13 +144,13 @@ class House:
 
 @asynccontextmanager
 async def open_house(
-    model: Model | Cast | None = None, *, gate: Gate | None = None, limits: Limits | None = None
+    model: Model | Cast | None = None, *, policy: AccessPolicy | None = None, limits: Limits | None = None
 ) -> AsyncGenerator[House]:
     """Some model, or a whole cast, that can be reached on loopback."""
     model = model or ScriptedModel(lambda _: [Say("Good evening, my friend.")])
     cast = model if isinstance(model, Cast) else standard_cast(model)
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_ws, FrontDesk(stage, gate or Gate()), host="127.0.0.1", port=0)
+        serve = partial(serve_ws, SessionAccess(stage, policy), host="127.0.0.1", port=0)
         listening: Listening = await nursery.start(serve)
         yield House(stage, listening.port)
         nursery.cancel_scope.cancel()

@@ -13,8 +13,7 @@ from trio_websocket import wrap_client_stream
 
 from footlights import EventType, Stage, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.templates import with_templates
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from footlights import BudgetConfig, Limits
     from footlights.models.model import Model
+    from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.server.listening import Listening
     from footlights_transports.views.kgent.gateway import Keeper
     from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
@@ -43,7 +43,7 @@ class ChatHouse:
     """A stage, its gateway, and a server in front of them."""
 
     stage: Stage
-    desk: FrontDesk
+    access: SessionAccess
     gateway: KgentGateway
     listening: Listening
     stop: Callable[[], None]
@@ -56,7 +56,7 @@ async def open_chat_house(
     model: Model | None = None,
     config: ChatFluxConfig | None = None,
     *,
-    gate: Gate | None = None,
+    policy: AccessPolicy | None = None,
     limits: Limits | None = None,
     budget: BudgetConfig | None = None,
     keeper: Keeper | None = None,
@@ -66,18 +66,20 @@ async def open_chat_house(
     cast = standard_cast(model or ScriptedModel(lambda _: [Say(ANSWERED)]), budget=budget)
     cast = with_templates(cast, STANDARD_TEMPLATES)
     async with open_stage(cast, limits=limits, **stage_options) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, gate or Gate())
-        gateway = KgentGateway(desk, config, budget=budget, keeper=keeper)
+        access = SessionAccess(stage, policy)
+        gateway = KgentGateway(access, config, budget=budget, keeper=keeper)
         stopped, scope = trio.Event(), trio.CancelScope()
 
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             with scope:
-                await serve_ws(desk, host="127.0.0.1", port=0, goodbye=goodbye, kgent=gateway, task_status=task_status)
+                await serve_ws(
+                    access, host="127.0.0.1", port=0, goodbye=goodbye, kgent=gateway, task_status=task_status
+                )
             stopped.set()
 
         listening = await nursery.start(run)
         with trio.fail_after(PATIENCE):
-            yield ChatHouse(stage, desk, gateway, listening, scope.cancel, stopped)
+            yield ChatHouse(stage, access, gateway, listening, scope.cancel, stopped)
         scope.cancel()
 
 
@@ -121,7 +123,7 @@ class Client:
 
 async def wait_said(house: ChatHouse) -> None:
     """Until the only session has said a word in an open turn."""
-    ((_, session),) = house.desk.open_sessions()
+    ((_, session),) = house.access.open_sessions()
     async with session.subscribe() as stream:
         async for event in stream:
             if event.event_type is EventType.TOKEN_DELTA:

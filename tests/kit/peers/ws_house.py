@@ -9,8 +9,7 @@ import trio
 
 from footlights import Prompt, open_stage
 from footlights_actors import Line, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 
 WORDS = " ".join(f"word{number}" for number in range(12))
@@ -24,7 +23,7 @@ def script(prompt: Prompt) -> list[Line]:
 async def main(ledger: str, port: int) -> None:
     cast = standard_cast(ScriptedModel(script, pace=PACE))
     async with open_stage(cast, ledger=ledger) as stage, trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_ws, FrontDesk(stage, Gate()), host="127.0.0.1", port=port))
+        listening = await nursery.start(partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=port))
         print(listening.port, flush=True)
 
 

@@ -13,8 +13,8 @@ from trio_websocket import wrap_client_stream
 
 from footlights import EventType, Limits, Stage, StreamEvent, laws, open_stage, wire
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class House:
     """A stage, and a server in front of it."""
 
     stage: Stage
-    desk: FrontDesk
+    access: SessionAccess
     listening: Listening
     stop: Callable[[], None]
     """Cancel the server."""
@@ -60,7 +60,7 @@ class House:
 async def open_house(
     model: Model | None = None,
     *,
-    gate: Gate | None = None,
+    policy: AccessPolicy | None = None,
     wire_limits: WireLimits | None = None,
     limits: Limits | None = None,
     tls: ssl.SSLContext | None = None,
@@ -70,16 +70,16 @@ async def open_house(
     """The server stops before the stage does."""
     cast = standard_cast(model or ScriptedModel(lambda _: TALK))
     async with open_stage(cast, limits=limits, ledger=ledger) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, gate or Gate(limits=wire_limits))
+        access = SessionAccess(stage, policy or AccessPolicy(limits=wire_limits))
         stopped, scope = trio.Event(), trio.CancelScope()
 
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             with scope:
-                await serve_ws(desk, host="127.0.0.1", port=0, tls=tls, goodbye=goodbye, task_status=task_status)
+                await serve_ws(access, host="127.0.0.1", port=0, tls=tls, goodbye=goodbye, task_status=task_status)
             stopped.set()
 
         listening = await nursery.start(run)
-        yield House(stage, desk, listening, scope.cancel, stopped)
+        yield House(stage, access, listening, scope.cancel, stopped)
         scope.cancel()
 
 

@@ -18,8 +18,8 @@ from footlights import Busy, Limits, MemoryLedger, SessionParams, ToolContext, T
 from footlights.fair_share import FairShare, first_of_the_heaviest
 from footlights.modes import ExecutionPolicy
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, User, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.errors import RateLimited
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.dexi import runs as dexi_runs
@@ -101,35 +101,35 @@ def test_of_what_is_kept_the_first_thing_of_the_heaviest_owner_goes() -> None:
 
 async def test_one_who_floods_sessions_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING, limits=Limits(max_sessions=4)) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
         for _ in range(2):
-            desk.start(FLOODER, SessionParams())
+            access.start(FLOODER, SessionParams())
         with pytest.raises(Busy, match="max_sessions"):
-            desk.start(FLOODER, SessionParams())
-        guests = desk.start(GUEST, SessionParams()).session_id
-        await desk.close(GUEST, guests)
+            access.start(FLOODER, SessionParams())
+        guests = access.start(GUEST, SessionParams()).session_id
+        await access.close(GUEST, guests)
         with pytest.raises(Busy):
-            desk.start(FLOODER, SessionParams())
-        desk.start(GUEST, SessionParams())
+            access.start(FLOODER, SessionParams())
+        access.start(GUEST, SessionParams())
 
 
 async def test_one_who_floods_turns_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING, limits=Limits(max_open_turns=6)) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        flooders = desk.start(FLOODER, SessionParams()).session_id
-        guests = desk.start(GUEST, SessionParams()).session_id
-        begun = [desk.begin_turn(FLOODER, flooders, "Well?", TurnParams()) for _ in range(3)]
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        flooders = access.start(FLOODER, SessionParams()).session_id
+        guests = access.start(GUEST, SessionParams()).session_id
+        begun = [access.begin_turn(FLOODER, flooders, "Well?", TurnParams()) for _ in range(3)]
         with pytest.raises(Busy, match="max_open_turns"):
-            desk.begin_turn(FLOODER, flooders, "Well?", TurnParams())
-        desk.begin_turn(GUEST, guests, "Well?", TurnParams())
+            access.begin_turn(FLOODER, flooders, "Well?", TurnParams())
+        access.begin_turn(GUEST, guests, "Well?", TurnParams())
         # A place comes back when its turn is settled, and not before.
-        desk.cancel(FLOODER, flooders, begun[-1])
+        access.cancel(FLOODER, flooders, begun[-1])
         await stage.session(flooders).finalize(begun[-1]).wait()
-        desk.cancel(GUEST, guests, None)
+        access.cancel(GUEST, guests, None)
         await wait_all_tasks_blocked()
-        desk.begin_turn(FLOODER, flooders, "Well?", TurnParams())
+        access.begin_turn(FLOODER, flooders, "Well?", TurnParams())
         with pytest.raises(Busy, match="max_open_turns"):
-            desk.begin_turn(FLOODER, flooders, "Well?", TurnParams())
+            access.begin_turn(FLOODER, flooders, "Well?", TurnParams())
 
 
 async def test_one_who_floods_tools_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
@@ -146,12 +146,12 @@ async def test_one_who_floods_tools_leaves_one_for_the_guest(quiet_clock: MockCl
 
     cast = standard_cast(ScriptedModel(script), tools=[dig])
     async with open_stage(cast, limits=Limits(max_running_tools=4)) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        flooders = desk.start(FLOODER, SessionParams()).session_id
-        guests = desk.start(GUEST, SessionParams()).session_id
-        desk.begin_turn(FLOODER, flooders, "all", TurnParams())
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        flooders = access.start(FLOODER, SessionParams()).session_id
+        guests = access.start(GUEST, SessionParams()).session_id
+        access.begin_turn(FLOODER, flooders, "all", TurnParams())
         await wait_all_tasks_blocked()
-        desk.begin_turn(GUEST, guests, "one", TurnParams())
+        access.begin_turn(GUEST, guests, "one", TurnParams())
         await wait_all_tasks_blocked()
         assert running == [flooders, flooders, guests]
 
@@ -160,10 +160,10 @@ async def test_one_who_closes_many_sessions_does_not_make_the_end_of_the_guests_
     quiet_clock: MockClock,
 ) -> None:
     async with open_stage(STALLING, limits=Limits(replay_sessions=2)) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
         for user in (GUEST, *[FLOODER] * 5):
-            await desk.close(user, desk.start(user, SessionParams()).session_id)
-        async with desk.subscribe(GUEST, "guest:s1-000001", {}, ()) as stream:
+            await access.close(user, access.start(user, SessionParams()).session_id)
+        async with access.subscribe(GUEST, "guest:s1-000001", {}, ()) as stream:
             assert [event async for event in stream] == []
 
 
@@ -171,26 +171,26 @@ async def test_open_turns_of_one_user_have_a_limit_of_their_own_which_no_game_se
     quiet_clock: MockClock,
 ) -> None:
     async with open_stage(STALLING) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_open_turns_per_user=1)))
-        session_id = desk.start(GUEST, SessionParams()).session_id
-        desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_open_turns_per_user=1)))
+        session_id = access.start(GUEST, SessionParams()).session_id
+        access.begin_turn(GUEST, session_id, "Well?", TurnParams())
         with pytest.raises(Busy, match="max_open_turns_per_user"):
-            desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
-        desk.renew(Gate(TOKENS, roles={"guest": {"game_server": True}}, limits=desk.gate.limits))
-        desk.begin_turn(GUEST, session_id, "Well?", TurnParams())
+            access.begin_turn(GUEST, session_id, "Well?", TurnParams())
+        access.renew(AccessPolicy(TOKENS, roles={"guest": {"game_server": True}}, limits=access.policy.limits))
+        access.begin_turn(GUEST, session_id, "Well?", TurnParams())
 
 
 async def test_without_tokens_one_user_has_every_place(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING, limits=Limits(max_open_turns=4, max_sessions=1)) as stage:
-        desk = FrontDesk(stage, Gate())
-        session_id = desk.start(User(), SessionParams()).session_id
+        access = SessionAccess(stage)
+        session_id = access.start(User(), SessionParams()).session_id
         for _ in range(4):
-            desk.begin_turn(User(), session_id, "Well?", TurnParams())
+            access.begin_turn(User(), session_id, "Well?", TurnParams())
 
 
 async def test_one_who_floods_websockets_leaves_one_for_the_guest() -> None:
-    gate = Gate(TOKENS, limits=WireLimits(max_connections=4))
-    async with ws_peer.open_house(gate=gate) as house, AsyncExitStack() as flood:
+    policy = AccessPolicy(TOKENS, limits=WireLimits(max_connections=4))
+    async with ws_peer.open_house(policy=policy) as house, AsyncExitStack() as flood:
         for _ in range(2):
             await flood.enter_async_context(ws_peer.connect(house, headers=bearer(FLOODER)))
         with pytest.RaisesGroup(ConnectionRejected, flatten_subgroups=True, allow_unwrapped=True):
@@ -200,8 +200,8 @@ async def test_one_who_floods_websockets_leaves_one_for_the_guest() -> None:
 
 
 async def test_one_who_floods_http_leaves_a_connection_for_the_guest() -> None:
-    gate = Gate(TOKENS, limits=WireLimits(max_connections=4))
-    async with http_peer.open_house(gate=gate) as house, AsyncExitStack() as flood:
+    policy = AccessPolicy(TOKENS, limits=WireLimits(max_connections=4))
+    async with http_peer.open_house(policy=policy) as house, AsyncExitStack() as flood:
         statuses: list[int] = []
         for _ in range(4):
             client = await flood.enter_async_context(
@@ -214,31 +214,31 @@ async def test_one_who_floods_http_leaves_a_connection_for_the_guest() -> None:
 
 async def test_connections_to_both_servers_are_counted_together(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_connections_per_user=2)))
-        desk.connect(GUEST)
-        desk.connect(GUEST)
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_connections_per_user=2)))
+        access.connect(GUEST)
+        access.connect(GUEST)
         with pytest.raises(Busy, match="max_connections_per_user"):
-            desk.connect(GUEST)
-        desk.disconnect(GUEST)
-        desk.connect(GUEST)
+            access.connect(GUEST)
+        access.disconnect(GUEST)
+        access.connect(GUEST)
 
 
 async def test_one_who_floods_bytes_slows_down_itself_alone(quiet_clock: MockClock) -> None:
     limits = WireLimits(max_frame_bytes=100, user_byte_burst=1_000, user_bytes_per_second=10)
     async with open_stage(STALLING) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=limits))
-        desk.byte_budget(FLOODER).settle(0, 1_100, trio.current_time())
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=limits))
+        access.byte_budget(FLOODER).settle(0, 1_100, trio.current_time())
         with pytest.raises(RateLimited, match="10 bytes a second") as refused:
-            desk.check_bytes(FLOODER)
+            access.check_bytes(FLOODER)
         assert refused.value.retry_after == 10
-        desk.check_bytes(GUEST)
+        access.check_bytes(GUEST)
         quiet_clock.jump(10)
-        desk.check_bytes(FLOODER)
+        access.check_bytes(FLOODER)
 
 
 async def test_bodies_are_charged_whatever_their_address_and_whether_they_are_refused() -> None:
     limits = WireLimits(max_frame_bytes=1_000, user_byte_burst=1_000, user_bytes_per_second=1)
-    async with http_peer.open_house(gate=Gate(TOKENS, limits=limits)) as house:
+    async with http_peer.open_house(policy=AccessPolicy(TOKENS, limits=limits)) as house:
         flooder, guest = bearer(FLOODER), bearer(GUEST)
         body = b"x" * 900
         statuses = [
@@ -252,13 +252,13 @@ async def test_bodies_are_charged_whatever_their_address_and_whether_they_are_re
 async def test_a_game_server_that_is_none_any_more_has_the_limits_of_a_user(quiet_clock: MockClock) -> None:
     limits = WireLimits(max_connections_per_user=1)
     async with open_stage(STALLING) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, roles={"guest": {"game_server": True}}, limits=limits))
-        user = desk.gate.admit(f"Bearer {TOKENS['guest']}")
-        desk.connect(user)
-        desk.connect(user)
-        desk.renew(Gate(TOKENS, limits=limits))
+        access = SessionAccess(stage, AccessPolicy(TOKENS, roles={"guest": {"game_server": True}}, limits=limits))
+        user = access.policy.admit(f"Bearer {TOKENS['guest']}")
+        access.connect(user)
+        access.connect(user)
+        access.renew(AccessPolicy(TOKENS, limits=limits))
         with pytest.raises(Busy, match="max_connections_per_user"):
-            desk.connect(user)
+            access.connect(user)
 
 
 async def test_one_who_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClock) -> None:
@@ -283,8 +283,8 @@ async def test_one_who_runs_much_loses_its_own_finished_runs(
 ) -> None:
     wish = Request(message="Good evening.", policy=ExecutionPolicy.DENY)
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        runs = DexiRuns(desk)
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        runs = DexiRuns(access)
         async with trio.open_nursery() as nursery:
             await nursery.start(runs.keep)
             guests = await runs.begin(GUEST, wish)

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from footlights import CommitOutcome, FootlightsError, InvalidCommand, TooLarge
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.client.client import ConnectionLost, Retry, connect
 from tests.kit.peers.client_peer import GOING_AWAY, TOO_BIG, WsPeer, done, open_script, refused
 from tests.kit.peers.ws_liar import open_peer
@@ -70,7 +70,7 @@ async def test_only_the_command_that_is_too_large_is_to_blame_for_it() -> None:
         commits.append((await session.finalize(turn_id)).commit_outcome)
 
     async with (
-        open_house(model, gate=Gate(limits=WireLimits(max_frame_bytes=1_000))) as house,
+        open_house(model, policy=AccessPolicy(limits=WireLimits(max_frame_bytes=1_000))) as house,
         connect(f"ws://127.0.0.1:{house.listening.port}", retry=AT_ONCE) as client,
         trio.open_nursery() as nursery,
     ):
@@ -143,7 +143,7 @@ async def test_a_command_that_does_not_even_fit_into_the_buffers_is_too_large_an
 
 async def test_a_cursor_that_is_too_large_is_said_to_be_and_is_not_sent_for_ever() -> None:
     async with (
-        open_house(gate=Gate(limits=WireLimits(max_frame_bytes=1_000))) as house,
+        open_house(policy=AccessPolicy(limits=WireLimits(max_frame_bytes=1_000))) as house,
         connect(f"ws://127.0.0.1:{house.listening.port}", retry=AT_ONCE) as client,
     ):
         session = await client.start()

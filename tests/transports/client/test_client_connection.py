@@ -12,7 +12,7 @@ import trustme
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 
 from footlights import FootlightsError, InvalidCommand, TooLarge, UnknownSession
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.client import connection as client_connection
 from footlights_transports.client.address import Address
 from footlights_transports.client.client import ConnectionLost, Retry, connect
@@ -121,8 +121,8 @@ def test_where_an_address_leads(url: str, host: str, port: int, asks: tuple[str,
 
 
 async def test_a_token_opens_the_door_to_its_own_sessions_only() -> None:
-    gate = Gate({"edda": TOKEN, "odo": "another token of odo"})
-    async with open_house(gate=gate) as house:
+    policy = AccessPolicy({"edda": TOKEN, "odo": "another token of odo"})
+    async with open_house(policy=policy) as house:
         url = f"ws://127.0.0.1:{house.listening.port}"
         for wrong in (None, "no token of anybody"):
             with pytest.raises(Unauthorized):
@@ -135,7 +135,7 @@ async def test_a_token_opens_the_door_to_its_own_sessions_only() -> None:
 
 
 async def test_a_server_that_is_full_says_so() -> None:
-    async with open_house(gate=Gate(limits=WireLimits(max_connections=1))) as house:
+    async with open_house(policy=AccessPolicy(limits=WireLimits(max_connections=1))) as house:
         url = f"ws://127.0.0.1:{house.listening.port}"
         async with connect(url):
             with pytest.raises(FootlightsError) as full:
@@ -323,7 +323,7 @@ async def test_a_server_that_sends_too_much_at_once_is_cut_off(monkeypatch: pyte
 
 
 async def test_a_command_larger_than_the_server_takes_is_too_large_and_the_client_goes_on() -> None:
-    async with open_house(gate=Gate(limits=WireLimits(max_frame_bytes=1_000))) as house:
+    async with open_house(policy=AccessPolicy(limits=WireLimits(max_frame_bytes=1_000))) as house:
         url = f"ws://127.0.0.1:{house.listening.port}"
         async with connect(url, retry=Retry(first=1e-6, longest=1e-6)) as client:
             session = await client.start()

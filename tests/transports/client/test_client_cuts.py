@@ -15,8 +15,7 @@ from footlights import BudgetTier, CommitOutcome, EventType, Limits, TokenDelta,
 from footlights.stream.recall import ALL_SEEN
 from footlights.testing import payloads
 from footlights_actors import standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.client import ConnectionLost, Retry, connect
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import UNHARMED, Fate, open_proxy
@@ -45,7 +44,7 @@ async def serving(
     with trio.fail_after(patience):  # a promise that breaks may show as a hang
         cast = standard_cast(model or CuedModel())
         async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-            serve = partial(serve_ws, FrontDesk(stage, Gate()), host="127.0.0.1", port=0)
+            serve = partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=0)
             yield (await nursery.start(serve)).port
             nursery.cancel_scope.cancel()
 

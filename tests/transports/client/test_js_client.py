@@ -19,7 +19,7 @@ from footlights.models.budget import BudgetTier
 from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.errors import WIRE_CODES
 from tests.kit.paths import ROOT
 from tests.kit.peers.js_peer import FLAGS, JS, HeldModel, held_server, nodes, open_cutter, open_house, run_js
@@ -155,9 +155,9 @@ async def test_a_cancel_ends_the_turn_and_a_close_ends_the_session(node: str) ->
 
 
 async def test_every_refusal_has_its_code(node: str) -> None:
-    gate = Gate(limits=WireLimits(max_frame_bytes=8_192))
+    policy = AccessPolicy(limits=WireLimits(max_frame_bytes=8_192))
     async with (
-        open_house(HeldModel(), gate=gate, limits=Limits(max_input_bytes=4_096)) as house,
+        open_house(HeldModel(), policy=policy, limits=Limits(max_input_bytes=4_096)) as house,
         run_js(node, "refusals.mjs", url=house.url, inputLimit=4_096, frameLimit=8_192) as script,
     ):
         assert await script.told() == {
@@ -180,13 +180,13 @@ async def test_every_refusal_has_its_code(node: str) -> None:
 
 
 async def test_a_token_goes_as_a_subprotocol(node: str) -> None:
-    gate = Gate({"ada": TOKEN})
-    async with open_house(gate=gate) as house, run_js(node, "whole_turn.mjs", url=house.url, token=TOKEN) as script:
+    policy = AccessPolicy({"ada": TOKEN})
+    async with open_house(policy=policy) as house, run_js(node, "whole_turn.mjs", url=house.url, token=TOKEN) as script:
         assert (await script.told())["sessionId"].startswith("ada:")
 
 
 async def test_who_has_no_token_is_not_let_in(node: str) -> None:
-    async with open_house(gate=Gate({"ada": TOKEN})) as house:
+    async with open_house(policy=AccessPolicy({"ada": TOKEN})) as house:
         for token in (None, "another-token-of-the-tests"):
             async with run_js(node, "refused.mjs", url=house.url, token=token) as script:
                 assert await script.told() == "connection_lost"

@@ -124,10 +124,10 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     config = load_config()
     assert (config.host, config.ws_port, config.http_port) == ("127.0.0.1", 7600, 7601)
     assert (config.ledger, config.trace, config.grace, config.tls) == (Path("footlights.ledger"), None, 5.0, None)
-    assert (config.limits, config.gate.limits) == (Limits(), WireLimits())
+    assert (config.limits, config.policy.limits) == (Limits(), WireLimits())
     assert list(config.cast.personas) == ["innkeeper", "analyst"]
     assert config.cast.world.view() == opening_hour()
-    assert not config.gate.wants_tokens
+    assert not config.policy.wants_tokens
     assert config.chat_agent == "analyst"
 
 
@@ -228,9 +228,9 @@ def test_a_file_describes_a_whole_game(folder: Path) -> None:
     assert (config.host, config.ws_port, config.http_port, config.grace) == ("0.0.0.0", 0, 8080, 30)
     assert (config.ledger, config.trace) == (folder / "inn.ledger", folder / "traces")
     assert (config.limits.replay_turns, config.limits.stall_timeout) == (9, 3)
-    assert config.gate.limits.keep_alive == 4
-    assert config.gate.admit(f"Bearer {ANOTHER}") == User("bob")
-    config.gate.check_origin("https://game.example")
+    assert config.policy.limits.keep_alive == 4
+    assert config.policy.admit(f"Bearer {ANOTHER}") == User("bob")
+    config.policy.check_origin("https://game.example")
     cast = config.cast
     assert (list(cast.models), list(cast.tools), cast.remote_models) == (["odo", "sybil"], ["shout"], True)
     assert cast.models["odo"].warm_state is WarmState.COLD
@@ -344,7 +344,7 @@ def test_the_environment_overrides_a_file_and_the_command_line_both(folder: Path
     }
     config = load_config(file, environ, {("server", "grace"): 3.5, ("server", "ledger"): "b"})
     assert (config.ws_port, config.http_port, config.grace) == (1, 2, 3.5)
-    config.gate.check_origin("https://b")
+    config.policy.check_origin("https://b")
     assert config.ledger == Path("b")
 
 
@@ -412,15 +412,15 @@ def test_a_game_has_a_ledger_of_its_own_beside_its_settings(folder: Path) -> Non
 
 def test_a_token_from_the_environment_is_text_whatever_it_looks_like() -> None:
     digits = "1234567890123456"
-    gate = load_config(environ={"FOOTLIGHTS_TOKENS__ALICE": digits}).gate
-    assert gate.admit(f"Bearer {digits}") == User("alice")
+    policy = load_config(environ={"FOOTLIGHTS_TOKENS__ALICE": digits}).policy
+    assert policy.admit(f"Bearer {digits}") == User("alice")
 
 
 def test_settings_say_which_user_runs_the_server_and_which_speaks_for_many(folder: Path) -> None:
     file = written(folder, "[users.alice]\noperator = true\n[users.bob]\ngame_server = true")
     environ = {"FOOTLIGHTS_TOKENS__ALICE": TOKEN, "FOOTLIGHTS_TOKENS__BOB": ANOTHER}
-    gate = load_config(file, environ).gate
-    alice, bob = gate.admit(f"Bearer {TOKEN}"), gate.admit(f"Bearer {ANOTHER}")
+    policy = load_config(file, environ).policy
+    alice, bob = policy.admit(f"Bearer {TOKEN}"), policy.admit(f"Bearer {ANOTHER}")
     assert (alice.operator, alice.game_server, bob.operator, bob.game_server) == (True, False, False, True)
     assert problems(written(folder, "[users.carol]\n[users.bob]\noperator = 1"), environ) == [
         "1: users.carol has no token.",
@@ -773,7 +773,7 @@ def test_without_tokens_all_pages_are_too_many(folder: Path) -> None:
     file = written(folder, "[server]\norigins = ['*']")
     (told,) = problems(file)
     assert told.startswith("2: server.origins is refused: Without tokens any page ")
-    assert load_config(file, {"FOOTLIGHTS_TOKENS__ALICE": TOKEN}).gate.wants_tokens
+    assert load_config(file, {"FOOTLIGHTS_TOKENS__ALICE": TOKEN}).policy.wants_tokens
 
 
 def test_bad_tokens_in_the_environment_are_explained_without_a_word_of_them() -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import open_stage
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.client import connect
 from footlights_transports.websocket.server import serve_ws
 
@@ -58,7 +57,7 @@ async def memory(cast: Cast, limits: Limits | None = None) -> AsyncGenerator[Hou
 @asynccontextmanager
 async def websocket(cast: Cast, limits: Limits | None = None) -> AsyncGenerator[House, None]:
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_ws, FrontDesk(stage, Gate()), host="127.0.0.1", port=0)
+        serve = partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=0)
         listening = await nursery.start(serve)
         async with connect(f"ws://127.0.0.1:{listening.port}") as client:
             yield client

@@ -12,8 +12,7 @@ import httpx2
 import trio
 
 from footlights import CommitOutcome, TurnParams, UnknownSession, open_stage, wire
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.client import Commit
 from footlights_transports.client.errors import refusal
 from footlights_transports.client.session import write_params
@@ -145,7 +144,7 @@ def check(response: httpx2.Response) -> None:
 @asynccontextmanager
 async def http(cast: Cast, limits: Limits | None = None) -> AsyncGenerator[House, None]:
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_http, FrontDesk(stage, Gate()), host="127.0.0.1", port=0)
+        serve = partial(serve_http, SessionAccess(stage), host="127.0.0.1", port=0)
         listening = await nursery.start(serve)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{listening.port}", timeout=None) as client:
             yield HttpHouse(client)

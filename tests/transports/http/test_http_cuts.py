@@ -12,8 +12,7 @@ import trio
 from footlights import EventType, TurnFinal, laws, open_stage
 from footlights.testing import only
 from footlights_actors import standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 from tests.kit.cutting_proxy import Fate, open_proxy
 from tests.transports.contract.cued import CuedModel
@@ -76,7 +75,7 @@ async def take_turn_through(port: int, *fates: Fate) -> list[StreamEvent]:
 async def test_a_cut_at_any_byte_loses_and_repeats_nothing(rude: bool) -> None:
     with trio.fail_after(100):
         async with open_stage(standard_cast(CuedModel())) as stage, trio.open_nursery() as nursery:
-            serve = partial(serve_http, FrontDesk(stage, Gate()), host="127.0.0.1", port=0)
+            serve = partial(serve_http, SessionAccess(stage), host="127.0.0.1", port=0)
             listening = await nursery.start(serve)
             for at in range(1, 3_600, 97):
                 cuts = [Fate(cut_down=at, rude=rude), Fate(cut_down=max(1, at // 2), rude=rude, piece=50)]

@@ -17,8 +17,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from footlights import RegistrationError, open_stage
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http import connection as http_connection
 from footlights_transports.http import server as http_server
 from footlights_transports.http.server import serve_http
@@ -200,7 +200,7 @@ HALVES = [HALF, HALF + b"\r\n{", HALF + b"Authorization: Bearer nobody\r\n\r\n{"
 @pytest.mark.parametrize("half", HALVES)
 async def test_a_client_with_a_token_is_served_however_many_others_send_half_a_request(half: bytes) -> None:
     limits = WireLimits(max_connections=1, max_handshakes=4)
-    async with open_house(gate=Gate({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
         for _ in range(20):
             stranger = await crowd.enter_async_context(await connect(house))
             await stranger.send_all(half)
@@ -211,7 +211,7 @@ async def test_a_client_with_a_token_is_served_however_many_others_send_half_a_r
 
 async def test_a_client_with_a_token_may_be_slow_however_many_others_come() -> None:
     limits = WireLimits(max_connections=1, max_handshakes=4)
-    async with open_house(gate=Gate({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN}, limits=limits)) as house, AsyncExitStack() as crowd:
         slow = await crowd.enter_async_context(await connect(house))
         await slow.send_all(HALF + AUTHORIZED + b"\r\n{")
         await wait_all_tasks_blocked()
@@ -223,7 +223,7 @@ async def test_a_client_with_a_token_may_be_slow_however_many_others_come() -> N
 
 
 async def test_a_client_without_a_token_is_refused_before_its_body_has_come() -> None:
-    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house, await connect(house) as stream:
         await stream.send_all(HALF + b"\r\n{")
         answer = await read_to_the_end(stream)
         assert answer.startswith(b"HTTP/1.1 401 ")
@@ -374,7 +374,7 @@ async def test_a_websocket_handshake_is_refused_whatever_its_headers_hold(header
         assert b"connection: close" in head.lower()
         assert json.loads(body)["error"]["code"] == "invalid_command"
         assert await read_to_the_end(stream) == b"", "frames that follow are not read"
-        assert dict(house.desk.incidents.counts) == {"http_400": 1}
+        assert dict(house.access.incidents.counts) == {"http_400": 1}
 
 
 AMBIGUOUS = [
@@ -408,7 +408,7 @@ async def test_garbage_in_a_body_that_is_not_read_does_not_break_off_the_answer(
         await may_go_on.wait()
 
     monkeypatch.setattr(http_connection.HttpStream, "send_all", send_and_wait)
-    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house, await connect(house) as stream:
         await stream.send_all(HALF.replace(b"Content-Length: 2", b"Transfer-Encoding: chunked") + b"\r\n")
         head = await stream.receive_some()
         await stream.send_all(b"this is no chunk\r\n")
@@ -449,7 +449,7 @@ async def test_a_client_that_sends_too_large_a_body_can_read_that_it_was_refused
 async def test_a_body_that_will_be_refused_is_not_asked_for(token: bytes) -> None:
     head = b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n" + token
     size = b"Content-Length: %d\r\n\r\n" % (1_000_000 if token else 2)
-    async with open_house(gate=Gate({"ann": TOKEN})) as house, await connect(house) as stream:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house, await connect(house) as stream:
         await stream.send_all(head + size)
         assert (await read_to_the_end(stream)).startswith(b"HTTP/1.1 413 " if token else b"HTTP/1.1 401 ")
 
@@ -604,12 +604,12 @@ async def test_who_was_accepted_in_the_moment_of_the_end_is_let_go(monkeypatch: 
 async def test_a_server_refuses_to_listen_where_the_gate_forbids_it() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: TALK))) as stage:
         with pytest.raises(RegistrationError, match="configure tokens"):
-            await serve_http(FrontDesk(stage, Gate()), host="0.0.0.0", port=0)
+            await serve_http(SessionAccess(stage), host="0.0.0.0", port=0)
 
 
 async def test_a_server_measures_the_stage_also_without_metrics_of_its_own() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: TALK))) as stage, trio.open_nursery() as nursery:
-        serve = partial(serve_http, FrontDesk(stage, Gate()), host="localhost", port=0)
+        serve = partial(serve_http, SessionAccess(stage), host="localhost", port=0)
         listening: Listening = await nursery.start(serve)
         stage.start()
         async with httpx2.AsyncClient(base_url=f"http://localhost:{listening.port}", verify=False) as client:
@@ -621,7 +621,7 @@ async def test_a_port_is_taken_by_one_server_and_then_by_the_next() -> None:
     async with open_house() as house:
         port = house.listening.port
         async with open_stage(standard_cast(ScriptedModel(lambda _: TALK))) as stage, trio.open_nursery() as nursery:
-            serve = partial(serve_http, FrontDesk(stage, Gate()), host="127.0.0.1", port=port)
+            serve = partial(serve_http, SessionAccess(stage), host="127.0.0.1", port=port)
             with pytest.raises(OSError, match="in use"):
                 await serve()
             house.stop()
@@ -664,7 +664,9 @@ async def test_nothing_that_anybody_said_is_logged_at_any_level(caplog: pytest.L
     caplog.set_level(logging.DEBUG)
     token, secrets = "a-token-that-is-secret", ("a-token-that-is-secret", "Edda", "Helgi")
     talking = ScriptedModel(lambda _: (Say("Good evening, Helgi."),))
-    async with open_house(talking, gate=Gate({"ann": token}), headers={"authorization": f"Bearer {token}"}) as house:
+    async with open_house(
+        talking, policy=AccessPolicy({"ann": token}), headers={"authorization": f"Bearer {token}"}
+    ) as house:
         guest = await house.start()
         async with guest.follow() as stream:
             turn_id = await guest.begin_turn("My name is Edda.")

@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from footlights import SessionParams, TurnParams, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, User, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.errors import STATUS
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.http.server import serve_http
@@ -101,10 +101,10 @@ async def serve(ready: list[Served]) -> None:
     )
     cast = standard_cast(ScriptedModel(lambda _: (Say("Hm."),)))
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate({"ann": TOKEN}, limits=limits))
-        session = desk.start(ANN, SessionParams(session_id="inn"))
-        await desk.finalize(ANN, session.session_id, session.begin_turn("A room?", TurnParams()))
-        listening: Listening = await nursery.start(partial(serve_http, desk, host="127.0.0.1", port=0))
+        access = SessionAccess(stage, AccessPolicy({"ann": TOKEN}, limits=limits))
+        session = access.start(ANN, SessionParams(session_id="inn"))
+        await access.finalize(ANN, session.session_id, session.begin_turn("A room?", TurnParams()))
+        listening: Listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=0))
         token = trio.lowlevel.current_trio_token()
         stop = partial(token.run_sync_soon, nursery.cancel_scope.cancel)
         ready.append(Served(f"http://127.0.0.1:{listening.port}", requests.Session(), stop))
@@ -148,9 +148,12 @@ def test_every_answer_is_as_the_document_says(operation: Operation, mode: Genera
 
 async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
-        desk = FrontDesk(stage, Gate())
-        others = [*ChatRoutes(desk, ChatFeeds(stage.ledger)).routes(), *MissionRoutes(desk, Missions(desk)).routes()]
-        app = HttpRoutes(desk, Metrics(), OpenStreams(), DexiRuns(desk), Readiness(desk), others).app()
+        access = SessionAccess(stage)
+        others = [
+            *ChatRoutes(access, ChatFeeds(stage.ledger)).routes(),
+            *MissionRoutes(access, Missions(access)).routes(),
+        ]
+        app = HttpRoutes(access, Metrics(), OpenStreams(), DexiRuns(access), Readiness(access), others).app()
     routes = {
         (route.path, method.lower())
         for route in app.routes

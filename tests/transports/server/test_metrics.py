@@ -13,8 +13,8 @@ from footlights import CommitOutcome, Limits, MemoryLedger, SessionParams, TurnP
 from footlights.testing.faults import FlakyLedger
 from footlights.turn.summary import TurnSummary
 from footlights_actors import Flood, Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.server.measured_ledger import MeasuredLedger
 from footlights_transports.server.metrics import Metrics
 
@@ -57,10 +57,10 @@ async def test_a_turn_is_measured_from_its_acceptance_to_its_commit(quiet_clock:
     async with open_stage(
         standard_cast(talking), ledger=metrics.watching(ledger), observe=metrics.turn_settled
     ) as stage:
-        desk = FrontDesk(stage, Gate(), watch=metrics)
-        session = desk.start(ANN, SessionParams())
-        turn_id = desk.begin_turn(ANN, session.session_id, "A room?", TurnParams())
-        assert (await desk.finalize(ANN, session.session_id, turn_id)).commit_outcome is CommitOutcome.OK
+        access = SessionAccess(stage, AccessPolicy(), watch=metrics)
+        session = access.start(ANN, SessionParams())
+        turn_id = access.begin_turn(ANN, session.session_id, "A room?", TurnParams())
+        assert (await access.finalize(ANN, session.session_id, turn_id)).commit_outcome is CommitOutcome.OK
         now = read(metrics, stage)
     assert now["footlights_turns_total", "ok"] == 1
     assert now["footlights_turns_total", "canceled"] == 0
@@ -78,14 +78,14 @@ async def test_a_cancel_is_measured_until_the_terminal_event(quiet_clock: MockCl
     async with open_stage(
         standard_cast(ScriptedModel(lambda _: (Pause(9.0), Say("Well.")))), observe=metrics.turn_settled
     ) as stage:
-        desk = FrontDesk(stage, Gate(), watch=metrics)
-        session = desk.start(ANN, SessionParams())
-        turns = [desk.begin_turn(ANN, session.session_id, "A room?", TurnParams()) for _ in range(3)]
+        access = SessionAccess(stage, AccessPolicy(), watch=metrics)
+        session = access.start(ANN, SessionParams())
+        turns = [access.begin_turn(ANN, session.session_id, "A room?", TurnParams()) for _ in range(3)]
         await trio.sleep(0.5)
-        assert desk.cancel(ANN, session.session_id, turns[0]) == (turns[0],)
-        assert desk.cancel(ANN, session.session_id, turns[0]) == ()
-        assert desk.cancel(ANN, session.session_id, None) == tuple(turns[1:])
-        await desk.finalize(ANN, session.session_id, turns[2])
+        assert access.cancel(ANN, session.session_id, turns[0]) == (turns[0],)
+        assert access.cancel(ANN, session.session_id, turns[0]) == ()
+        assert access.cancel(ANN, session.session_id, None) == tuple(turns[1:])
+        await access.finalize(ANN, session.session_id, turns[2])
         now = read(metrics, stage)
     assert now["footlights_turn_cancel_seconds_count",] == 3
     assert now["footlights_turn_cancel_seconds_bucket", "0.0025"] == 3

@@ -13,8 +13,8 @@ from footlights import open_stage
 from footlights.authority import MemoryLedger, SqliteLedger
 from footlights.authority.ledger.sqlite.schema import connect
 from footlights_actors import standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.server.readiness import CHECK_SECONDS, Readiness
 from tests.kit.peers.http_peer import open_house
 
@@ -49,8 +49,8 @@ def no_file_may_grow() -> Generator[None]:
 
 @pytest.mark.parametrize("path", ["/livez", "/healthz", "/readyz"])
 async def test_a_server_that_works_says_so_to_anybody(path: str) -> None:
-    gate = Gate({"ann": "a-token-of-sixteen-or-more"})
-    async with open_house(gate=gate, headers={"origin": "https://elsewhere.example"}) as house:
+    policy = AccessPolicy({"ann": "a-token-of-sixteen-or-more"})
+    async with open_house(policy=policy, headers={"origin": "https://elsewhere.example"}) as house:
         answer = await house.client.get(path)
         assert told(answer) == OK
         assert answer.headers["access-control-allow-origin"] == "https://elsewhere.example"
@@ -58,7 +58,7 @@ async def test_a_server_that_works_says_so_to_anybody(path: str) -> None:
 
 async def test_a_server_that_goes_away_is_alive_and_not_ready() -> None:
     async with open_house() as house:
-        house.desk.close_doors()
+        house.access.close_doors()
         assert told(await house.client.get("/readyz")) == DRAINING
         assert told(await house.client.get("/livez")) == OK
 
@@ -126,7 +126,7 @@ async def test_a_write_that_takes_too_long_is_not_waited_for(quiet_clock: MockCl
         open_stage(standard_cast(), ledger=ledger) as stage,
         trio.open_nursery() as nursery,
     ):
-        readiness = Readiness(FrontDesk(stage, Gate()))
+        readiness = Readiness(SessionAccess(stage))
         nursery.start_soon(readiness.keep_checking)
         began = trio.current_time()
         assert await readiness.reasons() == ["ledger"]

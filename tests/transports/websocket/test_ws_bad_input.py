@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from trio_websocket import ConnectionClosed
 
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.peers.ws_peer import (
     HANDSHAKE,
     connect,
@@ -25,7 +25,7 @@ from tests.kit.peers.ws_peer import (
 )
 
 if TYPE_CHECKING:
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from tests.kit.peers.ws_peer import Peer
 
 
@@ -205,18 +205,18 @@ async def test_malformed_handshakes_are_answered_counted_and_logged_in_numbers(
                 await stream.send_all(MALFORMED[case])
                 assert (await read_until_end(stream)).startswith(b"HTTP/1.1 400 ")
         await bystander.take_turn(await bystander.start())
-        assert sum(house.desk.incidents.counts.values()) == 20
+        assert sum(house.access.incidents.counts.values()) == 20
     assert len([record for record in caplog.records if record.name.startswith("footlights")]) <= 1
 
 
 async def test_refused_handshakes_are_counted_by_their_code() -> None:
-    async with open_house(gate=Gate({"ann": "ann's own token!"})) as house:
+    async with open_house(policy=AccessPolicy({"ann": "ann's own token!"})) as house:
         async with await open_stream(house) as stream:
             assert (await shake_hands(stream)).startswith(b"HTTP/1.1 401 ")
         async with await open_stream(house) as stream:
             await stream.send_eof()
             assert await read_until_end(stream) == b""
-        assert house.desk.incidents.counts == {"ws_handshake_unauthorized": 1, "ws_handshake_incomplete": 1}
+        assert house.access.incidents.counts == {"ws_handshake_unauthorized": 1, "ws_handshake_incomplete": 1}
 
 
 KEY_HEADER = b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -247,7 +247,7 @@ async def test_a_handshake_that_the_rfc_forbids_is_refused_and_counted(case: str
         async with await open_stream(house) as stream:
             assert (await shake_hands(stream, handshake)).startswith(f"HTTP/1.1 {status} ".encode())
             assert orjson.loads(await read_until_end(stream))["error"]["code"] == code
-        assert house.desk.incidents.counts == {f"ws_handshake_{code}": 1}
+        assert house.access.incidents.counts == {f"ws_handshake_{code}": 1}
 
 
 async def test_a_handshake_in_a_later_version_of_http_1_is_accepted() -> None:
@@ -335,10 +335,10 @@ async def test_a_command_that_crashes_is_internal_and_only_its_place_is_logged(
     async with open_house() as house, connect(house) as peer:
         session_id = await peer.start()
         with monkeypatch.context() as patch:
-            desk: FrontDesk = house.desk
-            patch.setattr(desk, "begin_turn", crash)
-            patch.setattr(desk, "finalize", crash_later)
-            patch.setattr(desk, "subscribe", crash)
+            access: SessionAccess = house.access
+            patch.setattr(access, "begin_turn", crash)
+            patch.setattr(access, "finalize", crash_later)
+            patch.setattr(access, "subscribe", crash)
             assert await peer.refusal("begin_turn", session_id=session_id, input="xyzzy") == "internal"
             assert await peer.refusal("finalize", session_id=session_id, turn_id="xyzzy") == "internal"
             assert await peer.refusal("subscribe", session_id="xyzzy") == "internal"

@@ -19,8 +19,8 @@ from trio_websocket import ConnectionClosed
 from footlights import EventType, Limits, RegistrationError, TurnFinal, open_stage
 from footlights.testing import only
 from footlights_actors import Flood, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.peers.ws_peer import (
     HANDSHAKE,
@@ -96,14 +96,14 @@ async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str
 
 
 async def test_with_tokens_the_host_may_be_any() -> None:
-    gate, headers = Gate({"ann": TOKEN}), {"Authorization": f"Bearer {TOKEN}"}
-    async with open_house(gate=gate) as house, connect(house, headers=headers, host="inn.example") as peer:
+    policy, headers = AccessPolicy({"ann": TOKEN}), {"Authorization": f"Bearer {TOKEN}"}
+    async with open_house(policy=policy) as house, connect(house, headers=headers, host="inn.example") as peer:
         await peer.start()
 
 
 async def test_pages_from_elsewhere_may_not_connect() -> None:
-    gate = Gate(origins=["https://game.example"])
-    async with open_house(gate=gate) as house:
+    policy = AccessPolicy(origins=["https://game.example"])
+    async with open_house(policy=policy) as house:
         assert await refusal(house, with_header("Origin: https://evil.example")) == (403, "unauthorized")
         async with connect(house, headers={"Origin": "https://game.example"}) as peer:
             await peer.start()
@@ -111,18 +111,18 @@ async def test_pages_from_elsewhere_may_not_connect() -> None:
 
 @pytest.mark.parametrize("header", ["X-Nothing: 1", "Authorization: Bearer wrong", f"Authorization: Basic {TOKEN}"])
 async def test_without_the_right_token_nobody_comes_in(header: str) -> None:
-    async with open_house(gate=Gate({"ann": TOKEN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house:
         assert await refusal(house, with_header(header)) == (401, "unauthorized")
 
 
 async def test_a_wrong_token_in_the_header_is_not_made_good_by_another_in_a_subprotocol() -> None:
-    async with open_house(gate=Gate({"ann": TOKEN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house:
         request = with_header("Authorization: Bearer wrong").replace(b".v1\r", f".v1, bearer.{TOKEN}\r".encode())
         assert await refusal(house, request) == (401, "unauthorized")
 
 
 async def test_a_token_may_come_in_a_header_or_as_a_subprotocol() -> None:
-    async with open_house(gate=Gate({"ann": TOKEN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house:
         async with connect(house, headers={"Authorization": f"Bearer {TOKEN}"}) as peer:
             assert (await peer.start()).startswith("ann:")
         async with connect(house, subprotocols=["footlights.v1", f"bearer.{TOKEN}"]) as peer:
@@ -233,25 +233,25 @@ async def test_tls() -> None:
 async def test_without_tokens_only_this_machine_is_served() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         with pytest.raises(RegistrationError, match="configure tokens"):
-            await serve_ws(FrontDesk(stage, Gate()), host="0.0.0.0", port=0)
+            await serve_ws(SessionAccess(stage), host="0.0.0.0", port=0)
 
 
 async def test_a_port_that_is_taken_is_an_error_of_the_system_and_one_that_is_free_again_is_had() -> None:
     async with open_house() as house:
         with pytest.raises(OSError, match=r"."):
-            await serve_ws(house.desk, host="127.0.0.1", port=house.listening.port)
+            await serve_ws(house.access, host="127.0.0.1", port=house.listening.port)
         house.stop()
         await house.stopped.wait()
         async with trio.open_nursery() as nursery:
             port = house.listening.port
-            listening = await nursery.start(partial(serve_ws, house.desk, host="127.0.0.1", port=port))
+            listening = await nursery.start(partial(serve_ws, house.access, host="127.0.0.1", port=port))
             assert listening.port == port
             nursery.cancel_scope.cancel()
 
 
 async def test_a_name_gets_one_free_port() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage, trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_ws, FrontDesk(stage, Gate()), host="localhost", port=0))
+        listening = await nursery.start(partial(serve_ws, SessionAccess(stage), host="localhost", port=0))
         stream = await trio.open_tcp_stream("localhost", listening.port)
         async with stream:
             assert (await shake_hands(stream)).startswith(b"HTTP/1.1 101")
@@ -525,9 +525,9 @@ async def test_when_the_stage_closes_first_clients_get_the_end_of_every_stream()
             nursery.cancel_scope.cancel()
 
         async with open_stage(standard_cast(HeldModel())) as stage:
-            desk = FrontDesk(stage, Gate())
-            listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=0))
-            nursery.start_soon(play, House(stage, desk, listening, nursery.cancel_scope.cancel, trio.Event()))
+            access = SessionAccess(stage)
+            listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=0))
+            nursery.start_soon(play, House(stage, access, listening, nursery.cancel_scope.cancel, trio.Event()))
             await playing.wait()
 
 

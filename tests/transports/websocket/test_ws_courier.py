@@ -18,8 +18,7 @@ from trio_websocket import ConnectionClosed, HandshakeError, wrap_client_stream
 from footlights import EventType, Limits, laws, open_stage, wire
 from footlights.testing import Trial, cancel_everywhere
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.courier import Courier, Errand
 from footlights_transports.websocket.encodings import Encodings
 from footlights_transports.websocket.server import WsServer
@@ -87,10 +86,10 @@ async def open_house(
 ) -> AsyncGenerator[House]:
     cast = standard_cast(ScriptedModel(lambda _: script))
     async with open_stage(cast, limits=limits) as stage, trio.open_nursery() as nursery:
-        desk = FrontDesk(stage, Gate())
+        access = SessionAccess(stage)
         if encode is not None:
-            desk.encodings = Encoding(encode)
-        server = WsServer(desk, goodbye=1.0)
+            access.encodings = Encoding(encode)
+        server = WsServer(access, goodbye=1.0)
         accepting = trio.Event()
 
         async def accept() -> None:
@@ -364,7 +363,11 @@ def test_a_server_with_a_courier_that_is_cancelled_at_any_moment_leaves_nothing_
         cast = standard_cast(ScriptedModel(lambda _: (Say("Good evening, my friend."),)))
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
             session = stage.start()
-            server, closed, scope = WsServer(FrontDesk(stage, Gate()), goodbye=1.0), trio.Event(), trio.CancelScope()
+            server, closed, scope = (
+                WsServer(SessionAccess(stage), goodbye=1.0),
+                trio.Event(),
+                trio.CancelScope(),
+            )
             accepting = trio.Event()
 
             async def run() -> None:

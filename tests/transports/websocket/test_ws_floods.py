@@ -15,7 +15,7 @@ from wsproto.connection import Connection, ConnectionType
 from wsproto.events import TextMessage
 
 from footlights.token_bucket import TokenBucket
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.websocket.frames import MAX_AT_ONCE
 from footlights_transports.websocket.stream import FRAME_COST, WireStream
 from tests.kit.peers.kgent_peer import open_chat_house
@@ -65,7 +65,7 @@ async def served(request: bytes, limits: WireLimits) -> AsyncGenerator[House | C
         async with open_house(wire_limits=limits) as house:
             yield house
     else:
-        async with open_chat_house(gate=Gate(limits=limits)) as house:
+        async with open_chat_house(policy=AccessPolicy(limits=limits)) as house:
             yield house
 
 
@@ -102,7 +102,7 @@ async def test_a_user_is_slowed_down_over_all_its_connections_and_no_other_user_
     limits = WireLimits(user_bytes_per_second=RATE * FRAME_COST, user_byte_burst=burst, max_frame_bytes=burst)
     as_ann, as_bob = ({"Authorization": f"Bearer {token}"} for token in tokens.values())
     async with (
-        open_house(gate=Gate(tokens, limits=limits)) as house,
+        open_house(policy=AccessPolicy(tokens, limits=limits)) as house,
         connect(house, headers=as_ann) as first,
         connect(house, headers=as_ann) as second,
         connect(house, headers=as_bob) as bob,
@@ -233,7 +233,7 @@ async def test_refused_commands_leave_nothing_to_the_garbage_collector(burst: in
 @pytest.mark.parametrize("burst", [1_000_000, 1], ids=["bad", "rate limited"])
 async def test_refused_messages_leave_nothing_to_the_garbage_collector(burst: int) -> None:
     async with (
-        open_chat_house(gate=Gate(limits=limits_for(burst))) as house,
+        open_chat_house(policy=AccessPolicy(limits=limits_for(burst))) as house,
         await dial(house) as stream,
     ):
         await shake_hands(stream, PERTURB)

@@ -30,17 +30,17 @@ def sent(*said: Event) -> list[bytes]:
 
 def in_frames(max_bytes: int) -> FrameGate:
     """One that is past the head."""
-    gate = FrameGate(max_bytes)
-    assert gate.pass_on(HEAD) == HEAD
-    return gate
+    policy = FrameGate(max_bytes)
+    assert policy.pass_on(HEAD) == HEAD
+    return policy
 
 
-def drain(gate: FrameGate, data: bytes) -> bytes:
+def drain(policy: FrameGate, data: bytes) -> bytes:
     """All that is passed on, in as many calls as it takes."""
-    passed = more = gate.pass_on(data)
+    passed = more = policy.pass_on(data)
     while more:
-        assert gate.frames_passed <= MAX_AT_ONCE
-        more = gate.pass_on()
+        assert policy.frames_passed <= MAX_AT_ONCE
+        more = policy.pass_on()
         passed += more
     return passed
 
@@ -50,33 +50,33 @@ def test_everything_is_passed_on_whole_wherever_it_is_cut(said: list[Event], end
     head, frames = b"GET /v1 HTTP/1.1\r\nHost: localhost" + end, sent(*said)
     everything = head + b"".join(frames)
     ends = {len(head)} | {len(head) + sum(map(len, frames[:count])) for count in range(1, len(frames) + 1)}
-    gate, at, passed = FrameGate(1_000_000), 0, b""
+    policy, at, passed = FrameGate(1_000_000), 0, b""
     while at < len(everything):
         size = sizes[at % len(sizes)] * (1 if at < 500 else 1_000)
-        passed += drain(gate, everything[at : at + size])
+        passed += drain(policy, everything[at : at + size])
         at += size
         assert len(passed) < len(head) or len(passed) in ends
     assert passed == everything
-    assert not gate.is_too_much
+    assert not policy.is_too_much
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_000])
 def test_a_message_may_be_as_long_as_the_limit_and_no_longer(size: int) -> None:
     (frame,) = sent(BytesMessage(b"x" * size))
-    gate = in_frames(size)
-    assert gate.pass_on(frame) == frame
-    assert not gate.is_too_much
+    policy = in_frames(size)
+    assert policy.pass_on(frame) == frame
+    assert not policy.is_too_much
     (longer,) = sent(BytesMessage(b"x" * (size + 1)))
-    assert gate.pass_on(longer[:10]) == b""
-    assert gate.is_too_much
+    assert policy.pass_on(longer[:10]) == b""
+    assert policy.is_too_much
 
 
 def test_what_comes_before_too_much_is_passed_on_and_nothing_after() -> None:
     first, second, third = sent(BytesMessage(b"1"), BytesMessage(b"12"), BytesMessage(b"3"))
-    gate = in_frames(1)
-    assert gate.pass_on(first + second + third) == first
-    assert gate.is_too_much
-    assert gate.pass_on(third) == b""
+    policy = in_frames(1)
+    assert policy.pass_on(first + second + third) == first
+    assert policy.is_too_much
+    assert policy.pass_on(third) == b""
 
 
 def test_the_pieces_of_a_message_are_counted_together() -> None:
@@ -90,30 +90,30 @@ def test_the_pieces_of_a_message_are_counted_together() -> None:
 def test_a_message_has_only_so_many_pieces_and_pings_are_none() -> None:
     pieces = sent(*[BytesMessage(b"", message_finished=False)] * MAX_PIECES)
     ping, last = sent(Ping(b"12"), BytesMessage(b""))
-    gate = in_frames(1)
-    assert drain(gate, b"".join(pieces)) == b"".join(pieces)
-    assert gate.pass_on(ping[:2]) == b""  # a ping of two bytes is too much by itself
-    assert gate.is_too_much
-    gate = in_frames(2)
-    assert drain(gate, b"".join(pieces) + ping) == b"".join(pieces) + ping
-    assert not gate.is_too_much
-    assert gate.pass_on(last) == b""
-    assert gate.is_too_much
+    policy = in_frames(1)
+    assert drain(policy, b"".join(pieces)) == b"".join(pieces)
+    assert policy.pass_on(ping[:2]) == b""  # a ping of two bytes is too much by itself
+    assert policy.is_too_much
+    policy = in_frames(2)
+    assert drain(policy, b"".join(pieces) + ping) == b"".join(pieces) + ping
+    assert not policy.is_too_much
+    assert policy.pass_on(last) == b""
+    assert policy.is_too_much
 
 
 def test_few_frames_are_passed_on_at_once_and_the_head_alone() -> None:
     pings = sent(*[Ping(b"")] * (MAX_AT_ONCE + 1))
-    gate = FrameGate(1_000)
-    assert gate.pass_on(HEAD + b"".join(pings)) == HEAD
-    assert gate.frames_passed == 0
-    assert gate.pass_on() == b"".join(pings[:-1])
-    assert gate.frames_passed == MAX_AT_ONCE
-    assert gate.pass_on() == pings[-1]
-    assert gate.pass_on() == b""
+    policy = FrameGate(1_000)
+    assert policy.pass_on(HEAD + b"".join(pings)) == HEAD
+    assert policy.frames_passed == 0
+    assert policy.pass_on() == b"".join(pings[:-1])
+    assert policy.frames_passed == MAX_AT_ONCE
+    assert policy.pass_on() == pings[-1]
+    assert policy.pass_on() == b""
 
 
 def test_a_finished_message_counts_no_more() -> None:
     message = b"".join(sent(BytesMessage(b"1", message_finished=False), BytesMessage(b"2")))
-    gate = in_frames(2)
+    policy = in_frames(2)
     for _ in range(MAX_PIECES + 1):
-        assert gate.pass_on(message) == message
+        assert policy.pass_on(message) == message

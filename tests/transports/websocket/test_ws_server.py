@@ -11,7 +11,7 @@ import trio.testing
 from footlights import CommitOutcome, EventType, Limits, MemoryLedger, TurnFinal
 from footlights.testing import only
 from footlights_actors import Flood, Say, ScriptedModel, Stall
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.peers.ws_peer import HeldModel, connect, error_code, open_house
 
 if TYPE_CHECKING:
@@ -191,9 +191,9 @@ async def test_who_does_not_ask_for_batches_gets_none(query: str) -> None:
 
 
 async def test_sessions_of_others_look_as_if_they_did_not_exist() -> None:
-    gate = Gate({"ann": "a" * 16, "bob": "b" * 16})
+    policy = AccessPolicy({"ann": "a" * 16, "bob": "b" * 16})
     async with (
-        open_house(gate=gate) as house,
+        open_house(policy=policy) as house,
         connect(house, headers={"Authorization": f"Bearer {'a' * 16}"}) as ann,
         connect(house, headers={"Authorization": f"Bearer {'b' * 16}"}) as bob,
     ):

@@ -15,8 +15,7 @@ from wsproto.events import TextMessage
 from footlights import EventType, open_stage, wire
 from footlights.testing import Trial, cancel_everywhere
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import WireStream, text_frames
 from footlights_transports.websocket.writer import FrameWriter, gathering
@@ -214,7 +213,7 @@ async def test_who_is_gone_before_it_is_answered_is_no_failure(caplog: pytest.Lo
         async with ours, theirs:
             await theirs.send_all(HANDSHAKE)
             await theirs.receive_stream.aclose()
-            await WsServer(FrontDesk(stage, Gate()), goodbye=1.0).serve(ours)
+            await WsServer(SessionAccess(stage), goodbye=1.0).serve(ours)
     assert not caplog.records
 
 
@@ -227,7 +226,11 @@ def test_a_server_that_is_cancelled_at_any_moment_leaves_nothing_behind_and_the_
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
             session = stage.start()
             theirs, ours = memory_stream_pair()
-            server, closed, scope = WsServer(FrontDesk(stage, Gate()), goodbye=1.0), trio.Event(), trio.CancelScope()
+            server, closed, scope = (
+                WsServer(SessionAccess(stage), goodbye=1.0),
+                trio.Event(),
+                trio.CancelScope(),
+            )
 
             async def handle() -> None:
                 async with ours:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from footlights import InteractionSession
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
 
 _LOOKS = 10
 """How often a session is looked at in the time after which it is closed; it may take one look longer."""
@@ -53,20 +53,20 @@ def is_in_use(session: InteractionSession) -> bool:
     return bool(now.state is not SessionState.OPEN or now.subscribers or any(now.turns_by_state.values()))
 
 
-async def close_idle_sessions(desk: FrontDesk) -> None:
+async def close_idle_sessions(access: SessionAccess) -> None:
     """Close what was out of use for `session_idle_seconds`, until cancelled. It does no harm to run this twice."""
-    patience = desk.gate.limits.session_idle_seconds
+    patience = access.policy.limits.session_idle_seconds
     if patience == 0:
         await trio.sleep_forever()
     while True:
         await trio.sleep(patience / _LOOKS)
-        await _look(desk)
+        await _look(access)
 
 
-async def _look(desk: FrontDesk) -> None:
-    sessions = desk.open_sessions()
-    desk.idleness.forget_all_but({each.session_id for _, each in sessions})
+async def _look(access: SessionAccess) -> None:
+    sessions = access.open_sessions()
+    access.idleness.forget_all_but({each.session_id for _, each in sessions})
     for user, session in sessions:
         await trio.lowlevel.checkpoint()  # there may be very many
-        if desk.idleness.is_over(session, trio.current_time()):
-            await desk.let_rest(user, session)
+        if access.idleness.is_over(session, trio.current_time()):
+            await access.let_rest(user, session)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from footlights.params import SessionParams
 
-__all__ = ["Gate", "Pace", "User", "WireLimits", "is_loopback"]
+__all__ = ["AccessPolicy", "Pace", "User", "WireLimits", "is_loopback"]
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
@@ -88,7 +88,7 @@ class WireLimits:
                 raise RegistrationError(f"{limit.name} must be more than 0.")
 
 
-class Gate:
+class AccessPolicy:
     """Raises `RegistrationError` for tokens that are too short, used twice, or whose user's name cannot be one."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Gate:
         """Whether what is limited has to be divided."""
         return len(self._users) > 1
 
-    def become(self, other: Gate) -> frozenset[User]:
+    def become(self, other: AccessPolicy) -> frozenset[User]:
         """Go by the tokens, the origins and the limits of another; return the users whose tokens count no more."""
         revoked = frozenset(user for token, user in self._users.items() if token not in other._users)
         self.limits, self._origins, self._users = other.limits, other._origins, other._users

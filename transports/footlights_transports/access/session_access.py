@@ -16,7 +16,7 @@ from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.token_bucket import TokenBucket
 from footlights_transports.access.idle import Idleness
-from footlights_transports.access.policy import Pace
+from footlights_transports.access.policy import AccessPolicy, Pace
 from footlights_transports.errors import RateLimited
 from footlights_transports.server.incidents import Incidents
 from footlights_transports.websocket.encodings import Encodings
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
     from footlights.events import CommitFinal
     from footlights.modes import ModeDecision
-    from footlights_transports.access.policy import Gate, User
+    from footlights_transports.access.policy import User
 
 
 MAX_CLOSED = 10_000
 
 
-class DeskWatch(Protocol):
-    """Who measures what a desk does."""
+class AccessWatch(Protocol):
+    """Who measures what a access does."""
 
     def turn_accepted(self, seconds: float) -> None:
         """A turn was accepted, and that took so long."""
@@ -45,12 +45,12 @@ class DeskWatch(Protocol):
         ...
 
 
-class FrontDesk:
+class SessionAccess:
     """One for a stage. It knows which sessions each user has open."""
 
-    def __init__(self, stage: Stage, gate: Gate, watch: DeskWatch | None = None) -> None:
+    def __init__(self, stage: Stage, policy: AccessPolicy | None = None, watch: AccessWatch | None = None) -> None:
         self.stage = stage
-        self.gate = gate
+        self.policy = policy or AccessPolicy()
         self._watch = watch
         self._open: dict[User, set[str]] = {}
         self._connected: Counter[User] = Counter()
@@ -65,7 +65,7 @@ class FrontDesk:
         self._is_closing = False
         self.encodings = Encodings()
         self.incidents = Incidents()
-        self.idleness = Idleness(gate.limits.session_idle_seconds)
+        self.idleness = Idleness(self.policy.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
         """Who is told which turn of which session began with which words. Each is a short, plain call."""
         self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
@@ -73,9 +73,9 @@ class FrontDesk:
         self._set_shares()
         stage.call_when_settled(self._turn_settled)
 
-    def renew(self, gate: Gate) -> frozenset[User]:
+    def renew(self, policy: AccessPolicy) -> frozenset[User]:
         """Go by other tokens, origins and limits from now on; the users whose tokens count no more are let go."""
-        revoked = self.gate.become(gate)
+        revoked = self.policy.become(policy)
         self._paces.clear()
         for budget in self._byte_budgets.values():  # streams hold them
             budget.resize(*self._byte_rate(), trio.current_time())
@@ -85,7 +85,7 @@ class FrontDesk:
         return revoked
 
     def _set_shares(self) -> None:
-        wire, of_stage, is_divided = self.gate.limits, self.stage.limits, self.gate.has_many_users
+        wire, of_stage, is_divided = self.policy.limits, self.stage.limits, self.policy.has_many_users
         self.stage.divide(is_divided=is_divided)
         self._share_of_connections = FairShare(
             "connections", "max_connections", wire.max_connections, wire.max_connections_per_user, is_divided
@@ -109,7 +109,7 @@ class FrontDesk:
     def connect(self, user: User) -> None:
         """Count one more connection of this user's, to whatever server. Raises `Busy`."""
         held, taken = self._connected[user], self._connected.total()
-        self._share_of_connections.check(held, taken, is_exempt=self.gate.is_game_server(user))
+        self._share_of_connections.check(held, taken, is_exempt=self.policy.is_game_server(user))
         self._connected[user] += 1
 
     def disconnect(self, user: User) -> None:
@@ -125,7 +125,7 @@ class FrontDesk:
         """Raises `RateLimited` while this user has sent more than it may."""
         now, budget = trio.current_time(), self.byte_budget(user)
         if budget.seconds_in_debt(now):
-            per_second = self.gate.limits.user_bytes_per_second
+            per_second = self.policy.limits.user_bytes_per_second
             raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(0, now))
 
     def seconds_until_command(self, user: User) -> int:
@@ -140,14 +140,14 @@ class FrontDesk:
         return self._byte_budgets[user]
 
     def _byte_rate(self) -> tuple[float, float]:
-        limits = self.gate.limits
+        limits = self.policy.limits
         burst = max(limits.user_byte_burst, limits.max_frame_bytes)
         return burst, burst / limits.user_bytes_per_second
 
     def start(self, user: User, params: SessionParams) -> InteractionSession:
         self._check_doors()
         self._check_room(user)
-        params = self.gate.named_for(user, params)
+        params = self.policy.named_for(user, params)
         if params.session_id is None and user.name is not None:
             params = evolve(params, session_id=self._next_name(user))
         session = self.stage.start(params)
@@ -157,7 +157,7 @@ class FrontDesk:
 
     def session(self, user: User, session_id: str) -> InteractionSession:
         """An open session of this user's."""
-        self.gate.check_owner(user, session_id)
+        self.policy.check_owner(user, session_id)
         self.idleness.use(session_id)
         try:
             return self.stage.session(session_id)
@@ -183,7 +183,7 @@ class FrontDesk:
         if after is None:
             session = self.session(user, session_id)
         else:
-            self.gate.check_owner(user, session_id)
+            self.policy.check_owner(user, session_id)
             self.idleness.use(session_id)
             session = self._returned_to(user, session_id, remote_models)
         return session.subscribe(after=after, terminal_seen=terminal_seen)
@@ -195,7 +195,7 @@ class FrontDesk:
         session = self.session(user, session_id)
         self._check_doors()
         held = self._turns_of[user]
-        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.gate.is_game_server(user))
+        self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.policy.is_game_server(user))
         turn_id = session.begin_turn(said, params, decision=decision)
         self._turns[session_id, turn_id] = user
         self._turns_of[user] += 1
@@ -246,7 +246,7 @@ class FrontDesk:
         await session.close()
 
     def open_sessions(self) -> list[tuple[User, InteractionSession]]:
-        """Every open session that users have through this desk."""
+        """Every open session that users have through this access."""
         named = [(user, each) for user, names in self._open.items() for each in names if self._is_open(each)]
         return [(user, self.stage.session(each)) for user, each in named]
 
@@ -276,7 +276,7 @@ class FrontDesk:
 
     def _pace(self, user: User, now: float) -> Pace:
         if user not in self._paces:
-            limits = self.gate.limits
+            limits = self.policy.limits
             self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
         return self._paces[user]
 
@@ -295,10 +295,10 @@ class FrontDesk:
     def _check_room(self, user: User) -> None:
         share, mine = self._share_of_sessions, self._open.setdefault(user, set())
         try:
-            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.policy.is_game_server(user))
         except Busy:
             mine.intersection_update({each for each in mine if self._is_open(each)})  # the host may have closed some
-            share.check(len(mine), self.stage.open_sessions, is_exempt=self.gate.is_game_server(user))
+            share.check(len(mine), self.stage.open_sessions, is_exempt=self.policy.is_game_server(user))
 
     def _is_open(self, session_id: str) -> bool:
         try:

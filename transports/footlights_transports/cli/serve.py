@@ -120,7 +120,7 @@ def one_liner(config: Config, http: str) -> str:
     curl = "curl -s"
     if config.tls:
         curl += " --cacert CERTIFICATE"
-    if config.gate.wants_tokens:
+    if config.policy.wants_tokens:
         curl += ' -H "Authorization: Bearer $TOKEN"'
     begun = f"""s={http}/v1/sessions/$({curl} -X POST {http}/v1/sessions | cut -d'"' -f4)"""
     return f"""{begun}; {curl} --json '{{"input": "A room?"}}' $s/turns; {curl} -N $s/events"""

@@ -21,7 +21,7 @@ from footlights.models.budget import BudgetConfig
 from footlights.private_files import OTHERS, exposure
 from footlights.redaction.redactor import Redactor
 from footlights_actors.models.local.weights import CACHE_VARIABLE
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.config.cast import read_cast
 from footlights_transports.config.chat import read_chat
 from footlights_transports.config.dexi import read_redactor
@@ -63,7 +63,7 @@ class Config:
     grace: float
     tls: ssl.SSLContext | None
     limits: Limits
-    gate: Gate
+    policy: AccessPolicy
     cast: Cast
     mission: MissionSettings
     chat: ChatSettings
@@ -96,7 +96,7 @@ def load_config(
     tls = _tls(source, server)
     limits = checked(source, ("limits",), LIMITS, Limits)
     _check_cursors(source, limits)
-    gate = _gate(source, server)
+    policy = _policy(source, server)
     chat_agent = None
     if cast is None:
         cast = read_cast(source)
@@ -117,7 +117,7 @@ def load_config(
         grace=server["grace"],
         tls=tls,
         limits=limits,
-        gate=gate,
+        policy=policy,
         cast=cast,
         chat_agent=chat_agent,
         mission=mission,
@@ -238,7 +238,7 @@ def _tls(source: Source, server: Mapping[str, Any]) -> ssl.SSLContext | None:
 # -- who may connect
 
 
-def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
+def _policy(source: Source, server: Mapping[str, Any]) -> AccessPolicy:
     limits = checked(source, ("wire",), WIRE, WireLimits)
     tokens = {**_tokens_in_file(source, server), **_tokens_in_environment(source)}
     if len(set(tokens.values())) < len(tokens):
@@ -250,15 +250,15 @@ def _gate(source: Source, server: Mapping[str, Any]) -> Gate:
         tokens = {}
     roles = _roles(source, tokens)
     try:
-        gate = Gate(tokens, roles=roles, origins=server["origins"], limits=limits)
+        policy = AccessPolicy(tokens, roles=roles, origins=server["origins"], limits=limits)
     except FootlightsError as error:
         source.complain(("server", "origins"), f"is refused: {error}")
-        gate = Gate(tokens, roles=roles, limits=limits)
+        policy = AccessPolicy(tokens, roles=roles, limits=limits)
     try:
-        gate.check_address(server["host"])
+        policy.check_address(server["host"])
     except FootlightsError as error:
         source.complain(("server", "host"), f"is refused: {error}")
-    return gate
+    return policy
 
 
 def _roles(source: Source, tokens: Mapping[str, str]) -> dict[str, dict[str, bool]]:

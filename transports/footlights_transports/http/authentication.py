@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
 
 
-def authenticate(request: Request, desk: FrontDesk) -> User:
+def authenticate(request: Request, access: SessionAccess) -> User:
     """The user who asks; the guard has charged it for the request. Raises `Unauthorized`."""
-    return desk.gate.admit(request.headers.get("authorization"))
+    return access.policy.admit(request.headers.get("authorization"))

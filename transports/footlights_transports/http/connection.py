@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hypercorn.typing import H11SendableEvent
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
 
 _PIECE = 65_536
 _LINGER_SECONDS = 2.0
@@ -45,9 +45,9 @@ class HttpConnection:
     user: User | None = None
     """Whose it is: the user of its latest request with a token that counts."""
 
-    def __init__(self, desk: FrontDesk, on_served: Callable[[HttpConnection], None]) -> None:
-        limits = desk.gate.limits
-        self._desk = desk
+    def __init__(self, access: SessionAccess, on_served: Callable[[HttpConnection], None]) -> None:
+        limits = access.policy.limits
+        self._access = access
         self._pace = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_served = on_served
         self._is_heard_out = False
@@ -63,7 +63,7 @@ class HttpConnection:
     def belong_to(self, user: User) -> None:
         """A request of this user's came over it, so it is pending no more. Raises `Busy` without a place."""
         if user != self.user:
-            self._desk.connect(user)
+            self._access.connect(user)
             self.leave()
             self.user = user
             self._on_served(self)
@@ -71,7 +71,7 @@ class HttpConnection:
     def leave(self) -> None:
         """It is nobody's any more."""
         if self.user is not None:
-            self._desk.disconnect(self.user)
+            self._access.disconnect(self.user)
             self.user = None
 
     async def want_body(self) -> None:

@@ -2,7 +2,7 @@
 
 It checks the host, the origin, the rate, the framing, and then the token, before a byte of the body is read: the body
 of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and
-`handshake_timeout`, and routes find them with `body_of`. Pages of origins on the gate's list may read the answers
+`handshake_timeout`, and routes find them with `body_of`. Pages of origins on the policy's list may read the answers
 (CORS), and any page those that are public. A request that is refused here never reaches a route. An answer to a request
 whose body was not read closes the connection.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
 
     class Connection(Protocol):
         """What the guard needs to know of the connection that a request came over."""
@@ -72,10 +72,10 @@ def body_of(request: Request) -> bytes:
 class HttpGuard:
     """An ASGI application in front of another."""
 
-    def __init__(self, app: ASGIApp, desk: FrontDesk) -> None:
+    def __init__(self, app: ASGIApp, access: SessionAccess) -> None:
         self._app = app
-        self._desk = desk
-        self._gate = desk.gate
+        self._access = access
+        self._policy = access.policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = cast("Connection", scope["state"][CONNECTION])
@@ -96,12 +96,12 @@ class HttpGuard:
             _check_framing(scope["http_version"], headers, upgrades)
             user = self._user(headers.get("authorization"))
             if user is not None:
-                if self._gate.wants_tokens:
+                if self._policy.wants_tokens:
                     _take_place(connection, user)
                 if scope["path"] not in PUBLIC:
-                    self._desk.take_command(user)
+                    self._access.take_command(user)
                 if unread:
-                    self._desk.check_bytes(user)
+                    self._access.check_bytes(user)
                 read = await self._read_body(connection, user, headers, receive)
                 if read is None:
                     return
@@ -109,7 +109,7 @@ class HttpGuard:
                 _take_place(connection, user)
         except (FootlightsError, Refused) as error:
             app = _refusal(error)
-            self._desk.incidents.refused(f"http_{app.status_code}")
+            self._access.incidents.refused(f"http_{app.status_code}")
         else:
             if origin is not None and scope["method"] == "OPTIONS":
                 app = Response(status_code=204, headers=_PREFLIGHT)
@@ -122,14 +122,14 @@ class HttpGuard:
     def _user(self, authorization: str | None) -> User | None:
         """Whose body may be read; None if there is no valid token. Which routes need one, they know themselves."""
         try:
-            return self._gate.admit(authorization)
+            return self._policy.admit(authorization)
         except Unauthorized:
             return None
 
     def _check_place(self, host: str | None, origin: str | None) -> None:
         try:
-            self._gate.check_host(host)
-            self._gate.check_origin(origin)
+            self._policy.check_host(host)
+            self._policy.check_origin(origin)
         except Unauthorized as error:
             raise Refused(403, error) from None
 
@@ -138,7 +138,7 @@ class HttpGuard:
 
         Raises `TooLarge`, or `Refused` if it takes too long.
         """
-        limits, budget = self._gate.limits, self._desk.byte_budget(user)
+        limits, budget = self._policy.limits, self._access.byte_budget(user)
         too_large = TooLarge(f"A body may have no more than {limits.max_frame_bytes} bytes.")
         if int(headers.get("content-length", "0")) > limits.max_frame_bytes:
             raise too_large

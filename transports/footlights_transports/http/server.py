@@ -1,7 +1,7 @@
 """The native protocol over HTTP/1.1 and Server-Sent Events.
 
     async with trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_http, desk, host="127.0.0.1", port=7601))
+        listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=7601))
 
 Hypercorn speaks HTTP, Starlette finds the route. A connection that fails takes no other with it. There is no
 access log, and nothing that a client sent is ever logged.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from footlights_transports.access.policy import User, WireLimits
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.runs import DexiSettings
     from footlights_transports.views.mission.missions import MissionSettings
 
@@ -46,7 +46,7 @@ _MAX_HEADER_BYTES = 16_384
 
 
 async def serve_http(
-    desk: FrontDesk,
+    access: SessionAccess,
     *,
     host: str,
     port: int,
@@ -61,10 +61,10 @@ async def serve_http(
 
     Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself; `dexi` says how
     runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
-    gate forbids to listen, and `OSError` for one that cannot be had.
+    policy forbids to listen, and `OSError` for one that cannot be had.
     """
     hold_no_input()
-    desk.gate.check_address(host)
+    access.policy.check_address(host)
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
     listeners = await trio.open_tcp_listeners(port, host=host)
@@ -73,20 +73,20 @@ async def serve_http(
         _close(listeners[1:])
         del listeners[1:]
     metrics = metrics or Metrics()
-    runs = DexiRuns(desk, dexi)
-    feeds = ChatFeeds(desk.stage.ledger, desk.incidents)
-    missions = Missions(desk, mission)
-    server = _Server(desk, metrics, tls, goodbye, runs, feeds, missions)
+    runs = DexiRuns(access, dexi)
+    feeds = ChatFeeds(access.stage.ledger, access.incidents)
+    missions = Missions(access, mission)
+    server = _Server(access, metrics, tls, goodbye, runs, feeds, missions)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
-            nursery.start_soon(close_idle_sessions, desk, name="idle sessions")
+            nursery.start_soon(close_idle_sessions, access, name="idle sessions")
             nursery.start_soon(runs.keep, name="runs")
             nursery.start_soon(missions.keep, name="missions")
-            nursery.start_soon(_keep_feeds, feeds, desk, name="chat feeds")
+            nursery.start_soon(_keep_feeds, feeds, access, name="chat feeds")
             nursery.start_soon(server.readiness.keep_checking, name="readiness")
             nursery.start_soon(server.keep_connections, name="http connections")
-            desk.revocation_listeners.append(server.revoke)
+            access.revocation_listeners.append(server.revoke)
             try:
                 await server.opened.wait()
                 with trio.CancelScope() as accepting:
@@ -95,18 +95,18 @@ async def serve_http(
                 _close(listeners)
                 await trio.sleep_forever()
             finally:
-                desk.revocation_listeners.remove(server.revoke)
+                access.revocation_listeners.remove(server.revoke)
                 server.closing.set()
     finally:
         _close(listeners)
 
 
-async def _keep_feeds(feeds: ChatFeeds, desk: FrontDesk) -> None:
-    desk.turn_listeners.append(feeds.player_said)
+async def _keep_feeds(feeds: ChatFeeds, access: SessionAccess) -> None:
+    access.turn_listeners.append(feeds.player_said)
     try:
         await feeds.keep()
     finally:
-        desk.turn_listeners.remove(feeds.player_said)
+        access.turn_listeners.remove(feeds.player_said)
 
 
 class _Server:
@@ -116,7 +116,7 @@ class _Server:
 
     def __init__(
         self,
-        desk: FrontDesk,
+        access: SessionAccess,
         metrics: Metrics,
         tls: ssl.SSLContext | None,
         goodbye: float,
@@ -124,15 +124,15 @@ class _Server:
         feeds: ChatFeeds,
         missions: Missions,
     ) -> None:
-        self._desk = desk
-        self._incidents = desk.incidents
+        self._access = access
+        self._incidents = access.incidents
         self._tls = tls
         self._goodbye = goodbye
-        self._event_streams = OpenStreams(desk.encodings)
-        others = [*ChatRoutes(desk, feeds).routes(), *MissionRoutes(desk, missions).routes()]
-        self.readiness = Readiness(desk)
-        routes = HttpRoutes(desk, metrics, self._event_streams, runs, self.readiness, others)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), desk)))
+        self._event_streams = OpenStreams(access.encodings)
+        others = [*ChatRoutes(access, feeds).routes(), *MissionRoutes(access, missions).routes()]
+        self.readiness = Readiness(access)
+        routes = HttpRoutes(access, metrics, self._event_streams, runs, self.readiness, others)
+        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), access)))
         self._config = _config(self._limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, HttpStream] = {}
@@ -144,7 +144,7 @@ class _Server:
 
     @property
     def _limits(self) -> WireLimits:
-        return self._desk.gate.limits  # they may change
+        return self._access.policy.limits  # they may change
 
     def revoke(self, users: Collection[User]) -> None:
         """Let the connections go whose latest request came with a token which counts no more."""
@@ -176,7 +176,7 @@ class _Server:
             await trio.aclose_forcefully(stream)
             return
         self._make_room_for_a_pending_one()
-        connection = HttpConnection(self._desk, self._be_pending_no_more)
+        connection = HttpConnection(self._access, self._be_pending_no_more)
         self._pending[connection] = None
         self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
         try:

@@ -24,7 +24,7 @@ log = logging.getLogger("footlights.incidents")
 
 
 class Incidents:
-    """One for a desk, shared by every server in front of it. A kind is a fixed word of ours, never a client's."""
+    """One for a access, shared by every server in front of it. A kind is a fixed word of ours, never a client's."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

@@ -2,7 +2,7 @@
 
     metrics = Metrics()
     async with open_stage(cast, ledger=metrics.watching(ledger), observe=metrics.turn_settled) as stage:
-        desk = FrontDesk(stage, gate, watch=metrics)
+        access = SessionAccess(stage, policy, watch=metrics)
 
 Each server has its own; nothing is registered globally.
 """
@@ -41,7 +41,7 @@ _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Satisfies `footlights_transports.access.session_access.DeskWatch`."""
+    """Satisfies `footlights_transports.access.session_access.AccessWatch`."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()

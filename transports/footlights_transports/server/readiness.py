@@ -14,7 +14,7 @@ import trio
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
 
 Reason: TypeAlias = Literal["draining", "ledger"]
 
@@ -34,8 +34,8 @@ class SelfCheckingLedger(Protocol):
 class Readiness:
     """One for a server, which runs `keep_checking` as a task: a write that takes too long cannot be given up."""
 
-    def __init__(self, desk: FrontDesk) -> None:
-        self._desk = desk
+    def __init__(self, access: SessionAccess) -> None:
+        self._access = access
         self._asked = trio.Event()
         self._answered = trio.Event()
         self._writable = True
@@ -45,7 +45,7 @@ class Readiness:
         """Check the ledger whenever that is asked for, until cancelled."""
         while True:
             await self._asked.wait()
-            self._writable = await _check(self._desk.stage.ledger)
+            self._writable = await _check(self._access.stage.ledger)
             self._known_until = trio.current_time() + CHECK_SECONDS
             self._asked = trio.Event()
             answered, self._answered = self._answered, trio.Event()
@@ -53,7 +53,7 @@ class Readiness:
 
     async def reasons(self) -> list[Reason]:
         """Why nothing new should be sent here; nothing if it should. Without a check of its own, a ledger can write."""
-        if self._desk.is_closing:
+        if self._access.is_closing:
             await trio.lowlevel.checkpoint()
             return ["draining"]
         return [] if await self._can_write() else ["ledger"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights_transports.access.policy import WireLimits
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.config.config import Config
     from footlights_transports.views.kgent.gateway import KgentGateway
 
@@ -50,20 +50,24 @@ log = logging.getLogger("footlights.reload")
 
 
 async def reload_at_each(
-    hangups: AsyncIterable[object], read: Callable[[], Config], running: Config, desk: FrontDesk, kgent: KgentGateway
+    hangups: AsyncIterable[object],
+    read: Callable[[], Config],
+    running: Config,
+    access: SessionAccess,
+    kgent: KgentGateway,
 ) -> None:
     """Reload at each hangup. The supervision boundary of reloads: one that fails leaves the server as it was."""
     async for _ in hangups:
         try:
             fresh = await trio.to_thread.run_sync(read)
-            running = _apply(running, fresh, desk, kgent)
+            running = _apply(running, fresh, access, kgent)
         except ConfigError as error:
             log.error("nothing is reloaded, because of the settings: %s", "; ".join(map(str, error.problems)))
         except Exception as error:  # noqa: BLE001 - see above
             log.error("nothing is reloaded: %s", describe(error))
 
 
-def _apply(running: Config, fresh: Config, desk: FrontDesk, kgent: KgentGateway) -> Config:
+def _apply(running: Config, fresh: Config, access: SessionAccess, kgent: KgentGateway) -> Config:
     """Change what can be changed, and say so; return the settings that the server now goes by."""
     before, after = running.settings, fresh.settings
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
@@ -78,11 +82,13 @@ def _apply(running: Config, fresh: Config, desk: FrontDesk, kgent: KgentGateway)
         kgent.keeper = fresh.chat.keeper
         facts.append("the keys of kept content were read again")
         done |= _KEYS
-    if desk.gate.wants_tokens == fresh.gate.wants_tokens:
-        known = desk.gate.tokens
-        fresh.gate.limits = _merged(desk.gate.limits, fresh.gate.limits)
-        revoked = len(desk.renew(fresh.gate))
-        facts.append(f"{desk.gate.tokens} tokens, {desk.gate.tokens - known + revoked} new and {revoked} revoked")
+    if access.policy.wants_tokens == fresh.policy.wants_tokens:
+        known = access.policy.tokens
+        fresh.policy.limits = _merged(access.policy.limits, fresh.policy.limits)
+        revoked = len(access.renew(fresh.policy))
+        facts.append(
+            f"{access.policy.tokens} tokens, {access.policy.tokens - known + revoked} new and {revoked} revoked"
+        )
         done |= _ACCESS | {name for name in differing if name.startswith("users.")}
     else:
         differing.add("tokens")

@@ -23,7 +23,7 @@ from attrs import frozen
 from footlights import FootlightsError, open_stage
 from footlights.authority import SqliteLedger
 from footlights.failures import leaves
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 from footlights_transports.server.collecting import collect_gently
 from footlights_transports.server.metrics import Metrics
@@ -215,21 +215,21 @@ async def _perform(
             observe=metrics.turn_settled,
         ) as stage,
     ):
-        desk = FrontDesk(stage, config.gate, watch=metrics)
-        kgent = KgentGateway(desk, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
-        ws = await _listen(servers, partial(serve_ws, desk, kgent=kgent), config, config.ws_port)
+        access = SessionAccess(stage, config.policy, watch=metrics)
+        kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
+        ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
         dexi = DexiSettings(chat_agent=config.chat_agent, redactor=config.redactor)
-        http_server = partial(serve_http, desk, metrics=metrics, dexi=dexi, mission=config.mission)
+        http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
         http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
         if reread is not None and hangups is not None:
-            servers.start_soon(reload_at_each, hangups, reread, config, desk, kgent)
+            servers.start_soon(reload_at_each, hangups, reread, config, access, kgent)
         if beside is not None:
             servers.start_soon(beside, stage)
         await stop.wait()
         ws.stop_accepting()
         http.stop_accepting()
-        desk.close_doors()
+        access.close_doors()
         if watch is not None:
             servers.start_soon(watch, stage)
         with trio.move_on_after(config.grace):

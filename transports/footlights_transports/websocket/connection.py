@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from footlights import StreamEvent, Subscription
     from footlights.events import JsonValue
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
     from footlights_transports.websocket.courier import Courier, Errand
     from footlights_transports.websocket.handshake import Admitted
@@ -68,16 +68,16 @@ class WsConnection:
 
     def __init__(
         self,
-        desk: FrontDesk,
+        access: SessionAccess,
         courier: Courier,
         socket: WebSocketConnection,
         stream: WireStream,
         admitted: Admitted,
         tasks: trio.Nursery,
     ) -> None:
-        self._desk = desk
+        self._access = access
         self._courier = courier
-        self._limits = desk.gate.limits
+        self._limits = access.policy.limits
         self._socket = socket
         self._stream = stream
         self._user = admitted.user
@@ -146,7 +146,7 @@ class WsConnection:
         try:
             # Before the frame is read: one that cannot be read costs its sender as much.
             self._pace.take(trio.current_time())
-            self._desk.take_command(self._user)
+            self._access.take_command(self._user)
             command_id, command = native.read_command(_text(frame))
             result = await self._perform(command_id, command)
         except RateLimited as error:
@@ -167,22 +167,22 @@ class WsConnection:
 
     async def _perform(self, command_id: CommandId, command: native.Command) -> Mapping[str, JsonValue] | None:
         """Do it, and return the result; None if the reply comes by itself."""
-        desk, user = self._desk, self._user
+        access, user = self._access, self._user
         match command:
             case native.Start(params):
-                return {"session_id": desk.start(user, params).session_id}
+                return {"session_id": access.start(user, params).session_id}
             case native.BeginTurn(session_id, said, params):
-                return {"turn_id": desk.begin_turn(user, session_id, said, params)}
+                return {"turn_id": access.begin_turn(user, session_id, said, params)}
             case native.Cancel(session_id, turn_id):
-                return {"canceled": list(desk.cancel(user, session_id, turn_id))}
+                return {"canceled": list(access.cancel(user, session_id, turn_id))}
             case native.HeardUpTo(session_id, turn_id, seq):
-                desk.heard(user, session_id, turn_id, seq)
+                access.heard(user, session_id, turn_id, seq)
                 return {}
             case native.Ping():
                 return {}
             case native.Subscribe():
                 self._check_may_follow(command.session_id)
-                wanted = desk.subscribe(
+                wanted = access.subscribe(
                     user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
                 )
                 errand = self._courier.errand(wanted, self._writer)
@@ -200,10 +200,10 @@ class WsConnection:
         return None
 
     async def _finalize(self, session_id: str, turn_id: str) -> dict[str, JsonValue]:
-        return native.commit_json(await self._desk.finalize(self._user, session_id, turn_id))
+        return native.commit_json(await self._access.finalize(self._user, session_id, turn_id))
 
     async def _close(self, session_id: str) -> dict[str, JsonValue]:
-        await self._desk.close(self._user, session_id)
+        await self._access.close(self._user, session_id)
         return {}
 
     def _answer_later(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> None:
@@ -231,9 +231,9 @@ class WsConnection:
     def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
         told = error if isinstance(error, FootlightsError) else FootlightsError()
         if told.code in WIRE_CODES and told.code != "internal":
-            self._desk.incidents.refused(f"ws_command_{told.code}")
+            self._access.incidents.refused(f"ws_command_{told.code}")
         else:
-            self._desk.incidents.failed("ws_command", error)
+            self._access.incidents.failed("ws_command", error)
         return native.write_error(command_id, told)
 
     # -- events
@@ -295,10 +295,10 @@ class WsConnection:
         """Send events to the end of the stream; what there is to say of that."""
         try:
             while events := await self._next_events(errand, stream):
-                await self._writer.send_events(map(self._desk.encodings.encode, events))
+                await self._writer.send_events(map(self._access.encodings.encode, events))
         except Detached as error:
             return native.write_notice("detached", session_id, error.reason)
-        is_going = self._is_leaving or self._desk.is_closing
+        is_going = self._is_leaving or self._access.is_closing
         return None if is_going else native.write_notice("ended", session_id)
 
 

@@ -1,4 +1,4 @@
-"""Frame gate: the bytes of a client that are passed on to trio-websocket, as whole frames of messages within limits.
+"""Frame policy: the bytes of a client that are passed on to trio-websocket, as whole frames of messages within limits.
 
 trio-websocket keeps every piece of a message until its last one has come, and counts only the letters in them. A
 client that sends pieces without end, empty ones or a letter each, would have it keep them all. It also handles all

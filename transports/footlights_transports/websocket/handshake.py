@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketRequest
 
     from footlights.events import JsonValue
-    from footlights_transports.access.policy import Gate, User
+    from footlights_transports.access.policy import AccessPolicy, User
 
 PATH = "/v1"
 
@@ -69,7 +69,9 @@ class Refused:
         return orjson.dumps({"error": self.error})
 
 
-def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -> Admitted | Visitor | Refused:
+def judge(
+    request: WebSocketRequest, policy: AccessPolicy, *, has_gateway: bool = False
+) -> Admitted | Visitor | Refused:
     """Whether this handshake may go on. Only the gateway itself knows whether a visitor finds what it wants."""
     try:
         target = urlsplit(request.path)
@@ -81,8 +83,8 @@ def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -
         return Refused(404, InvalidCommand(f"Connect to {PATH}."))
     try:
         # wsproto takes it out of the headers, and trio-websocket shows only those.
-        gate.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
-        gate.check_origin(_header(request, b"origin"))
+        policy.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
+        policy.check_origin(_header(request, b"origin"))
     except Unauthorized as error:
         return Refused(403, error)
     refused = _check_rfc_6455(request)
@@ -94,7 +96,7 @@ def judge(request: WebSocketRequest, gate: Gate, *, has_gateway: bool = False) -
     if wanted is None and SUBPROTOCOL not in request.proposed_subprotocols:
         return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
     try:
-        user = gate.admit(_authorization(request))
+        user = policy.admit(_authorization(request))
     except Unauthorized as error:
         return Refused(401, error)
     if wanted is None:

@@ -1,7 +1,7 @@
 """The native protocol over WebSocket, and beside it the chat gateway.
 
     async with trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_ws, desk, host="127.0.0.1", port=7600))
+        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=7600))
 
 A connection that fails takes no other with it. Nothing that a client sent is ever logged.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketRequest
 
     from footlights_transports.access.policy import User, WireLimits
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.kgent.connection import ObserveConnection, PerturbConnection
     from footlights_transports.views.kgent.gateway import KgentGateway
     from footlights_transports.websocket.handshake import Admitted
@@ -52,7 +52,7 @@ logging.getLogger("trio-websocket").addFilter(lambda record: record.levelno >= l
 
 
 async def serve_ws(
-    desk: FrontDesk,
+    access: SessionAccess,
     *,
     host: str,
     port: int,
@@ -64,16 +64,16 @@ async def serve_ws(
     """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them and close.
 
     With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free one. Raises
-    `RegistrationError` for an address where the gate forbids to listen, and `OSError` for one that cannot be had.
+    `RegistrationError` for an address where the policy forbids to listen, and `OSError` for one that cannot be had.
     """
     hold_no_input()
-    desk.gate.check_address(host)
+    access.policy.check_address(host)
     listeners = await trio.open_tcp_listeners(port, host=host)
     if port == 0:
         # A name may have several addresses, and each would get a port of its own.
         _close(listeners[1:])
         del listeners[1:]
-    server = WsServer(desk, goodbye, kgent)
+    server = WsServer(access, goodbye, kgent)
 
     async def accept() -> None:
         with trio.CancelScope() as accepting:
@@ -92,11 +92,11 @@ class WsServer:
     connections: trio.Nursery
     """Where `serve` is to run, once `run` accepts."""
 
-    def __init__(self, desk: FrontDesk, goodbye: float, kgent: KgentGateway | None = None) -> None:
-        self._desk = desk
+    def __init__(self, access: SessionAccess, goodbye: float, kgent: KgentGateway | None = None) -> None:
+        self._access = access
         self._goodbye = goodbye
         self._kgent = kgent
-        self._courier = Courier(desk.encodings.encode)
+        self._courier = Courier(access.encodings.encode)
         self._strangers: dict[trio.CancelScope, User | None] = {}
         """Those who shake hands, the one who has taken longest first; and who they are, once they have said it."""
         self._clients: dict[Client, User] = {}
@@ -105,14 +105,14 @@ class WsServer:
 
     @property
     def _limits(self) -> WireLimits:
-        return self._desk.gate.limits  # they may change
+        return self._access.policy.limits  # they may change
 
     async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
         """Accept, and go on when that ends, until cancelled; then let the clients go."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_connections, name="ws connections")
-            nursery.start_soon(close_idle_sessions, self._desk, name="idle sessions")
-            self._desk.revocation_listeners.append(self._revoke)
+            nursery.start_soon(close_idle_sessions, self._access, name="idle sessions")
+            self._access.revocation_listeners.append(self._revoke)
             try:
                 if self._kgent is not None:
                     await nursery.start(self._kgent.keep)
@@ -120,7 +120,7 @@ class WsServer:
                 await accept()
                 await trio.sleep_forever()
             finally:
-                self._desk.revocation_listeners.remove(self._revoke)
+                self._access.revocation_listeners.remove(self._revoke)
                 self._closing.set()
 
     def _revoke(self, users: Collection[User]) -> None:
@@ -157,7 +157,7 @@ class WsServer:
 
     def _fail(self, error: BaseException) -> None:
         if not all(isinstance(leaf, ConnectionClosed) for leaf in leaves(error)):
-            self._desk.incidents.failed("ws_connection", error, logging.WARNING)
+            self._access.incidents.failed("ws_connection", error, logging.WARNING)
 
     async def _serve(self, stream: trio.abc.Stream) -> None:
         patience = trio.CancelScope()
@@ -175,7 +175,7 @@ class WsServer:
                 if client is not None:
                     raise
                 # wsproto decodes some headers without a check, and leaves the handshake unanswered.
-                self._desk.incidents.failed("ws_handshake", errors, logging.WARNING)
+                self._access.incidents.failed("ws_handshake", errors, logging.WARNING)
                 last_words = _MALFORMED
         with trio.move_on_after(self._goodbye), suppress(trio.BrokenResourceError):
             fault = None if client is None else client[0].fault
@@ -220,7 +220,7 @@ class WsServer:
                 return await self._answer(request, verdict, wire, nursery)
         finally:
             self._strangers.pop(patience, None)
-        self._desk.incidents.refused("ws_handshake_incomplete")
+        self._access.incidents.refused("ws_handshake_incomplete")
         return None
 
     async def _answer(
@@ -231,7 +231,7 @@ class WsServer:
         nursery: trio.Nursery,
     ) -> tuple[Client, User] | None:
         if isinstance(verdict, Refused):
-            self._desk.incidents.refused(f"ws_handshake_{verdict.error['code']}")
+            self._access.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         if isinstance(verdict, Welcome):
@@ -239,24 +239,24 @@ class WsServer:
                 socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
         else:
             socket = await request.accept(subprotocol=SUBPROTOCOL)
-        wire.let_frames_pass(self._byte_budget(), self._desk.byte_budget(verdict.user))
+        wire.let_frames_pass(self._byte_budget(), self._access.byte_budget(verdict.user))
         if isinstance(verdict, Welcome):
             return verdict.connection(socket, wire, nursery), verdict.user
-        return WsConnection(self._desk, self._courier, socket, wire, verdict, nursery), verdict.user
+        return WsConnection(self._access, self._courier, socket, wire, verdict, nursery), verdict.user
 
     def _byte_budget(self) -> TokenBucket:
         burst = self._limits.byte_burst
         return TokenBucket(burst, burst / self._limits.bytes_per_second, trio.current_time())
 
     def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | Welcome | Refused:
-        verdict = judge(request, self._desk.gate, has_gateway=self._kgent is not None)
+        verdict = judge(request, self._access.policy, has_gateway=self._kgent is not None)
         if isinstance(verdict, Refused):
             return verdict
         try:
-            self._desk.connect(verdict.user)
+            self._access.connect(verdict.user)
         except Busy as error:
             return Refused(503, error)
-        place.callback(self._desk.disconnect, verdict.user)
+        place.callback(self._access.disconnect, verdict.user)
         return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
 
     def _welcome(self, visitor: Visitor) -> Welcome | Refused:

@@ -24,8 +24,8 @@ from footlights.testing import only
 from footlights_actors import ScriptedModel
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.innkeeper import innkeeper
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import User
+from footlights_transports.access.session_access import SessionAccess
 from tests.kit.peers.http_peer import HttpGuest
 from tests.kit.served import open_server
 
@@ -117,16 +117,16 @@ async def test_a_session_that_rested_is_gone_back_to_and_goes_on_as_if_it_had_no
     for rests in (False, True):
         told = Told()
         async with open_stage(told.cast(), ledger=tmp_path / str(rests)) as stage:
-            desk, user = FrontDesk(stage, Gate()), User()
-            session = desk.start(user, SessionParams(session_id="ann"))
+            access, user = SessionAccess(stage), User()
+            session = access.start(user, SessionParams(session_id="ann"))
             await ask_for_the_lantern(session)
             if rests:
                 async with session.subscribe(after={}) as stream:
                     await stream.receive_batch()
                     cursor = stream.cursor
-                await desk.let_rest(user, session)
-                async with desk.subscribe(user, "ann", cursor, ()):
-                    session = desk.session(user, "ann")
+                await access.let_rest(user, session)
+                async with access.subscribe(user, "ann", cursor, ()):
+                    session = access.session(user, "ann")
             outcomes.append(await next_action(stage, session, told, YES))
     assert outcomes[0] == outcomes[1]
 

@@ -9,7 +9,7 @@ import trio
 
 from footlights import BusyRule, CommitOutcome, TurnParams
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.views.chat_feed.pure.feed import ChatRole
 from tests.kit.peers.http_peer import CuedModel, HttpGuest, open_house, refused, taken
@@ -61,8 +61,8 @@ async def test_what_is_said_over_any_server_of_the_desk_is_in_the_chat_and_what_
     async with open_house(model) as house:
         guest = await house.start()
         await chat(guest)
-        user = house.desk.gate.admit(None)
-        house.desk.begin_turn(user, guest.session_id, "by ~another way", TurnParams())
+        user = house.access.policy.admit(None)
+        house.access.begin_turn(user, guest.session_id, "by ~another way", TurnParams())
         answer = await house.client.post(
             f"{guest.path}/turns", json={"input": "refused", "params": {"busy": BusyRule.REJECT}}
         )
@@ -115,7 +115,7 @@ async def test_an_answer_that_makes_no_sense_is_refused_without_quoting_it(appro
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_a_chat_is_its_users_own(method: str) -> None:
-    async with open_house(gate=Gate(TOKENS), headers=bearer("ann")) as house:
+    async with open_house(policy=AccessPolicy(TOKENS), headers=bearer("ann")) as house:
         guest = await house.start()
         await chat(guest)
         address = f"{guest.path}/chat"
@@ -154,10 +154,10 @@ async def test_nobody_can_write_into_a_chat(method: str) -> None:
 
 async def test_a_desk_without_its_server_tells_nobody_what_is_said() -> None:
     async with open_house() as house:
-        assert len(house.desk.turn_listeners) == 1
+        assert len(house.access.turn_listeners) == 1
         house.stop()
         await house.stopped.wait()
-        assert house.desk.turn_listeners == []
+        assert house.access.turn_listeners == []
 
 
 def test_the_document_names_the_roles_that_there_are() -> None:

@@ -15,8 +15,8 @@ from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentR
 from footlights.redaction.redactor import Redacted
 from footlights.testing.faults import FlakyLedger
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.runs import DexiRuns, DexiSettings, Request, UnknownRun
 from tests.kit.views.dexi_house import agency
@@ -40,7 +40,7 @@ SLOW = Request(message="Search the shelves with search_slowly.", policy=Executio
 @asynccontextmanager
 async def keeping(stage: Stage, settings: DexiSettings | None = None) -> AsyncGenerator[DexiRuns]:
     async with trio.open_nursery() as nursery:
-        runs = DexiRuns(FrontDesk(stage, Gate()), settings)
+        runs = DexiRuns(SessionAccess(stage), settings)
         await nursery.start(runs.keep)
         yield runs
         nursery.cancel_scope.cancel()
@@ -68,7 +68,7 @@ async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockC
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=5)
         async with open_stage(agency(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
-            runs = DexiRuns(FrontDesk(stage, Gate()))
+            runs = DexiRuns(SessionAccess(stage))
             await nursery.start(runs.keep)
             run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))
             await trio.testing.wait_all_tasks_blocked()

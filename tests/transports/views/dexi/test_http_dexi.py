@@ -11,7 +11,7 @@ import trio
 
 from footlights import EventType, Limits, MemoryLedger, SessionParams
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, User, WireLimits
+from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.views.dexi import runs as dexi_runs
 from tests.kit.peers.http_peer import Answer, open_house, refused
 from tests.kit.views.dexi_house import SILENCE, agency, answer_of, stream_of, timed
@@ -155,7 +155,7 @@ async def test_a_message_that_is_refused_leaves_no_session_behind_but_one_that_w
             answer = await house.client.post("/api/chat", json={"message": "a" * 101, "session_id": name})
             assert refused(answer) == (413, "too_large")
         await trio.testing.wait_all_tasks_blocked()
-        assert [session.session_id for _, session in house.desk.open_sessions()] == ["letters"]
+        assert [session.session_id for _, session in house.access.open_sessions()] == ["letters"]
 
 
 async def test_null_is_as_good_as_nothing(quiet_clock: MockClock) -> None:
@@ -204,7 +204,7 @@ async def test_an_id_that_no_event_of_the_run_has_is_refused(last_id: str, quiet
 
 
 async def test_a_run_is_its_user_s_own(quiet_clock: MockClock) -> None:
-    async with open_house(cast=agency(), gate=Gate(TOKENS)) as house:
+    async with open_house(cast=agency(), policy=AccessPolicy(TOKENS)) as house:
         answer = await house.client.post("/api/chat", json=WORK)
         assert refused(answer) == (401, "unauthorized")
         answer = await house.client.post(INVOKE, json={**WORK, "stream": False}, headers=bearer("ann"))
@@ -237,7 +237,7 @@ async def test_a_run_has_a_session_of_its_own_that_ends_with_it(quiet_clock: Moc
 
 
 async def test_a_named_session_is_begun_once_and_gone_on_with(quiet_clock: MockClock) -> None:
-    async with open_house(cast=agency(), gate=Gate(TOKENS), ledger=MemoryLedger()) as house:
+    async with open_house(cast=agency(), policy=AccessPolicy(TOKENS), ledger=MemoryLedger()) as house:
         for name in ("letters", "ann:letters", "letters"):
             answer = await house.client.post(
                 INVOKE, json={**WORK, "stream": False, "session_id": name}, headers=bearer("ann")
@@ -374,7 +374,7 @@ async def test_nobody_drives_out_the_runs_of_others(monkeypatch: pytest.MonkeyPa
             for number in numbers
         ]
 
-    async with open_house(cast=agency(), gate=Gate(TOKENS)) as house:
+    async with open_house(cast=agency(), policy=AccessPolicy(TOKENS)) as house:
         for name in ("bob", "ann", "ann", "ann"):
             await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer(name))
             await trio.testing.wait_all_tasks_blocked()
@@ -425,14 +425,14 @@ async def test_a_server_that_goes_tells_what_there_was(message: str, quiet_clock
 
 async def test_closed_doors_begin_no_run(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
-        house.desk.close_doors()
+        house.access.close_doors()
         answer = await house.client.post("/api/chat", json=WORK)
         assert refused(answer) == (409, "session_closed")
 
 
 async def test_a_run_is_a_turn_like_any_other_for_who_follows_its_session(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
-        session = house.desk.start(User(), SessionParams(session_id="letters"))
+        session = house.access.start(User(), SessionParams(session_id="letters"))
         async with session.subscribe() as stream:
             events = await answer_of(house.client, INVOKE, {**WORK, "session_id": "letters"})
             core = [event async for event in stream.until_commit("t1-000001")]

@@ -21,8 +21,8 @@ from footlights.testing import cancel_everywhere
 from footlights.testing.quiesce import Gate as ThreadGate
 from footlights.turn.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.flux import KgentFlux
 from footlights_transports.views.kgent.gateway import KEEPING, SWEEP, KgentGateway, UnknownAgent
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
@@ -86,7 +86,11 @@ async def open_gateway(
     cast = standard_cast(model or ScriptedModel(lambda _: [Say("Well.")]), personas=personas, budget=budget)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         gateway = KgentGateway(
-            FrontDesk(stage, Gate()), config, keeper=keeper, budget=budget, wall_clock=lambda: 1_700_000_000.0
+            SessionAccess(stage),
+            config,
+            keeper=keeper,
+            budget=budget,
+            wall_clock=lambda: 1_700_000_000.0,
         )
         await nursery.start(gateway.keep)
         yield gateway
@@ -207,7 +211,7 @@ async def test_an_agent_that_is_not_there_is_unknown() -> None:
             gateway.room(ANN, "nobody")
         with pytest.raises(UnknownAgent):
             gateway.enter(ANN, "nobody", PerturbWish())
-        assert gateway.desk.open_sessions() == []
+        assert gateway.access.open_sessions() == []
 
 
 async def test_a_client_that_sends_too_much_is_told_the_truth_about_when_it_may_go_on(quiet_clock: MockClock) -> None:
@@ -228,7 +232,7 @@ async def test_a_client_that_sends_too_much_is_told_the_truth_about_when_it_may_
 
 async def test_a_gateway_without_a_home_begins_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: []))) as stage:
-        gateway = KgentGateway(FrontDesk(stage, Gate()))
+        gateway = KgentGateway(SessionAccess(stage))
         with pytest.raises(SessionClosed):
             perturb(gateway, gateway.enter(ANN, "default", PerturbWish()), said("a"))
 
@@ -274,7 +278,7 @@ async def test_a_session_that_did_not_agree_when_it_began_does_not_agree_later()
     async with open_gateway(
         keeper=Notebook(), personas={"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
     ) as gateway:
-        gateway.desk.start(ANN, SessionParams(session_id="native"))
+        gateway.access.start(ANN, SessionParams(session_id="native"))
         gateway.enter(ANN, "muse", PerturbWish("chat"))
         gateway.enter(ANN, "muse", PerturbWish("diary", keep_content=True))
         for agent in ("muse", "sage"):
@@ -371,10 +375,10 @@ async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_n
     hangs: str,
 ) -> None:
     store = ContentStore(tmp_path, [new_key()])
-    gate, really = ThreadGate(), os.fsync
+    policy, really = ThreadGate(), os.fsync
 
     def hang(descriptor: int) -> None:
-        gate.wait()
+        policy.wait()
         really(descriptor)
 
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -393,7 +397,7 @@ async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_n
         assert [f"t1-00000{number} could not be kept" in caplog.text for number in (1, 2)] == [True, True]
         assert SECRET not in caplog.text
     finally:
-        gate.open()
+        policy.open()
         os.close(folder)
     await store.keep("ann:diary", "t1-000003", "Hello?", "Yes.")
     assert [each.turn_id for each in await store.read("ann:diary")][-1] == "t1-000003"
@@ -410,8 +414,8 @@ def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_
         model = ScriptedModel(lambda _: [Say("Well, let me"), Pause(0.2), Say(" think.")], pace=0.01)
         config = ChatFluxConfig(buffer_chunks=1)
         async with open_stage(standard_cast(model), wall_clock=trio.current_time) as stage:
-            desk = FrontDesk(stage, Gate())
-            gateway = KgentGateway(desk, config, keeper=notebook, wall_clock=lambda: 1_700_000_000.0)
+            access = SessionAccess(stage)
+            gateway = KgentGateway(access, config, keeper=notebook, wall_clock=lambda: 1_700_000_000.0)
             async with trio.open_nursery() as nursery:
                 home = trio.CancelScope()
 

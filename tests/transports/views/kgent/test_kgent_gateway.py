@@ -12,7 +12,7 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 from footlights import BudgetConfig, EventType, ModelError, SessionParams, TurnParams
 from footlights.models.model import ModelTraits
 from footlights_actors import Fail, Say, ScriptedModel, Stall
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.store import ContentStore, new_key
 from tests.kit.peers.kgent_peer import (
@@ -87,7 +87,7 @@ async def test_the_version_and_the_handles_are_published() -> None:
 
 async def test_a_browser_may_show_its_token_as_a_subprotocol() -> None:
     offered = ("kgent.v1", f"bearer.{TOKENS['ann']}")
-    async with open_chat_house(gate=Gate(TOKENS)) as house, perturb(house, subprotocols=offered) as mouth:
+    async with open_chat_house(policy=AccessPolicy(TOKENS)) as house, perturb(house, subprotocols=offered) as mouth:
         assert mouth.socket.subprotocol == "kgent.v1"
 
 
@@ -198,7 +198,7 @@ async def test_rate_limited_by_the_messages_of_a_client() -> None:
     ],
 )
 async def test_rate_limited_by_the_gate(limits: WireLimits) -> None:
-    async with open_chat_house(gate=Gate(limits=limits)) as house, perturb(house) as mouth:
+    async with open_chat_house(policy=AccessPolicy(limits=limits)) as house, perturb(house) as mouth:
         await mouth.send(correlation_id="a")
         await mouth.send(correlation_id="b")
         error = await mouth.refusal("b")
@@ -224,7 +224,7 @@ async def test_without_tokens_a_noisy_client_uses_up_nothing_of_a_quiet_one() ->
 async def test_with_a_token_all_connections_are_one_client() -> None:
     config, ann = ChatFluxConfig(messages_per_minute=1, message_burst=2), {"token": TOKENS["ann"]}
     async with (
-        open_chat_house(config=config, gate=Gate(TOKENS)) as house,
+        open_chat_house(config=config, policy=AccessPolicy(TOKENS)) as house,
         perturb(house, **ann) as one,
         perturb(house, "?session=other", **ann) as other,
     ):
@@ -236,8 +236,8 @@ async def test_with_a_token_all_connections_are_one_client() -> None:
 
 
 async def test_what_cannot_be_read_counts_too() -> None:
-    gate = Gate(limits=WireLimits(user_commands_per_second=1e-6, user_command_burst=2))
-    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+    policy = AccessPolicy(limits=WireLimits(user_commands_per_second=1e-6, user_command_burst=2))
+    async with open_chat_house(policy=policy) as house, perturb(house) as mouth:
         for code in ("INVALID_MESSAGE", "INVALID_MESSAGE", "RATE_LIMITED", "RATE_LIMITED"):
             await mouth.socket.send_message("{")
             assert (await mouth.receive())["payload"]["code"] == code
@@ -300,7 +300,7 @@ async def test_session_expired_while_it_talks() -> None:
 
 async def test_session_expired_before_it_talks_and_another_one_when_it_comes_back() -> None:
     async with open_chat_house() as house, perturb(house) as mouth:
-        (session_id,) = [each.session_id for _, each in house.desk.open_sessions()]
+        (session_id,) = [each.session_id for _, each in house.access.open_sessions()]
         await house.stage.session(session_id).close()
         await mouth.send(correlation_id="a")
         error = await mouth.refusal("a")
@@ -348,7 +348,7 @@ async def rejection(house: Any, path: str, **options: Any) -> int:
 
 
 async def test_a_token_is_needed_where_there_are_tokens() -> None:
-    async with open_chat_house(gate=Gate(TOKENS)) as house:
+    async with open_chat_house(policy=AccessPolicy(TOKENS)) as house:
         for path in ("/perturb/default", "/observe/default", "/perturb/nobody"):
             assert await rejection(house, path) == 401
             assert await rejection(house, path, headers={"origin": "http://elsewhere"}) == 403
@@ -357,7 +357,7 @@ async def test_a_token_is_needed_where_there_are_tokens() -> None:
 async def test_with_tokens_everybody_hears_only_their_own() -> None:
     ann, bob = ({"token": TOKENS[name]} for name in ("ann", "bob"))
     async with (
-        open_chat_house(gate=Gate(TOKENS)) as house,
+        open_chat_house(policy=AccessPolicy(TOKENS)) as house,
         observe(house, **ann) as anns,
         observe(house, **bob) as bobs,
     ):
@@ -369,16 +369,16 @@ async def test_with_tokens_everybody_hears_only_their_own() -> None:
             frames = await bobs.hear("same")
             assert only(frames, "message")[0]["template"] == "short_circuit"
             assert len(anns.told("same")) == 3
-        assert {each.session_id.partition(":")[0] for _, each in house.desk.open_sessions()} == {"ann", "bob"}
+        assert {each.session_id.partition(":")[0] for _, each in house.access.open_sessions()} == {"ann", "bob"}
 
 
 async def test_a_foreign_session_cannot_be_entered() -> None:
     async with (
-        open_chat_house(gate=Gate(TOKENS)) as house,
+        open_chat_house(policy=AccessPolicy(TOKENS)) as house,
         perturb(house, "?session=mine", token=TOKENS["ann"]),
         perturb(house, "?session=ann:mine", token=TOKENS["bob"]),
     ):
-        names = sorted(each.session_id for _, each in house.desk.open_sessions())
+        names = sorted(each.session_id for _, each in house.access.open_sessions())
         assert names == ["ann:mine", "bob:ann:mine"]
 
 
@@ -407,7 +407,7 @@ async def test_what_one_visitor_agreed_to_sends_no_words_of_another_elsewhere(qu
 
 async def test_who_talks_is_told_in_which_session(tmp_path: Path) -> None:
     store = ContentStore(tmp_path, [new_key()])
-    async with open_chat_house(gate=Gate(TOKENS), keeper=store) as house:
+    async with open_chat_house(policy=AccessPolicy(TOKENS), keeper=store) as house:
         ann = {"token": TOKENS["ann"]}
         async with observe(house, **ann) as ear, perturb(house, "?keep_content=1", **ann) as mouth:
             await mouth.send("My secret.", correlation_id="a")
@@ -434,7 +434,7 @@ async def test_what_a_session_agreed_to_stands() -> None:
 
 async def test_a_session_that_was_begun_natively_can_be_talked_in() -> None:
     async with open_chat_house() as house:
-        house.desk.start(house.desk.gate.admit(None), SessionParams(session_id="native"))
+        house.access.start(house.access.policy.admit(None), SessionParams(session_id="native"))
         assert await rejection(house, "/perturb/default?session=native&remote_models=1") == 400
         async with observe(house) as ear, perturb(house, "?session=native") as mouth:
             await mouth.send(correlation_id="a")
@@ -463,11 +463,11 @@ async def test_a_query_that_makes_no_sense_is_refused(path: str) -> None:
 
 
 async def test_a_server_that_is_full_is_refused() -> None:
-    gate = Gate(limits=WireLimits(max_connections=1, max_sessions_per_user=1))
-    async with open_chat_house(gate=gate) as house, perturb(house):
+    policy = AccessPolicy(limits=WireLimits(max_connections=1, max_sessions_per_user=1))
+    async with open_chat_house(policy=policy) as house, perturb(house):
         assert await rejection(house, "/observe/default") == 503
-    gate = Gate(limits=WireLimits(max_sessions_per_user=1))
-    async with open_chat_house(gate=gate) as house, perturb(house):
+    policy = AccessPolicy(limits=WireLimits(max_sessions_per_user=1))
+    async with open_chat_house(policy=policy) as house, perturb(house):
         assert await rejection(house, "/perturb/default?session=another") == 503
 
 
@@ -599,8 +599,8 @@ async def test_an_observer_that_is_sent_nothing_is_sent_pings() -> None:
 
 
 async def test_a_frame_that_is_too_big_ends_the_connection() -> None:
-    gate = Gate(limits=WireLimits(max_frame_bytes=300))
-    async with open_chat_house(gate=gate) as house, perturb(house) as mouth:
+    policy = AccessPolicy(limits=WireLimits(max_frame_bytes=300))
+    async with open_chat_house(policy=policy) as house, perturb(house) as mouth:
         await mouth.send("x" * 400)
         with pytest.raises(ConnectionClosed) as closed:
             await mouth.receive()

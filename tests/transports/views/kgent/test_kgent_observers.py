@@ -14,8 +14,8 @@ from trio_websocket import ConnectionClosed, wrap_client_stream
 
 from footlights import BudgetConfig, SessionParams, open_stage
 from footlights_actors import Flood, Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.frames import PIECE_BYTES
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode
@@ -87,8 +87,8 @@ async def test_slow_stalled_and_vanishing_observers_do_not_hold_a_fast_one_up_ov
 @asynccontextmanager
 async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenerator[tuple[KgentGateway, WsServer]]:
     async with open_stage(standard_cast(model)) as stage, trio.open_nursery() as nursery:
-        gateway = KgentGateway(FrontDesk(stage, Gate()), config)
-        server = WsServer(gateway.desk, 1.0, gateway)
+        gateway = KgentGateway(SessionAccess(stage), config)
+        server = WsServer(gateway.access, 1.0, gateway)
         nursery.start_soon(server.run, trio.lowlevel.checkpoint)
         await trio.testing.wait_all_tasks_blocked()
         yield gateway, server
@@ -137,7 +137,7 @@ async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: M
         began = trio.current_time()
         say(gateway, "a")
         await ended.wait()
-        assert trio.current_time() - began <= gateway.desk.gate.limits.send_timeout + 2
+        assert trio.current_time() - began <= gateway.access.policy.limits.send_timeout + 2
         assert gateway.room(User(), "default").observe({}).unknown == {}
 
 
@@ -234,7 +234,7 @@ async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet
         way_out = Trickle(ours.send_stream)
         nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
         client = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
-        way_out.seconds = gateway.desk.gate.limits.send_timeout * 0.4
+        way_out.seconds = gateway.access.policy.limits.send_timeout * 0.4
         room = gateway.room(User(), "default")
         for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
@@ -242,7 +242,7 @@ async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet
             room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
         began = trio.current_time()
         assert len(text(await client.hear("40"))) == 6 * PIECE_BYTES
-        assert trio.current_time() - began > gateway.desk.gate.limits.send_timeout
+        assert trio.current_time() - began > gateway.access.policy.limits.send_timeout
         nursery.cancel_scope.cancel()
 
 
@@ -292,7 +292,7 @@ OVERHEAR = OBSERVE.replace(b"/default", b"/default?session=shared")
 async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
-        session = gateway.desk.start(User(), SessionParams(session_id="shared"))
+        session = gateway.access.start(User(), SessionParams(session_id="shared"))
         ours, theirs = memory_stream_pair()
         way_out = HeldUp(ours.send_stream)
         nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
@@ -318,7 +318,7 @@ async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
 async def test_an_observer_that_is_gone_when_a_turn_is_overheard_leaves_its_place(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
-        session = gateway.desk.start(User(), SessionParams(session_id="shared"))
+        session = gateway.access.start(User(), SessionParams(session_id="shared"))
         ours, theirs = memory_stream_pair()
         nursery.start_soon(server.serve, ours)
         await shake_hands(theirs, OVERHEAR)

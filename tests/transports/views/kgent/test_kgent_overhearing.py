@@ -16,8 +16,8 @@ from footlights import Limits, MemoryLedger, ModelError, SessionParams, TurnPara
 from footlights.session.core import MAX_OBSERVERS
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Pause, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.conversation import MAX_BEGUN, Begun
 from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway
 from footlights_transports.views.kgent.overhearing import Overhearing
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def started(house: ChatHouse, name: str = "shared") -> InteractionSession:
-    return house.desk.start(User(), SessionParams(session_id=name))
+    return house.access.start(User(), SessionParams(session_id=name))
 
 
 async def test_a_turn_that_was_begun_natively_is_heard_as_a_dialogue() -> None:
@@ -64,15 +64,15 @@ async def test_a_turn_that_was_begun_natively_is_heard_as_a_dialogue() -> None:
 
 
 async def test_a_session_that_the_stage_numbered_can_be_heard_and_talked_in() -> None:
-    async with open_chat_house(gate=Gate(TOKENS)) as house:
+    async with open_chat_house(policy=AccessPolicy(TOKENS)) as house:
         ann = User("ann")
-        session = house.desk.start(ann, SessionParams())
+        session = house.access.start(ann, SessionParams())
         query, token = f"?session={session.session_id}", TOKENS["ann"]
         async with observe(house, query, token=token) as ear, perturb(house, query, token=token) as mouth:
             await ear.hear(session.begin_turn(ASKED))
             await mouth.send(correlation_id="a")
             await ear.hear("a")
-            assert len(house.desk.open_sessions()) == 1
+            assert len(house.access.open_sessions()) == 1
     async with open_chat_house() as house:
         session = house.stage.start()
         async with observe(house, f"?session={session.session_id}") as ear:
@@ -95,7 +95,10 @@ async def test_what_the_gateway_tells_is_not_told_twice() -> None:
 
 
 async def test_a_session_that_is_not_there_or_foreign_cannot_be_overheard() -> None:
-    async with open_chat_house(gate=Gate(TOKENS)) as house, perturb(house, "?session=mine", token=TOKENS["ann"]):
+    async with (
+        open_chat_house(policy=AccessPolicy(TOKENS)) as house,
+        perturb(house, "?session=mine", token=TOKENS["ann"]),
+    ):
         for session in ("mine", "ann:mine", "nothing"):
             assert await rejection(house, f"/observe/default?session={session}", token=TOKENS["bob"]) == 404
         async with observe(house, "?session=mine", token=TOKENS["ann"]):
@@ -217,7 +220,7 @@ async def test_who_is_slow_is_not_told_again_however_far_it_lags_behind(
 ) -> None:
     config = ChatFluxConfig(message_burst=1_000, session_tokens=10_000_000)
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
-        gateway = KgentGateway(FrontDesk(stage, Gate()), config)
+        gateway = KgentGateway(SessionAccess(stage), config)
         await home.start(gateway.keep)
         conversation = gateway.enter(User(), "default", PerturbWish("shared"))
         ear, may_go_on, sender = Ear(), trio.Event(), gateway.sender(conversation)

@@ -11,8 +11,8 @@ import trio.testing
 
 from footlights import BudgetConfig, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, User, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
@@ -57,7 +57,7 @@ async def open_client(
 ) -> AsyncGenerator[Client]:
     cast = standard_cast(model or ScriptedModel(lambda _: [Say("one two three four five")]), budget=BUDGET)
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        gateway = KgentGateway(FrontDesk(stage, Gate(limits=limits)), config, budget=BUDGET)
+        gateway = KgentGateway(SessionAccess(stage, AccessPolicy(limits=limits)), config, budget=BUDGET)
         await nursery.start(gateway.keep)
         yield Client(gateway, gateway.sender(gateway.enter(User(), "default", PerturbWish())))
         nursery.cancel_scope.cancel()

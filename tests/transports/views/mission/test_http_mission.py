@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import trio
 
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
@@ -444,7 +444,7 @@ async def test_what_is_not_there_cannot_be_closed() -> None:
 
 async def test_missions_and_budgets_are_their_users_own() -> None:
     tokens = {"ann": "a" * 16, "bob": "b" * 16}
-    async with open_house(gate=Gate(tokens)) as house:
+    async with open_house(policy=AccessPolicy(tokens)) as house:
         ann = {"authorization": f"Bearer {tokens['ann']}"}
         bob = {"authorization": f"Bearer {tokens['bob']}"}
         assert refused(await house.client.post(SPEAK, json=FIRE)) == (401, "unauthorized")
@@ -457,8 +457,8 @@ async def test_missions_and_budgets_are_their_users_own() -> None:
 
 
 async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whole() -> None:
-    gate = Gate({"ann": "a" * 16})
-    async with open_house(gate=gate, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+    policy = AccessPolicy({"ann": "a" * 16})
+    async with open_house(policy=policy, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
         for number in range(history.MAX_TENANTS_PER_USER):
             answer = await house.client.post(SPEAK, json=FIRE | {"tenant_id": f"t{number}", "policy_ts_ms": 0})
             assert outcome(answer) == (200, None, 0)
@@ -477,8 +477,8 @@ async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whol
 
 @pytest.mark.parametrize("silent", [{"context_tier": 0}, {"dry_run": True}])
 async def test_what_is_not_spoken_uses_up_no_tenant(silent: dict[str, Any]) -> None:
-    gate = Gate({"ann": "a" * 16})
-    async with open_house(gate=gate, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
+    policy = AccessPolicy({"ann": "a" * 16})
+    async with open_house(policy=policy, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
         for number in range(history.MAX_TENANTS_PER_USER + 1):
             answer = await house.client.post(SPEAK, json=FIRE | silent | {"tenant_id": f"t{number}"})
             assert answer.status_code == 200
@@ -561,7 +561,7 @@ async def test_a_recording_closes_what_was_on_the_board_and_not_what_was_only_sp
 async def test_a_recording_of_several_users_says_whose_each_was() -> None:
     tokens = {"ann": "a" * 16, "bob": "b" * 16}
     recording = Recording()
-    async with open_house(gate=Gate(tokens)) as house:
+    async with open_house(policy=AccessPolicy(tokens)) as house:
         for user in ("ann", "bob", "ann"):
             answer = await house.client.post(SPEAK, json=FIRE, headers={"authorization": f"Bearer {tokens[user]}"})
             recording.keep(answer, FIRE, user=user)

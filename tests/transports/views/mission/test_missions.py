@@ -16,8 +16,8 @@ from footlights.events import WarmState
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.mission import board as mission_board
 from footlights_transports.views.mission import boards as mission_boards
 from footlights_transports.views.mission import missions as module
@@ -70,7 +70,7 @@ async def kept(
     """A stage and its missions."""
     cast = cast or standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))
     async with open_stage(cast, ledger=ledger, limits=limits) as stage, trio.open_nursery() as nursery:
-        missions = Missions(FrontDesk(stage, Gate(tokens)), settings)
+        missions = Missions(SessionAccess(stage, AccessPolicy(tokens)), settings)
         nursery.start_soon(missions.keep)
         await trio.testing.wait_all_tasks_blocked()
         yield stage, missions

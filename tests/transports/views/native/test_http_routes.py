@@ -24,7 +24,7 @@ from footlights.authority.world import JsonWorld
 from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, WireLimits
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.peers.http_peer import TALK, HttpGuest, open_house, refused, taken
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ def asking_cast(visibility: Visibility = own_approvals) -> Cast:
 
 
 async def test_users_do_not_see_what_others_are_asked_and_an_operator_does() -> None:
-    gate = Gate({"ann": ANN, "bob": BOB, "eve": EVE}, roles={"eve": {"operator": True}})
-    async with open_house(cast=asking_cast(), gate=gate, headers=bearer(ANN)) as house:
+    policy = AccessPolicy({"ann": ANN, "bob": BOB, "eve": EVE}, roles={"eve": {"operator": True}})
+    async with open_house(cast=asking_cast(), policy=policy, headers=bearer(ANN)) as house:
         guest = await house.start()
         await guest.finalize(await guest.begin_turn("A horse!"))
         anns, bobs, eves = [
@@ -147,7 +147,7 @@ async def test_users_do_not_see_what_others_are_asked_and_an_operator_does() -> 
 
 async def test_a_host_decides_what_is_seen_of_its_world() -> None:
     cast = asking_cast(lambda view, user: {**view, "you": user.name})
-    async with open_house(cast=cast, gate=Gate({"ann": ANN}), headers=bearer(ANN)) as house:
+    async with open_house(cast=cast, policy=AccessPolicy({"ann": ANN}), headers=bearer(ANN)) as house:
         assert taken(await house.client.get("/v1/world")) == {"world": {"horses": 2, "you": "ann"}}
 
 
@@ -216,7 +216,7 @@ async def test_what_fails_inside_is_told_and_logged_without_its_words(caplog: py
 
 
 async def test_health_needs_no_token_and_metrics_do() -> None:
-    async with open_house(gate=Gate({"ann": ANN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN})) as house:
         assert taken(await house.client.get("/healthz")) == {"status": "ok"}
         assert refused(await house.client.get("/metrics")) == (401, "unauthorized")
         answer = await house.client.get("/metrics", headers=bearer(ANN))
@@ -227,7 +227,7 @@ async def test_health_needs_no_token_and_metrics_do() -> None:
 async def test_the_javascript_client_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     source = tmp_path / "footlights.js"
     monkeypatch.setattr("footlights_transports.views.native.routes._JAVASCRIPT", source)
-    async with open_house(gate=Gate({"ann": ANN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN})) as house:
         assert refused(await house.client.get("/footlights.js")) == (404, "invalid_command")
         source.write_text("export const a = 'é';\n", encoding="utf-8")
         answer = await house.client.get("/footlights.js")
@@ -324,7 +324,7 @@ async def test_each_error_has_its_status() -> None:
         assert refused(await house.client.post(f"{turns}/t1-000009/finalize")) == (404, "unknown_turn")
         answer = await house.client.post(f"{turns}/{turn_id}/heard", json={"seq": 99})
         assert refused(answer) == (400, "invalid_command")
-        house.desk.close_doors()
+        house.access.close_doors()
         assert refused(await house.client.post(turns, json={"input": "A room?"})) == (409, "session_closed")
 
 
@@ -340,7 +340,7 @@ async def test_a_body_has_a_largest_size() -> None:
 
 
 async def test_a_token_opens_the_door_and_nothing_else_does() -> None:
-    async with open_house(gate=Gate({"ann": ANN})) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN})) as house:
         for headers in ({}, bearer("nonsense-nonsense"), {"authorization": ANN}, {"authorization": "Bearer"}):
             answer = await house.client.post("/v1/sessions", headers=headers)
             assert refused(answer) == (401, "unauthorized")
@@ -352,7 +352,7 @@ async def test_a_token_opens_the_door_and_nothing_else_does() -> None:
 
 
 async def test_a_foreign_session_looks_as_if_it_did_not_exist() -> None:
-    async with open_house(gate=Gate({"ann": ANN, "bob": BOB}), ledger=ListingLedger()) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN, "bob": BOB}), ledger=ListingLedger()) as house:
         taken(await house.client.post("/v1/sessions", headers=bearer(ANN)), 201)
         for method, rest, body in [
             ("DELETE", "", None),
@@ -373,7 +373,7 @@ async def test_a_foreign_session_looks_as_if_it_did_not_exist() -> None:
 
 
 async def test_pages_get_in_only_from_origins_on_the_list() -> None:
-    async with open_house(gate=Gate(origins=["https://inn.example"])) as house:
+    async with open_house(policy=AccessPolicy(origins=["https://inn.example"])) as house:
         evil = await house.client.post("/v1/sessions", headers={"origin": "https://evil.example"})
         assert refused(evil) == (403, "unauthorized")
         assert "access-control-allow-origin" not in evil.headers
@@ -387,7 +387,7 @@ async def test_pages_get_in_only_from_origins_on_the_list() -> None:
 
 @pytest.mark.parametrize("path", ["/footlights.js", "/healthz", "/v1/openapi.json"])
 async def test_any_page_may_read_what_is_public(path: str) -> None:
-    async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN}, origins=["https://inn.example"])) as house:
         answer = await house.client.get(path, headers={"origin": "https://any.example"})
         assert answer.status_code == 200
         assert answer.headers["access-control-allow-origin"] == "https://any.example"
@@ -399,7 +399,7 @@ async def test_what_is_public_is_still_hidden_from_a_name_that_was_made_to_point
 
 
 async def test_a_page_may_ask_first_what_it_may_ask() -> None:
-    async with open_house(gate=Gate({"ann": ANN}, origins=["https://inn.example"])) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN}, origins=["https://inn.example"])) as house:
         asking = {"access-control-request-method": "DELETE", "access-control-request-headers": "authorization"}
         answer = await house.client.options("/v1/sessions/inn", headers={"origin": "https://inn.example", **asking})
         assert answer.status_code == 204
@@ -422,5 +422,5 @@ async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str
 
 
 async def test_with_tokens_the_host_may_be_any() -> None:
-    async with open_house(gate=Gate({"ann": ANN}), headers=bearer(ANN)) as house:
+    async with open_house(policy=AccessPolicy({"ann": ANN}), headers=bearer(ANN)) as house:
         assert (await house.client.get("/v1/world", headers={"host": "inn.example"})).status_code == 200

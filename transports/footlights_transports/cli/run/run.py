@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import FootlightsError, open_stage
-from footlights_transports.access.policy import Gate, User
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import User
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import Done, RunOutcome
 from footlights_transports.views.dexi.runs import DexiRuns
 
@@ -51,7 +51,7 @@ async def run(
     outcome = RunOutcome.CANCELED
     refused: FootlightsError | BrokenPipeError | None = None
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        runs = DexiRuns(FrontDesk(stage, Gate()), settings)
+        runs = DexiRuns(SessionAccess(stage), settings)
         await nursery.start(runs.keep)
         try:
             begun = await runs.begin(_ME, request)

@@ -119,7 +119,7 @@ class ChatFeeds:
         return self._open[session_id].feed if session_id in self._open else None
 
     def player_said(self, session_id: str, turn_id: str, words: str) -> None:
-        """For a desk: somebody began this turn with these words, just now."""
+        """For a access: somebody began this turn with these words, just now."""
         if session_id in self._open:
             self._open[session_id].keep_words(turn_id, player_said(words, self._wall_clock()))
 

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
     from footlights import InteractionSession
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.chat_feed.feeds import ChatFeeds
 
 _HEADERS = {"cache-control": "no-store"}
 
 
 class ChatRoutes:
-    """The two routes, for one desk."""
+    """The two routes, for one access."""
 
-    def __init__(self, desk: FrontDesk, feeds: ChatFeeds) -> None:
-        self._desk = desk
+    def __init__(self, access: SessionAccess, feeds: ChatFeeds) -> None:
+        self._access = access
         self._feeds = feeds
 
     def routes(self) -> list[Route]:
@@ -41,7 +41,7 @@ class ChatRoutes:
 
     async def read(self, request: Request) -> Response:
         user, session = self._session(request)
-        limits = self._desk.gate.limits
+        limits = self._access.policy.limits
         messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
         return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
 
@@ -51,6 +51,6 @@ class ChatRoutes:
 
     def _session(self, request: Request) -> tuple[User, InteractionSession]:
         """The session that is asked for, and whose it is. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
-        user = authenticate(request, self._desk)
+        user = authenticate(request, self._access)
         path = cast("dict[str, str]", request.path_params)
-        return user, self._desk.session(user, path["session_id"])
+        return user, self._access.session(user, path["session_id"])

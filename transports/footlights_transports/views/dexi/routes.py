@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
     from footlights_transports.views.dexi.runs import DexiError, DexiRuns
 
@@ -50,8 +50,8 @@ _QUIET = 2.0
 
 
 class DexiRoutes:
-    def __init__(self, desk: FrontDesk, runs: DexiRuns) -> None:
-        self._desk = desk
+    def __init__(self, access: SessionAccess, runs: DexiRuns) -> None:
+        self._access = access
         self._runs = runs
 
     def routes(self) -> list[Route]:
@@ -100,13 +100,13 @@ class DexiRoutes:
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream:
-        return RunStream(run, place, self._desk.gate.limits.keep_alive)
+        return RunStream(run, place, self._access.policy.limits.keep_alive)
 
     def _run(self, request: Request) -> Run:
         return self._runs.find(self._user(request), _path(request)["run_id"])
 
     def _user(self, request: Request) -> User:
-        return authenticate(request, self._desk)
+        return authenticate(request, self._access)
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:

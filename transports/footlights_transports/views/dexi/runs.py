@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession, StreamEvent, Subscription
     from footlights.modes import Classifier, IntentRules
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.incidents import Incidents
 
 MAX_RUNS = 1_000
@@ -92,14 +92,14 @@ class Request:
 
 
 class DexiRuns:
-    """Every run of one desk."""
+    """Every run of one access."""
 
     def __init__(
-        self, desk: FrontDesk, settings: DexiSettings | None = None, wall_clock: Callable[[], float] = time.time
+        self, access: SessionAccess, settings: DexiSettings | None = None, wall_clock: Callable[[], float] = time.time
     ) -> None:
-        self._desk = desk
+        self._access = access
         self._settings = settings or DexiSettings()
-        self._rules = self._settings.rules or STANDARD_RULES.adding(*map(tool_hint, desk.stage.tools))
+        self._rules = self._settings.rules or STANDARD_RULES.adding(*map(tool_hint, access.stage.tools))
         self._wall_clock = wall_clock
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._finished: OrderedDict[str, int] = OrderedDict()
@@ -125,7 +125,7 @@ class DexiRuns:
 
         Raises `UnknownAgent`, and what starting a session and beginning a turn raise.
         """
-        if request.agent is not None and request.agent not in self._desk.stage.personas:
+        if request.agent is not None and request.agent not in self._access.stage.personas:
             raise UnknownAgent("There is no agent of that name.")
         if self._nursery is None:
             raise SessionClosed("The server is closing.")
@@ -143,7 +143,7 @@ class DexiRuns:
         """Interrupt a run; whether this call did. Raises `UnknownRun`."""
         run = self.find(user, run_id)
         try:
-            return bool(self._desk.cancel(user, run.session_id, run.turn_id))
+            return bool(self._access.cancel(user, run.session_id, run.turn_id))
         except UnknownSession:  # its session is closed, so it has ended
             return False
 
@@ -161,32 +161,32 @@ class DexiRuns:
         finally:
             if not stays:
                 with suppress(UnknownSession, SessionClosed):  # the stage may have closed it, or be closing
-                    await self._desk.close(user, session.session_id)
+                    await self._access.close(user, session.session_id)
 
     def _session(self, user: User, session_id: str | None) -> tuple[InteractionSession, bool]:
         """A session to run in, and whether it was begun just now."""
         if session_id is None:
-            return self._desk.start(user, SessionParams()), True
-        named = self._desk.gate.named_for(user, SessionParams(session_id=session_id))
+            return self._access.start(user, SessionParams()), True
+        named = self._access.policy.named_for(user, SessionParams(session_id=session_id))
         assert named.session_id is not None
         try:
-            return self._desk.session(user, named.session_id), False
+            return self._access.session(user, named.session_id), False
         except UnknownSession:
-            return self._desk.start(user, named), True
+            return self._access.start(user, named), True
 
     def _begin(self, user: User, request: Request, session: InteractionSession) -> Run:
         settings = self._settings
         decision = decide(request.message, request.policy, self._rules, settings.classifier)
         params = TurnParams(persona=request.agent or settings.chat_agent)
-        turn_id = self._desk.begin_turn(user, session.session_id, request.message, params, decision)
+        turn_id = self._access.begin_turn(user, session.session_id, request.message, params, decision)
         self._begun += 1
-        run_id = f"r{self._desk.stage.epoch}-{self._begun:06d}"
+        run_id = f"r{self._access.stage.epoch}-{self._begun:06d}"
         dexi = DexiRun(
             run_id,
             decision,
             agent=request.agent,
             redactor=settings.redactor,
-            tools=self._desk.stage.tools,
+            tools=self._access.stage.tools,
             checked=settings.checked,
         )
         run = Run(user, session.session_id, turn_id, dexi, self._wall_clock())
@@ -202,10 +202,10 @@ class DexiRuns:
                 async with session.subscribe(left.cursor, left.terminal_seen) as again:
                     left = await _tell(run, again)
         except Exception as error:  # noqa: BLE001 - see above
-            self._desk.incidents.failed("run_stream", error)
+            self._access.incidents.failed("run_stream", error)
             run.break_off()
         except trio.Cancelled:  # the server goes, and clients have a moment left to hear of it
-            _let_go(run, self._desk.incidents)
+            _let_go(run, self._access.incidents)
             raise
         finally:
             run.end()

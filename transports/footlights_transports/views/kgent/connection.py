@@ -94,7 +94,7 @@ class _Connection(ABC):
         self, gateway: KgentGateway, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
     ) -> None:
         self._gateway = gateway
-        self._limits = gateway.desk.gate.limits
+        self._limits = gateway.access.policy.limits
         self._socket = socket
         self._stream = stream
         self._tasks = tasks
@@ -185,7 +185,7 @@ class PerturbConnection(_Connection):
             await self._writer.send_events(dialogue.failure)
 
     def _refusal(self, error: FootlightsError, correlation_id: str | None) -> list[ChatEvent]:
-        self._gateway.desk.incidents.refused(f"kgent_message_{error.code}")
+        self._gateway.access.incidents.refused(f"kgent_message_{error.code}")
         return _refusal(error, correlation_id, self._gateway.now)
 
 

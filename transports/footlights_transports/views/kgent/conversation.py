@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession, Subscription
     from footlights.token_bucket import TokenBucket
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.kgent.flux import KgentFlux
     from footlights_transports.views.kgent.room import Room
 
@@ -63,9 +63,9 @@ class Terms:
 
 @frozen
 class DeskSession:
-    """A session whose turns begin at the desk, so that they are counted and measured like all others."""
+    """A session whose turns begin at the access, so that they are counted and measured like all others."""
 
-    desk: FrontDesk
+    access: SessionAccess
     user: User
     session: InteractionSession
     begun: Begun
@@ -75,7 +75,7 @@ class DeskSession:
         return self.session.session_id
 
     def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        turn_id = self.desk.begin_turn(self.user, self.session_id, said, params or TurnParams())
+        turn_id = self.access.begin_turn(self.user, self.session_id, said, params or TurnParams())
         self.begun.add(turn_id)
         return turn_id
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession
     from footlights.models.budget import BudgetConfig
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.kgent.pure.messages import ChatMessage
     from footlights_transports.views.kgent.pure.templates import Templates
     from footlights_transports.views.kgent.pure.wire import PerturbWish
@@ -63,14 +63,14 @@ class Keeper(Protocol):
 
 
 class KgentGateway:
-    """Every conversation of one desk. `keep` is the home of their tasks.
+    """Every conversation of one access. `keep` is the home of their tasks.
 
     `budget` should be the cast's own, and the cast should have the `templates`: `with_templates`.
     """
 
     def __init__(
         self,
-        desk: FrontDesk,
+        access: SessionAccess,
         config: ChatFluxConfig | None = None,
         *,
         templates: Templates = STANDARD_TEMPLATES,
@@ -78,7 +78,7 @@ class KgentGateway:
         keeper: Keeper | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.desk = desk
+        self.access = access
         self.config = config or ChatFluxConfig()
         self._templates = templates
         self._budget = budget
@@ -116,7 +116,7 @@ class KgentGateway:
 
     def room(self, user: User, agent: str) -> Room:
         """Where this user's dialogues with this agent are heard. Raises `UnknownAgent`."""
-        if agent not in self.desk.stage.personas:
+        if agent not in self.access.stage.personas:
             raise UnknownAgent("There is no agent of that name.")
         return self._rooms.setdefault((user, agent), Room())
 
@@ -137,7 +137,7 @@ class KgentGateway:
 
     def overhear(self, user: User, agent: str, session: str) -> Overhearing:
         """What others say in a session of this user's. Raises `UnknownSession`."""
-        found = self.desk.session(user, _id_of(user, session))
+        found = self.access.session(user, _id_of(user, session))
         # Not looked up for each turn: who is slow may hear of a turn when its conversation is forgotten.
         told = self._terms_of(found).begun_with(agent)
         return Overhearing(found, told, self.config.buffer_chunks, lambda: self.now)
@@ -146,7 +146,7 @@ class KgentGateway:
         """One more client that talks: with a token all of its user's are one, without one each is."""
         burst, seconds = self.config.message_burst, self.config.message_burst * 60 / self.config.messages_per_minute
         user, pace = conversation.user, TokenBucket(burst, seconds, trio.current_time())
-        return Sender(self.desk, conversation, pace if user.name is None else self._paces.setdefault(user, pace))
+        return Sender(self.access, conversation, pace if user.name is None else self._paces.setdefault(user, pace))
 
     def perturb(self, sender: Sender, message: ChatMessage, *, may_be_kept: bool = False) -> Dialogue:
         """Begin a dialogue. A plain call: its events come to the room. It is kept if its session and its sender agreed.
@@ -171,8 +171,8 @@ class KgentGateway:
         return None if found is None or found.has_ended else found
 
     def _begin(self, user: User, agent: str, terms: Terms, room: Room) -> Conversation:
-        at_desk = DeskSession(self.desk, user, terms.session, terms.begun_with(agent))
-        soul = KgentSoul(at_desk, agent, personas=self.desk.stage.personas, templates=self._templates)
+        at_desk = DeskSession(self.access, user, terms.session, terms.begun_with(agent))
+        soul = KgentSoul(at_desk, agent, personas=self.access.stage.personas, templates=self._templates)
         flux = KgentFlux(soul, self.config, budget=self._budget, tokens=terms.tokens, wall_clock=self._wall_clock)
         key = user, agent, terms.session.session_id
         if key in self._conversations:
@@ -189,7 +189,7 @@ class KgentGateway:
             return terms
         # A number would be given again after a restart: what is kept would be found under somebody else's.
         name = f"kept-{uuid.uuid4()}" if wish.session is None and wish.keep_content else wish.session
-        session = self.desk.start(user, SessionParams(session_id=name, remote_models=wish.remote_models))
+        session = self.access.start(user, SessionParams(session_id=name, remote_models=wish.remote_models))
         if wish.session is None:
             self._at_home[user, agent, wish.remote_models] = session.session_id
         terms = self._terms_of(session)
@@ -198,7 +198,7 @@ class KgentGateway:
 
     def _named_session(self, user: User, wish: PerturbWish) -> InteractionSession | None:
         try:
-            return None if wish.session is None else self.desk.session(user, _id_of(user, wish.session))
+            return None if wish.session is None else self.access.session(user, _id_of(user, wish.session))
         except UnknownSession:
             return None
 
@@ -219,7 +219,7 @@ class KgentGateway:
                     room.tell(dialogue, [event])
         except Exception as error:  # noqa: BLE001 - see above
             code = ErrorCode.LLM_UNAVAILABLE
-            self.desk.incidents.failed("dialogue", error)
+            self.access.incidents.failed("dialogue", error)
         finally:
             room.end(dialogue, code, self.now, telling.rest(self.now))
             if is_kept:

@@ -11,7 +11,7 @@ from footlights_transports.errors import RateLimited
 
 if TYPE_CHECKING:
     from footlights.token_bucket import TokenBucket
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.kgent.conversation import Conversation
 
 
@@ -23,10 +23,10 @@ class TooManyMessages(RateLimited):
 class Sender:
     """`messages` is what its user may send; if the user has no token, what it may send itself."""
 
-    def __init__(self, desk: FrontDesk, conversation: Conversation, messages: TokenBucket) -> None:
-        limits = desk.gate.limits
+    def __init__(self, access: SessionAccess, conversation: Conversation, messages: TokenBucket) -> None:
+        limits = access.policy.limits
         self.conversation = conversation
-        self._desk = desk
+        self._access = access
         self._messages = messages
         self._frames = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
 
@@ -34,7 +34,7 @@ class Sender:
         """Count whatever it sent. Raises `TooManyMessages`."""
         try:
             self._frames.take(trio.current_time())
-            self._desk.take_command(self.conversation.user)
+            self._access.take_command(self.conversation.user)
         except RateLimited as error:
             raise self._refusal() from error
 
@@ -48,7 +48,7 @@ class Sender:
         now = trio.current_time()
         return max(
             self._frames.seconds_until_next(now),
-            self._desk.seconds_until_command(self.conversation.user),
+            self._access.seconds_until_command(self.conversation.user),
             self._messages.seconds_until(1, now),
         )
 

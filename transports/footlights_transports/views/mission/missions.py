@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from footlights import InteractionSession
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.mission.announcer import Announcement, Callout
     from footlights_transports.views.mission.board import BoardEvent, MissionBoard
     from footlights_transports.views.mission.boards import MissionName
@@ -63,11 +63,11 @@ class _Called:
 
 
 class Missions:
-    """All missions of one desk."""
+    """All missions of one access."""
 
-    def __init__(self, desk: FrontDesk, settings: MissionSettings | None = None) -> None:
+    def __init__(self, access: SessionAccess, settings: MissionSettings | None = None) -> None:
         settings = settings or MissionSettings()
-        self._desk = desk
+        self._access = access
         self._replay = settings.replay
         self._ahead = settings.wall_clock() - trio.current_time()
         self._announcer = Announcer(self._now_ms, settings.voice)
@@ -192,7 +192,7 @@ class Missions:
         """How the session of that name is called out, begun if it was not; None if there is no such session."""
         if name not in self._called:
             try:
-                session = self._desk.session(*name)
+                session = self._access.session(*name)
             except UnknownSession:
                 return None
             assert self._nursery is not None, "boards are read only while they are kept"
@@ -214,7 +214,7 @@ class Missions:
             self._announcer,
             lambda: called.context,
             lambda announcement: self._tell(name, announcement),
-            ledger=self._desk.stage.ledger,
+            ledger=self._access.stage.ledger,
             is_told=lambda event_id: self._has(name, event_id),
         )
         try:
@@ -226,7 +226,7 @@ class Missions:
         except* FootlightsError:  # no place for it, or closed meanwhile
             pass
         except* Exception as errors:  # noqa: BLE001 - whatever fails here is a board, and harms nothing
-            self._desk.incidents.failed("callouts", errors)
+            self._access.incidents.failed("callouts", errors)
         finally:
             if self._called.get(name) is called:
                 del self._called[name]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from footlights.events import JsonValue
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.mission.announcer import Announcement
     from footlights_transports.views.mission.board import BoardEvent
     from footlights_transports.views.mission.missions import Missions
@@ -72,10 +72,10 @@ REFUSALS = (
 
 
 class MissionRoutes:
-    """The four routes, for one desk."""
+    """The four routes, for one access."""
 
-    def __init__(self, desk: FrontDesk, missions: Missions) -> None:
-        self._desk = desk
+    def __init__(self, access: SessionAccess, missions: Missions) -> None:
+        self._access = access
         self._missions = missions
 
     def routes(self) -> list[Route]:
@@ -101,14 +101,14 @@ class MissionRoutes:
         user = self._user(request)
         mission_id = read_id("mission_id", _path(request)["mission_id"])
         context = _listener(request)
-        epoch = self._desk.stage.epoch
+        epoch = self._access.stage.epoch
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
         after = _place(request.headers.get("last-event-id"), epoch, after)
         limit = _number("limit", request.query_params.get("limit"), 1, MAX_EVENTS, MAX_EVENTS)
         if "text/event-stream" in request.headers.get("accept", ""):
             board = self._missions.read(user, mission_id, context)
             attend = partial(self._missions.attend, user, mission_id, context)
-            return BoardStream(board, after, epoch, self._desk.gate.limits.keep_alive, attend)
+            return BoardStream(board, after, epoch, self._access.policy.limits.keep_alive, attend)
         found = self._missions.look(user, mission_id, context)
         shown = [] if found is None else found.after(after)[-limit:]
         listed: list[JsonValue] = [event.document for event in shown]
@@ -144,7 +144,7 @@ class MissionRoutes:
         return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
 
     def _user(self, request: Request) -> User:
-        return authenticate(request, self._desk)
+        return authenticate(request, self._access)
 
 
 class BoardStream(Response):

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import FrontDesk
+    from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.server.readiness import Readiness
     from footlights_transports.views.dexi.runs import DexiRuns
@@ -64,24 +64,24 @@ _JAVASCRIPT = Path(__file__).parents[2] / "static" / "footlights.js"
 
 
 class HttpRoutes:
-    """Every route, for one desk."""
+    """Every route, for one access."""
 
     def __init__(
         self,
-        desk: FrontDesk,
+        access: SessionAccess,
         metrics: Metrics,
         streams: OpenStreams,
         runs: DexiRuns,
         readiness: Readiness,
         others: Sequence[Route] = (),
     ) -> None:
-        self._desk = desk
+        self._access = access
         self._metrics = metrics
         self._streams = streams
-        self._dexi = DexiRoutes(desk, runs)
+        self._dexi = DexiRoutes(access, runs)
         self._others = others
         self._readiness = readiness
-        self._openapi = orjson.dumps(openapi_document(desk.gate.wants_tokens))
+        self._openapi = orjson.dumps(openapi_document(access.policy.wants_tokens))
 
     def app(self) -> Starlette:
         app = Starlette(
@@ -121,37 +121,37 @@ class HttpRoutes:
     async def start(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("start", request, Start)
-        session_id = self._desk.start(user, command.params).session_id
+        session_id = self._access.start(user, command.params).session_id
         return json_response({"session_id": session_id}, 201)
 
     async def close(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("close", request, Close)
-        await while_connected(request.receive, partial(self._desk.close, user, command.session_id))
+        await while_connected(request.receive, partial(self._access.close, user, command.session_id))
         return Response(status_code=204)
 
     async def begin_turn(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("begin_turn", request, BeginTurn)
-        turn_id = self._desk.begin_turn(user, command.session_id, command.input, command.params)
+        turn_id = self._access.begin_turn(user, command.session_id, command.input, command.params)
         return json_response({"turn_id": turn_id}, 202)
 
     async def cancel(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("cancel", request, Cancel)
-        return json_response({"canceled": self._desk.cancel(user, command.session_id, command.turn_id)})
+        return json_response({"canceled": self._access.cancel(user, command.session_id, command.turn_id)})
 
     async def finalize(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("finalize", request, Finalize)
-        finalize = partial(self._desk.finalize, user, command.session_id, command.turn_id)
+        finalize = partial(self._access.finalize, user, command.session_id, command.turn_id)
         commit = await while_connected(request.receive, finalize)
         return Response() if commit is None else json_response(commit_json(commit))
 
     async def heard(self, request: Request) -> Response:
         user = self._user(request)
         command = _command("heard", request, HeardUpTo)
-        self._desk.heard(user, command.session_id, command.turn_id, command.seq)
+        self._access.heard(user, command.session_id, command.turn_id, command.seq)
         return Response(status_code=204)
 
     async def events(self, request: Request) -> Response:
@@ -163,14 +163,14 @@ class HttpRoutes:
         after = None if cursor is None else cursor.after
         terminal_seen = (cursor or Cursor()).terminal_seen
         remote_models = _remote_models(request)
-        subscription = self._desk.subscribe(user, session_id, after, terminal_seen, remote_models=remote_models)
+        subscription = self._access.subscribe(user, session_id, after, terminal_seen, remote_models=remote_models)
         return EventStream(
             subscription,
             session_id,
             terminal_seen,
             self._streams,
-            self._desk.gate.limits.keep_alive,
-            lambda: self._desk.is_closing,
+            self._access.policy.limits.keep_alive,
+            lambda: self._access.is_closing,
         )
 
     # -- what is true
@@ -179,14 +179,14 @@ class HttpRoutes:
         user = self._user(request)
         session_id = _path(request)["session_id"]
         limit = _limit(request)
-        self._desk.gate.check_owner(user, session_id)
-        commits = await history_of(self._desk.stage.ledger).latest(session_id, limit)
+        self._access.policy.check_owner(user, session_id)
+        commits = await history_of(self._access.stage.ledger).latest(session_id, limit)
         if not commits:
-            self._desk.session(user, session_id)
+            self._access.session(user, session_id)
         return json_response({"commits": [record_to_json(commit) for commit in commits]})
 
     async def world(self, request: Request) -> Response:
-        return json_response({"world": self._desk.stage.world_for(self._user(request))})
+        return json_response({"world": self._access.stage.world_for(self._user(request))})
 
     # -- for operators and browsers
 
@@ -213,11 +213,13 @@ class HttpRoutes:
 
     async def metrics(self, request: Request) -> Response:
         self._user(request)
-        return Response(self._metrics.render(self._desk.stage, self._desk.incidents.counts), media_type=CONTENT_TYPE)
+        return Response(
+            self._metrics.render(self._access.stage, self._access.incidents.counts), media_type=CONTENT_TYPE
+        )
 
     def _user(self, request: Request) -> User:
         """Who asks. Raises `Unauthorized`, or `RateLimited` if that one asks too often."""
-        return authenticate(request, self._desk)
+        return authenticate(request, self._access)
 
     async def _tell_error(self, _: Request, error: Exception) -> Response:
         return self._counted(error_response(cast("FootlightsError", error)))
@@ -231,11 +233,11 @@ class HttpRoutes:
         return self._counted(http_refusal(refused.status_code, refused.headers))
 
     def _counted(self, refusal: Response) -> Response:
-        self._desk.incidents.refused(f"http_{refusal.status_code}")
+        self._access.incidents.refused(f"http_{refusal.status_code}")
         return refusal
 
     async def _tell_failure(self, _: Request, error: Exception) -> Response:
-        self._desk.incidents.failed("http_request", error)
+        self._access.incidents.failed("http_request", error)
         return error_response(FootlightsError())
 
 

@@ -10,17 +10,17 @@ import pytest
 
 from footlights.errors import RegistrationError, UnknownSession
 from footlights.params import SessionParams
-from footlights_transports.access.policy import Gate, Pace, User, WireLimits, is_loopback
+from footlights_transports.access.policy import AccessPolicy, Pace, User, WireLimits, is_loopback
 from footlights_transports.errors import RateLimited, Unauthorized
 
 ANN, BOB = "a" * 16, "b" * 16
 
 
 def test_a_token_names_its_user() -> None:
-    gate = Gate({"ann": ANN, "bob": BOB})
-    assert gate.wants_tokens
-    assert gate.admit(f"Bearer {ANN}") == User("ann")
-    assert gate.admit(f"bearer  {BOB} ") == User("bob")
+    policy = AccessPolicy({"ann": ANN, "bob": BOB})
+    assert policy.wants_tokens
+    assert policy.admit(f"Bearer {ANN}") == User("ann")
+    assert policy.admit(f"bearer  {BOB} ") == User("bob")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_token_names_its_user() -> None:
 )
 def test_anything_else_names_nobody_and_is_not_repeated(shown: str | None) -> None:
     with pytest.raises(Unauthorized) as refused:
-        Gate({"ann": ANN}).admit(shown)
+        AccessPolicy({"ann": ANN}).admit(shown)
     assert ANN not in str(refused.value)
 
 
@@ -42,18 +42,18 @@ def test_how_long_it_takes_to_admit_somebody_says_nothing_of_the_tokens(
         compared.append((len(one), len(other)))
         return compare_digest(one, other)
 
-    gate = Gate({"ann": ANN, "bob": BOB})
+    policy = AccessPolicy({"ann": ANN, "bob": BOB})
     monkeypatch.setattr(hmac, "compare_digest", compare)
     with suppress(Unauthorized):
-        gate.admit(f"Bearer {shown}")
+        policy.admit(f"Bearer {shown}")
     # All of them, whoever it is, and the same number of bytes each time: never the tokens themselves.
     assert compared == [(32, 32), (32, 32)]
 
 
 @pytest.mark.parametrize("shown", [None, "", "Bearer anything"])
 def test_without_tokens_there_is_one_anonymous_user(shown: str | None) -> None:
-    assert not Gate().wants_tokens
-    assert Gate().admit(shown) == User()
+    assert not AccessPolicy().wants_tokens
+    assert AccessPolicy().admit(shown) == User()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_without_tokens_there_is_one_anonymous_user(shown: str | None) -> None:
 )
 def test_tokens_that_cannot_work_are_refused_and_not_repeated(tokens: dict[str, str], why: str) -> None:
     with pytest.raises(RegistrationError, match=why) as refused:
-        Gate(tokens)
+        AccessPolicy(tokens)
     said = str(refused.value)
     # Neither may be repeated: a user and a token may stand in each other's place.
     assert not any(each and each in said.split() for pair in tokens.items() for each in pair)
@@ -81,47 +81,47 @@ def test_tokens_that_cannot_work_are_refused_and_not_repeated(tokens: dict[str, 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"])
 def test_without_tokens_this_machine_may_be_served(host: str) -> None:
     assert is_loopback(host)
-    Gate().check_address(host)
+    AccessPolicy().check_address(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com", ""])
 def test_without_tokens_nobody_else_may(host: str) -> None:
     assert not is_loopback(host)
     with pytest.raises(RegistrationError, match="configure tokens"):
-        Gate().check_address(host)
-    Gate({"ann": ANN}).check_address(host)
+        AccessPolicy().check_address(host)
+    AccessPolicy({"ann": ANN}).check_address(host)
 
 
 def test_only_pages_on_the_list_may_connect_and_programs_may() -> None:
-    gate = Gate(origins=["https://game.example"])
-    gate.check_origin(None)
-    gate.check_origin("https://game.example")
+    policy = AccessPolicy(origins=["https://game.example"])
+    policy.check_origin(None)
+    policy.check_origin("https://game.example")
     for origin in ("https://evil.example", "http://game.example", "null", ""):
         with pytest.raises(Unauthorized):
-            gate.check_origin(origin)
-    Gate({"ann": ANN}, origins=["*"]).check_origin("https://evil.example")
+            policy.check_origin(origin)
+    AccessPolicy({"ann": ANN}, origins=["*"]).check_origin("https://evil.example")
     with pytest.raises(RegistrationError, match="configure tokens"):
-        Gate(origins=["*"])
+        AccessPolicy(origins=["*"])
     with pytest.raises(Unauthorized):
-        Gate().check_origin("http://localhost")
+        AccessPolicy().check_origin("http://localhost")
 
 
 def test_sessions_carry_their_users_names() -> None:
-    gate, ann = Gate({"ann": ANN}), User("ann")
-    assert gate.named_for(ann, SessionParams(session_id="inn")).session_id == "ann:inn"
-    assert gate.named_for(ann, SessionParams(session_id="ann:inn")).session_id == "ann:inn"
-    assert gate.named_for(ann, SessionParams(session_id="bob:inn")).session_id == "ann:bob:inn"
-    assert gate.named_for(ann, SessionParams()).session_id is None
-    assert gate.named_for(User(), SessionParams(session_id="inn")).session_id == "inn"
+    policy, ann = AccessPolicy({"ann": ANN}), User("ann")
+    assert policy.named_for(ann, SessionParams(session_id="inn")).session_id == "ann:inn"
+    assert policy.named_for(ann, SessionParams(session_id="ann:inn")).session_id == "ann:inn"
+    assert policy.named_for(ann, SessionParams(session_id="bob:inn")).session_id == "ann:bob:inn"
+    assert policy.named_for(ann, SessionParams()).session_id is None
+    assert policy.named_for(User(), SessionParams(session_id="inn")).session_id == "inn"
 
 
 def test_a_user_sees_only_its_own_sessions() -> None:
-    gate, ann = Gate({"ann": ANN}), User("ann")
-    gate.check_owner(ann, "ann:inn")
+    policy, ann = AccessPolicy({"ann": ANN}), User("ann")
+    policy.check_owner(ann, "ann:inn")
     for foreign in ("bob:inn", "ann", "anna:inn", "s1-000001"):
         with pytest.raises(UnknownSession):
-            gate.check_owner(ann, foreign)
-    gate.check_owner(User(), "anything")
+            policy.check_owner(ann, foreign)
+    policy.check_owner(User(), "anything")
 
 
 def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:

@@ -24,8 +24,8 @@ from footlights import (
 )
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.access.policy import Gate, User, WireLimits
-from footlights_transports.access.session_access import FrontDesk
+from footlights_transports.access.policy import AccessPolicy, User, WireLimits
+from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.errors import RateLimited
 
 if TYPE_CHECKING:
@@ -48,89 +48,89 @@ def cast(*, stalling: bool = False) -> Cast:
 
 async def test_sessions_are_numbered_for_each_user_and_named_after_it() -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000001"
-        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000002"
-        assert desk.start(BOB, SessionParams()).session_id == "bob:s1-000001"
-        assert desk.start(ANN, SessionParams(session_id="inn")).session_id == "ann:inn"
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        assert access.start(ANN, SessionParams()).session_id == "ann:s1-000001"
+        assert access.start(ANN, SessionParams()).session_id == "ann:s1-000002"
+        assert access.start(BOB, SessionParams()).session_id == "bob:s1-000001"
+        assert access.start(ANN, SessionParams(session_id="inn")).session_id == "ann:inn"
         with pytest.raises(InvalidCommand):
-            desk.start(ANN, SessionParams(session_id="ann:inn"))
+            access.start(ANN, SessionParams(session_id="ann:inn"))
 
 
 async def test_a_number_whose_name_was_chosen_before_is_left_out(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        desk.start(ANN, SessionParams(session_id="ann:s1-000001"))
-        desk.start(ANN, SessionParams(session_id="ann:s1-000002"))
-        await desk.close(ANN, "ann:s1-000002")
-        assert desk.start(ANN, SessionParams()).session_id == "ann:s1-000003"
-        assert desk.start(BOB, SessionParams()).session_id == "bob:s1-000001"
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        access.start(ANN, SessionParams(session_id="ann:s1-000001"))
+        access.start(ANN, SessionParams(session_id="ann:s1-000002"))
+        await access.close(ANN, "ann:s1-000002")
+        assert access.start(ANN, SessionParams()).session_id == "ann:s1-000003"
+        assert access.start(BOB, SessionParams()).session_id == "bob:s1-000001"
 
 
 async def test_without_tokens_the_stage_numbers_sessions() -> None:
     async with open_stage(cast()) as stage:
-        assert FrontDesk(stage, Gate()).start(NOBODY, SessionParams()).session_id == "s1-000001"
+        assert SessionAccess(stage).start(NOBODY, SessionParams()).session_id == "s1-000001"
 
 
 async def test_a_turn_from_the_desk(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        session_id = desk.start(ANN, SessionParams()).session_id
-        async with desk.subscribe(ANN, session_id, None, ()) as stream:
-            turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
-            desk.heard(ANN, session_id, turn_id, 0)
-            assert (await desk.finalize(ANN, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        session_id = access.start(ANN, SessionParams()).session_id
+        async with access.subscribe(ANN, session_id, None, ()) as stream:
+            turn_id = access.begin_turn(ANN, session_id, "A room?", TurnParams())
+            access.heard(ANN, session_id, turn_id, 0)
+            assert (await access.finalize(ANN, session_id, turn_id)).commit_outcome is CommitOutcome.OK
             kinds = [event.event_type async for event in stream.until_commit(turn_id)]
         assert kinds[-1] is EventType.COMMIT_FINAL
-        await desk.close(ANN, session_id)
+        await access.close(ANN, session_id)
         with pytest.raises(UnknownSession):
-            desk.session(ANN, session_id)
+            access.session(ANN, session_id)
 
 
 async def test_all_connections_of_a_user_have_one_pace(quiet_clock: MockClock) -> None:
     limits = WireLimits(user_commands_per_second=2.0, user_command_burst=3)
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=limits))
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=limits))
         for _ in range(3):
-            desk.take_command(ANN)
+            access.take_command(ANN)
         with pytest.raises(RateLimited, match="2 commands a second"):
-            desk.take_command(ANN)
-        desk.take_command(BOB)
+            access.take_command(ANN)
+        access.take_command(BOB)
         await trio.sleep(0.5)
-        desk.take_command(ANN)
+        access.take_command(ANN)
 
 
 async def test_cancel_from_the_desk(quiet_clock: MockClock) -> None:
     async with open_stage(cast(stalling=True)) as stage:
-        desk = FrontDesk(stage, Gate())
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
-        assert desk.cancel(NOBODY, session_id, None) == (turn_id,)
+        access = SessionAccess(stage)
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert access.cancel(NOBODY, session_id, None) == (turn_id,)
 
 
 async def test_a_foreign_session_looks_like_none() -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        session_id = desk.start(ANN, SessionParams(session_id="inn")).session_id
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        session_id = access.start(ANN, SessionParams(session_id="inn")).session_id
         said: set[str] = set()
         for wanted in (session_id, "ann:none", "bob:none", "s1-000001"):
             for ask in (
-                lambda wanted=wanted: desk.session(BOB, wanted),
-                lambda wanted=wanted: desk.subscribe(BOB, wanted, None, ()),
-                lambda wanted=wanted: desk.begin_turn(BOB, wanted, "?", TurnParams()),
-                lambda wanted=wanted: desk.cancel(BOB, wanted, None),
-                lambda wanted=wanted: desk.heard(BOB, wanted, "t1-000001", 0),
+                lambda wanted=wanted: access.session(BOB, wanted),
+                lambda wanted=wanted: access.subscribe(BOB, wanted, None, ()),
+                lambda wanted=wanted: access.begin_turn(BOB, wanted, "?", TurnParams()),
+                lambda wanted=wanted: access.cancel(BOB, wanted, None),
+                lambda wanted=wanted: access.heard(BOB, wanted, "t1-000001", 0),
             ):
                 with pytest.raises(UnknownSession) as refused:
                     ask()
                 said.add(str(refused.value))
             with pytest.raises(UnknownSession) as refused:
-                await desk.close(BOB, wanted)
+                await access.close(BOB, wanted)
             said.add(str(refused.value))
         assert len(said) == 1
         with pytest.raises(UnknownSession):
-            desk.subscribe(BOB, session_id, {}, ())
-        assert desk.session(ANN, session_id).session_id == session_id
+            access.subscribe(BOB, session_id, {}, ())
+        assert access.session(ANN, session_id).session_id == session_id
 
 
 async def test_who_comes_back_with_a_cursor_may_come_back_to_a_session_of_before_a_restart(
@@ -138,71 +138,71 @@ async def test_who_comes_back_with_a_cursor_may_come_back_to_a_session_of_before
 ) -> None:
     ledger = MemoryLedger()
     async with open_stage(cast(), ledger=ledger) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        session_id = desk.start(ANN, SessionParams(session_id="inn")).session_id
-        turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
-        await desk.finalize(ANN, session_id, turn_id)
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        session_id = access.start(ANN, SessionParams(session_id="inn")).session_id
+        turn_id = access.begin_turn(ANN, session_id, "A room?", TurnParams())
+        await access.finalize(ANN, session_id, turn_id)
     async with open_stage(cast(), ledger=ledger) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
         with pytest.raises(UnknownSession):
-            desk.subscribe(ANN, session_id, None, ())
-        async with desk.subscribe(ANN, session_id, {turn_id: 1}, ()) as stream:
+            access.subscribe(ANN, session_id, None, ())
+        async with access.subscribe(ANN, session_id, {turn_id: 1}, ()) as stream:
             told = [event.event_type for event in await stream.receive_batch()]
             assert told == [EventType.TURN_FINAL, EventType.COMMIT_FINAL]
-        async with desk.subscribe(ANN, session_id, {}, ()):
+        async with access.subscribe(ANN, session_id, {}, ()):
             pass  # it is open now
         with pytest.raises(Busy, match="max_sessions_per_user"):
-            desk.start(ANN, SessionParams())
+            access.start(ANN, SessionParams())
 
 
 async def test_a_user_has_only_so_many_open_sessions(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=2)))
-        first = desk.start(ANN, SessionParams())
-        second = desk.start(ANN, SessionParams())
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_sessions_per_user=2)))
+        first = access.start(ANN, SessionParams())
+        second = access.start(ANN, SessionParams())
         with pytest.raises(Busy, match="max_sessions_per_user"):
-            desk.start(ANN, SessionParams())
-        desk.start(BOB, SessionParams())
-        await desk.close(ANN, first.session_id)
-        desk.start(ANN, SessionParams())
-        await second.close()  # not at the desk
-        desk.start(ANN, SessionParams())
+            access.start(ANN, SessionParams())
+        access.start(BOB, SessionParams())
+        await access.close(ANN, first.session_id)
+        access.start(ANN, SessionParams())
+        await second.close()  # not at the access
+        access.start(ANN, SessionParams())
         with pytest.raises(Busy, match="max_sessions_per_user"):
-            desk.start(ANN, SessionParams())
+            access.start(ANN, SessionParams())
 
 
 async def test_closed_doors_let_nothing_new_begin_and_what_is_open_goes_on(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate())
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
-        desk.close_doors()
+        access = SessionAccess(stage)
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        access.close_doors()
         with pytest.raises(SessionClosed):
-            desk.start(NOBODY, SessionParams())
+            access.start(NOBODY, SessionParams())
         with pytest.raises(SessionClosed):
-            desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
-        assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+            access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert (await access.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
 
 
 async def test_a_server_that_closes_does_not_say_that_its_sessions_never_were(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS))
-        session_id = desk.start(ANN, SessionParams()).session_id
-        turn_id = desk.begin_turn(ANN, session_id, "A room?", TurnParams())
-        desk.close_doors()
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        session_id = access.start(ANN, SessionParams()).session_id
+        turn_id = access.begin_turn(ANN, session_id, "A room?", TurnParams())
+        access.close_doors()
     # The stage has gone before its clients, as it does in `serve`: they may come back when there is another.
     with pytest.raises(SessionClosed):
-        desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+        access.begin_turn(ANN, session_id, "A room?", TurnParams())
     with pytest.raises(SessionClosed):
-        desk.cancel(ANN, session_id, turn_id)
+        access.cancel(ANN, session_id, turn_id)
     with pytest.raises(SessionClosed):
-        desk.heard(ANN, session_id, turn_id, 0)
+        access.heard(ANN, session_id, turn_id, 0)
     with pytest.raises(SessionClosed):
-        await desk.finalize(ANN, session_id, turn_id)
+        await access.finalize(ANN, session_id, turn_id)
     with pytest.raises(SessionClosed):
-        desk.subscribe(ANN, session_id, None, ())
+        access.subscribe(ANN, session_id, None, ())
     with pytest.raises(UnknownSession):
-        desk.cancel(BOB, session_id, turn_id)
+        access.cancel(BOB, session_id, turn_id)
 
 
 class Watch:
@@ -220,45 +220,45 @@ class Watch:
 async def test_who_watches_is_told_of_turns_and_cancels(quiet_clock: MockClock) -> None:
     watch = Watch()
     async with open_stage(cast(stalling=True)) as stage:
-        desk = FrontDesk(stage, Gate(), watch)
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
-        assert desk.cancel(NOBODY, session_id, turn_id) == (turn_id,)
-        assert desk.cancel(NOBODY, session_id, turn_id) == ()
+        access = SessionAccess(stage, AccessPolicy(), watch)
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        assert access.cancel(NOBODY, session_id, turn_id) == (turn_id,)
+        assert access.cancel(NOBODY, session_id, turn_id) == ()
         assert watch.accepted == [0.0]
         assert watch.canceled[0] == (session_id, (turn_id,), trio.current_time())
 
 
 async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate())
-        desk.start(NOBODY, SessionParams(session_id="inn"))
-        await desk.close(NOBODY, "inn")
+        access = SessionAccess(stage)
+        access.start(NOBODY, SessionParams(session_id="inn"))
+        await access.close(NOBODY, "inn")
         with pytest.raises(UnknownSession):
-            desk.subscribe(NOBODY, "inn", None, ())
-        async with desk.subscribe(NOBODY, "inn", {}, ()) as stream:
+            access.subscribe(NOBODY, "inn", None, ())
+        async with access.subscribe(NOBODY, "inn", {}, ()) as stream:
             assert stream.is_exhausted
         with pytest.raises(UnknownSession):
-            desk.begin_turn(NOBODY, "inn", "A room?", TurnParams())
-        desk.start(NOBODY, SessionParams(session_id="inn"))
-        async with desk.subscribe(NOBODY, "inn", {}, ()) as stream:
+            access.begin_turn(NOBODY, "inn", "A room?", TurnParams())
+        access.start(NOBODY, SessionParams(session_id="inn"))
+        async with access.subscribe(NOBODY, "inn", {}, ()) as stream:
             assert not stream.is_exhausted
 
 
 async def test_a_session_stays_closed_although_nobody_waited_for_its_end(quiet_clock: MockClock) -> None:
     async with open_stage(cast(stalling=True)) as stage:
-        desk = FrontDesk(stage, Gate(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
-        session_id = desk.start(ANN, SessionParams()).session_id
-        desk.begin_turn(ANN, session_id, "A room?", TurnParams())
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
+        session_id = access.start(ANN, SessionParams()).session_id
+        access.begin_turn(ANN, session_id, "A room?", TurnParams())
         with trio.CancelScope() as impatient:
             impatient.cancel()
-            await desk.close(ANN, session_id)
+            await access.close(ANN, session_id)
         assert impatient.cancelled_caught
         await stage.session(session_id).close()
-        async with desk.subscribe(ANN, session_id, {}, ()) as stream:
+        async with access.subscribe(ANN, session_id, {}, ()) as stream:
             events = [event async for event in stream]
         assert events[-1].event_type is EventType.COMMIT_FINAL
-        desk.start(ANN, SessionParams())
+        access.start(ANN, SessionParams())
 
 
 async def test_only_so_many_closed_sessions_are_remembered(
@@ -266,13 +266,13 @@ async def test_only_so_many_closed_sessions_are_remembered(
 ) -> None:
     monkeypatch.setattr("footlights_transports.access.session_access.MAX_CLOSED", 1)
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate())
+        access = SessionAccess(stage)
         for name in ("old", "new"):
-            desk.start(NOBODY, SessionParams(session_id=name))
-            await desk.close(NOBODY, name)
-        desk.subscribe(NOBODY, "old", {}, ())
+            access.start(NOBODY, SessionParams(session_id=name))
+            await access.close(NOBODY, name)
+        access.subscribe(NOBODY, "old", {}, ())
         assert stage.session("old").state is SessionState.OPEN, "opened again, as the name of the host's that it is"
-        desk.subscribe(NOBODY, "new", {}, ())
+        access.subscribe(NOBODY, "new", {}, ())
         with pytest.raises(UnknownSession):
             stage.session("new")
 
@@ -285,11 +285,11 @@ async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_oth
 
     heard: list[tuple[str, str, str]] = []
     async with open_stage(cast()) as stage:
-        desk = FrontDesk(stage, Gate())
-        desk.turn_listeners += [broken, lambda session, turn, said: heard.append((session, turn, said))]
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        turn_id = desk.begin_turn(NOBODY, session_id, "a secret", TurnParams())
-        assert (await desk.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
+        access = SessionAccess(stage)
+        access.turn_listeners += [broken, lambda session, turn, said: heard.append((session, turn, said))]
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        turn_id = access.begin_turn(NOBODY, session_id, "a secret", TurnParams())
+        assert (await access.finalize(NOBODY, session_id, turn_id)).commit_outcome is CommitOutcome.OK
     assert heard == [(session_id, turn_id, "a secret")]
     (line,) = [record.getMessage() for record in caplog.records if record.name == "footlights.incidents"]
     assert line.startswith("turn_listener failed: OverflowError")
@@ -304,13 +304,13 @@ async def test_who_waits_for_a_commit_that_the_server_ends_before_it_knows_is_to
         trio.open_nursery() as nursery,
         open_stage(cast(), ledger=slow, limits=Limits(shutdown_deadline=4)) as stage,
     ):
-        desk = FrontDesk(stage, Gate())
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        turn_id = desk.begin_turn(NOBODY, session_id, "A room?", TurnParams())
+        access = SessionAccess(stage)
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
 
         async def wait() -> None:
             with pytest.raises(SessionClosed):
-                await desk.finalize(NOBODY, session_id, turn_id)
+                await access.finalize(NOBODY, session_id, turn_id)
 
         nursery.start_soon(wait)
         await trio.sleep(1)
@@ -324,9 +324,9 @@ class Unreadable(MemoryLedger):
 
 async def test_who_asks_for_a_commit_while_the_ledger_cannot_be_read_may_ask_again(quiet_clock: MockClock) -> None:
     async with open_stage(cast(), ledger=Unreadable(), limits=Limits(replay_turns=1)) as stage:
-        desk = FrontDesk(stage, Gate())
-        session_id = desk.start(NOBODY, SessionParams()).session_id
-        forgotten, last = (desk.begin_turn(NOBODY, session_id, "A room?", TurnParams()) for _ in range(2))
-        await desk.finalize(NOBODY, session_id, last)
+        access = SessionAccess(stage)
+        session_id = access.start(NOBODY, SessionParams()).session_id
+        forgotten, last = (access.begin_turn(NOBODY, session_id, "A room?", TurnParams()) for _ in range(2))
+        await access.finalize(NOBODY, session_id, last)
         with pytest.raises(Busy):
-            await desk.finalize(NOBODY, session_id, forgotten)
+            await access.finalize(NOBODY, session_id, forgotten)
