@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from footlights import BudgetTier, CommitOutcome, EventType, Limits, TokenDelta, TurnFinal, TurnParams, laws, open_stage
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
 from footlights_actors import standard_cast
 from footlights_transports.access.session_access import SessionAccess

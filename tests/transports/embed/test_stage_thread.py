@@ -35,7 +35,7 @@ from footlights import (
     UnknownTurn,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import ScriptedModel, standard_cast

@@ -28,7 +28,7 @@ from footlights import (
     TurnInterrupted,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
 from footlights_transports.embed.stage_thread import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
 from footlights_transports.embed.trio_thread import MAX_WAITING, Inside, TrioThread

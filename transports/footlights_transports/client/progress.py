@@ -13,7 +13,7 @@ from footlights.events import EventType
 from footlights.ids import in_order
 from footlights.laws import Violation
 from footlights.laws.turn import Turn
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.client.errors import LawBroken
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from footlights import wire
 from footlights.events import EventType
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.views.native.protocol import write_notice
 from footlights_transports.views.native.sse_cursor import Cursor, counted, write_word
 
