@@ -21,7 +21,7 @@ from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
-from footlights.lazy_event import Latch
+from footlights.lazy_event import LazyEvent
 from footlights.params import BusyRule, TurnParams
 from footlights.stream.catch_up import is_seq, newest_seen, recollect
 from footlights.stream.recall import ALL_SEEN, never_committed
@@ -132,7 +132,7 @@ class SessionCore:
         self.turns_forgotten = 0
         self.unwritten: dict[str, CommitFinal] = {}
         """The last turns that were forgotten and are in no ledger, because it could not write."""
-        self.closed = Latch()
+        self.closed = LazyEvent()
 
     # -- turns
 
