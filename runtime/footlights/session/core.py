@@ -20,7 +20,7 @@ from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
-from footlights.lazy_event import Latch
+from footlights.lazy_event import LazyEvent
 from footlights.params import BusyRule, TurnParams
 from footlights.stream.catch_up import catch_up, never_committed
 from footlights.stream.cursor import ALL_SEEN, newest_seen
@@ -119,7 +119,7 @@ class SessionCore:
         self.turns_dropped = 0
         self.unwritten: dict[str, CommitFinal] = {}
         """The commits of the last dropped turns that the ledger could not write."""
-        self.closed = Latch()
+        self.closed = LazyEvent()
 
     # -- turns
 

@@ -143,7 +143,7 @@ class Supervisor:
                     _finish(turn)
         finally:
             self.running_turns -= 1
-            self._watchdog.let_go(turn)
+            self._watchdog.unwatch(turn)
             # A KeyboardInterrupt tears the stage, and a stage that is torn cancels its turns.
             turn.stop(InterruptReason.SHUTDOWN)
             turn.abandon_tools()

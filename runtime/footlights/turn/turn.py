@@ -38,7 +38,7 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
-from footlights.lazy_event import Latch
+from footlights.lazy_event import LazyEvent
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay
@@ -146,8 +146,8 @@ class Turn:
         self.heard_seq = -1
         self.interruption: Interruption | None = None
         self.commit: CommitFinal | None = None
-        self.interrupted = Latch()
-        self.settled = Latch()
+        self.interrupted = LazyEvent()
+        self.settled = LazyEvent()
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
         self._text_bytes_left = host.limits.max_turn_text_bytes

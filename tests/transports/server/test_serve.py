@@ -545,6 +545,6 @@ async def test_two_servers_do_not_share_a_ledger(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr.decode().splitlines() == [
-            f"{tmp_path}/game.ledger is being written by somebody else. One stage at a time may open it."
+            f"{tmp_path}/game.ledger is open in another stage. One stage at a time may open it."
         ]
         assert (await request(server.http_port, "GET", "/healthz"))[0] == 200
