@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from footlights_transports.client.retry import Retry
     from footlights_transports.client.session import ClientSession, Commit
     from footlights_transports.client.stream import ClientStream
-    from footlights_transports.config.config import Config, ConfigError, load_config
+    from footlights_transports.config.config import Config, load_config
+    from footlights_transports.config.source import ConfigError
     from footlights_transports.embed.handover import StageThreadStuck, Ticket
     from footlights_transports.embed.polled_stream import PolledStream
     from footlights_transports.embed.stage_thread import StageThread
@@ -56,7 +57,8 @@ _HOMES = {
     "footlights_transports.client.retry": "Retry",
     "footlights_transports.client.session": "ClientSession Commit",
     "footlights_transports.client.stream": "ClientStream",
-    "footlights_transports.config.config": "Config ConfigError load_config",
+    "footlights_transports.config.config": "Config load_config",
+    "footlights_transports.config.source": "ConfigError",
     "footlights_transports.embed.handover": "StageThreadStuck Ticket",
     "footlights_transports.embed.polled_stream": "PolledStream",
     "footlights_transports.embed.stage_thread": "StageThread",
