@@ -38,8 +38,8 @@ from footlights import (
 from footlights.authority import LedgerInUse, SqliteLedger
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
+from footlights_transports import Config, load_config
 from footlights_transports.cli import serve as cli_serve
-from footlights_transports.config.config import Config, load_config
 from footlights_transports.errors import WIRE_CODES
 from footlights_transports.server.logs import Discreet, set_up_logs
 from footlights_transports.server.serve import CannotServe, Opened, serve, serve_here
