@@ -17,6 +17,7 @@ import trio
 
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
+from footlights.stream.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from footlights_transports.embed.trio_thread import TrioThread
 
 CAPACITY = 256
-_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 _LOOK_ROUND = 0.25
 """Seconds between two looks whether the thread has ended, for those who wait."""
 
@@ -43,9 +43,8 @@ class PolledStream:
         self._capacity = CAPACITY
         self._room: trio.Event | None = None
         self._scope = trio.CancelScope()
-        self._polled: dict[str, int] = {}
-        """The last seq of each turn that was polled and has more to come."""
-        self._ended = set(subscription.terminal_seen)
+        self._polled = Cursor(terminal_seen=set(subscription.terminal_seen))
+        """The position in each turn that was polled in part."""
         self._detached_for: str | None = None
         self._has_ended = False
         self._end_was_told = False
@@ -87,7 +86,7 @@ class PolledStream:
     @property
     def terminal_seen(self) -> frozenset[str]:
         """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
-        return frozenset(self._ended)
+        return frozenset(self._polled.terminal_seen)
 
     def close(self) -> None:
         """Let go. What lies here can still be polled."""
@@ -104,13 +103,9 @@ class PolledStream:
         events: list[StreamEvent] = []
         while inbox and len(events) < max_events:
             event = inbox.popleft()
+            self._polled.note(event)
             if event.event_type is EventType.COMMIT_FINAL:
-                self._polled.pop(event.turn_id, None)
-                self._ended.discard(event.turn_id)
-            else:
-                self._polled[event.turn_id] = event.seq
-                if event.event_type in _TERMINAL:
-                    self._ended.add(event.turn_id)
+                del self._polled.after[event.turn_id]
             events.append(event)
         return events
 
@@ -165,5 +160,5 @@ class PolledStream:
         """Here nothing is between the subscription and the inbox."""
         before = self._subscription.after or {}
         waiting = {event.turn_id: before.get(event.turn_id, -1) for event in self._inbox}
-        polled = {turn_id: self._polled.get(turn_id, seq) for turn_id, seq in waiting.items()}
+        polled = {turn_id: self._polled.after.get(turn_id, seq) for turn_id, seq in waiting.items()}
         return {**self._subscription.cursor, **polled}
