@@ -36,7 +36,7 @@ def replay_callouts(
     board of that mission, and with closes, the id of an event before it, it closed that event there. With user it was
     that user's. Blank lines say nothing. The same file gives the same output, in any process.
     """
-    from footlights_transports.views.mission.pure.replaying import replay
+    from footlights_transports.views.mission.pure.replay import replay
 
     lines = _Lines(recording)
     try:

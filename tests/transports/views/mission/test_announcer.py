@@ -12,7 +12,7 @@ from footlights.testing import cancel_everywhere
 from footlights_transports.views.mission.announcer import PLACE_SECONDS, VOICE_SECONDS, Announcement, Announcer
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent, UtilityPayload
-from footlights_transports.views.mission.pure.replaying import replay
+from footlights_transports.views.mission.pure.replay import replay
 from footlights_transports.views.mission.pure.requests import read_callout
 from footlights_transports.views.mission.pure.terms import (
     Certainty,

@@ -24,9 +24,8 @@ from footlights_transports.views.mission import missions as module
 from footlights_transports.views.mission.board import EventExists, MissionBoard
 from footlights_transports.views.mission.missions import UNREAD_SECONDS, Missions, MissionSettings
 from footlights_transports.views.mission.pure import history
-from footlights_transports.views.mission.pure.closing import read_closing
 from footlights_transports.views.mission.pure.payload import Context
-from footlights_transports.views.mission.pure.requests import CalloutRequest, read_callout
+from footlights_transports.views.mission.pure.requests import CalloutRequest, read_callout, read_closing
 from footlights_transports.views.mission.pure.terms import SessionState, Tier
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from footlights_transports.views.mission.announcer import Announcer
 from footlights_transports.views.mission.board import Acknowledgement
 from footlights_transports.views.mission.boards import Boards
 from footlights_transports.views.mission.caller import Caller
-from footlights_transports.views.mission.pure.closing import debrief_of
 from footlights_transports.views.mission.pure.payload import Context
+from footlights_transports.views.mission.pure.requests import debrief_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from footlights_transports.views.mission.announcer import Announcement, Callout
     from footlights_transports.views.mission.board import BoardEvent, MissionBoard
     from footlights_transports.views.mission.boards import MissionName
-    from footlights_transports.views.mission.pure.closing import Closing
-    from footlights_transports.views.mission.pure.requests import CalloutRequest
+    from footlights_transports.views.mission.pure.requests import CalloutRequest, Closing
     from footlights_transports.views.mission.voice import Voice
 
 MAX_CALLERS = 100

@@ -27,8 +27,7 @@ from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.guard import body_of
 from footlights_transports.json_text import read_object
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
-from footlights_transports.views.mission.pure.closing import read_closing
-from footlights_transports.views.mission.pure.requests import read_callout, read_id
+from footlights_transports.views.mission.pure.requests import read_callout, read_closing, read_id
 from footlights_transports.views.mission.pure.terms import LimitScope, SuppressionReason
 from footlights_transports.views.native.events import while_connected
 from footlights_transports.views.native.sse_stream import KEEP_ALIVE

@@ -9,10 +9,10 @@ import pytest
 from attrs import evolve
 
 from footlights.errors import InvalidCommand
-from footlights_transports.views.mission.pure.closing import MAX_WORDS_CHARS, debrief_of, read_closing
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import broken_rules, decide
+from footlights_transports.views.mission.pure.requests import MAX_WORDS_CHARS, debrief_of, read_closing
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,

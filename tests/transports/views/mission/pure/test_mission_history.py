@@ -14,9 +14,9 @@ from footlights_transports.views.mission.pure.history import (
     History,
     Spoken,
 )
-from footlights_transports.views.mission.pure.matrix import MATRIX
+from footlights_transports.views.mission.pure.matrix import MATRIX, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, decide, row_of, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.policy import Decision, decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import TypeAlias
 
 import pytest
 
@@ -13,7 +14,7 @@ from footlights_transports.views.mission.pure.history import (
     MAX_TENANTS_PER_USER,
     History,
 )
-from footlights_transports.views.mission.pure.matrix import MATRIX, Speak, row_for
+from footlights_transports.views.mission.pure.matrix import MATRIX, Speak, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import Decision, decide
 from footlights_transports.views.mission.pure.requests import DEFAULTS
@@ -35,25 +36,26 @@ PAGE = ROOT / "docs" / "how-to" / "callouts.md"
 EVERYTHING = list(product(Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty))
 
 
-def decided(
-    tier: Tier,
-    state: SessionState,
-    voice_mode: VoiceMode,
-    event_type: MissionEventType,
-    classification: Classification,
-    certainty: Certainty,
-) -> Decision:
-    long = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
+Combination: TypeAlias = tuple[Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty]
+
+
+def asked(combination: Combination) -> tuple[MissionEvent, Context]:
+    """An event with a text that is longer than any voice, and its listener."""
+    tier, state, voice_mode, event_type, classification, certainty = combination
     event = MissionEvent(
         mission_id="m",
         event_id="e",
         event_type=event_type,
         classification=classification,
         certainty=certainty,
-        text=long,
+        text=compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28),
         operator_ref="op-1",
     )
-    return decide(event, Context(tier=tier, session_state=state, voice_mode=voice_mode), History(), 0)
+    return event, Context(tier=tier, session_state=state, voice_mode=voice_mode)
+
+
+def decided(combination: Combination) -> Decision:
+    return decide(*asked(combination), History(), 0)
 
 
 def expected(
@@ -87,7 +89,7 @@ def test_there_are_3200_combinations() -> None:
 
 def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligible() -> None:
     for given in EVERYTHING:
-        decision, wanted = decided(*given), expected(*given)
+        decision, wanted = decided(given), expected(*given)
         voice = decision.payload.voice
         if wanted is None:
             assert voice is None, given
@@ -100,16 +102,16 @@ def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligib
 
 
 def test_tier_1_speaks_only_while_the_session_is_active() -> None:
-    spoken = {(given[0], given[1]) for given in EVERYTHING if decided(*given).speak}
+    spoken = {(given[0], given[1]) for given in EVERYTHING if decided(given).speak}
     assert spoken == {(Tier.AWARE, SessionState.ACTIVE)}
 
 
 def test_speaking_is_decided_by_context_class_and_certainty_alone() -> None:
-    assert [decided(*given) for given in EVERYTHING] == [decided(*given) for given in EVERYTHING]
+    assert [decided(given) for given in EVERYTHING] == [decided(given) for given in EVERYTHING]
 
 
 def test_every_row_is_the_one_that_decides_somewhere() -> None:
-    assert {MATRIX.index(row_for(*given)) for given in EVERYTHING} == set(range(len(MATRIX)))
+    assert {MATRIX.index(row_of(*asked(given))) for given in EVERYTHING} == set(range(len(MATRIX)))
 
 
 def test_a_row_speaks_in_some_way_unless_it_says_no() -> None:

@@ -9,8 +9,9 @@ import pytest
 from attrs import evolve
 
 from footlights_transports.views.mission.pure.history import DAY_BUDGET, VOICE_RATE, DayCount, History, Spoken
+from footlights_transports.views.mission.pure.matrix import row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, broken_rules, decide, dedupe_key, row_of
+from footlights_transports.views.mission.pure.policy import Decision, broken_rules, decide, dedupe_key
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,

@@ -13,7 +13,7 @@ from footlights.errors import InvalidCommand
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.payload import Context
 from footlights_transports.views.mission.pure.policy import decide
-from footlights_transports.views.mission.pure.replaying import replay
+from footlights_transports.views.mission.pure.replay import replay
 from footlights_transports.views.mission.pure.requests import read_callout, read_id
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
@@ -313,7 +313,7 @@ def test_a_closing_is_decided_as_the_debrief_of_an_event_before_it() -> None:
 @pytest.mark.parametrize("seed", ["0", "7"])
 def test_an_identical_sequence_is_decided_identically_in_another_process(seed: str) -> None:
     program = (
-        "import json, sys; from footlights_transports.views.mission.pure.replaying import replay\n"
+        "import json, sys; from footlights_transports.views.mission.pure.replay import replay\n"
         "print(json.dumps([each.payload.document for each in replay(json.load(sys.stdin))]))"
     )
     result = subprocess.run(
