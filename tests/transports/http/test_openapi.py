@@ -25,6 +25,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.errors import STATUS
 from footlights_transports.http.openapi import openapi_document
 from footlights_transports.http.server import serve_http
+from footlights_transports.http.sse import OpenStreams
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
@@ -32,7 +33,6 @@ from footlights_transports.views.chat_feed.routes import ChatRoutes
 from footlights_transports.views.dexi.runs import DexiRuns
 from footlights_transports.views.mission.missions import Missions
 from footlights_transports.views.mission.routes import MissionRoutes
-from footlights_transports.views.native.events import OpenStreams
 from footlights_transports.views.native.routes import HttpRoutes
 
 if TYPE_CHECKING:

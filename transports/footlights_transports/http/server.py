@@ -22,6 +22,7 @@ from footlights_transports.access.idle import close_idle_sessions
 from footlights_transports.http.connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http.guard import CONNECTION, HttpGuard
 from footlights_transports.http.h11_errors import hold_no_input
+from footlights_transports.http.sse import OpenStreams
 from footlights_transports.server.listening import Listening
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
@@ -30,7 +31,6 @@ from footlights_transports.views.chat_feed.routes import ChatRoutes
 from footlights_transports.views.dexi.runs import DexiRuns
 from footlights_transports.views.mission.missions import Missions
 from footlights_transports.views.mission.routes import MissionRoutes
-from footlights_transports.views.native.events import OpenStreams
 from footlights_transports.views.native.routes import HttpRoutes
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Server:
         self._incidents = access.incidents
         self._tls = tls
         self._goodbye = goodbye
-        self._event_streams = OpenStreams(access.encodings)
+        self._event_streams = OpenStreams()
         others = [*ChatRoutes(access, feeds).routes(), *MissionRoutes(access, missions).routes()]
         self.readiness = Readiness(access)
         routes = HttpRoutes(access, metrics, self._event_streams, runs, self.readiness, others)

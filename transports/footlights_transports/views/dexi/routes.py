@@ -25,26 +25,24 @@ from footlights.modes import ExecutionPolicy
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.guard import body_of
+from footlights_transports.http.sse import SseResponse
 from footlights_transports.json_text import read_object
 from footlights_transports.views.dexi.runs import Request as RunRequest
-from footlights_transports.views.native.events import while_connected
-from footlights_transports.views.native.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
     from footlights_transports.views.dexi.runs import DexiError, DexiRuns
 
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _QUIET = 2.0
 """A heartbeat that comes sooner than this after anything else of the same response is left out."""
 
@@ -115,37 +113,23 @@ async def tell_dexi_error(_: Request, error: Exception) -> Response:
     return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
 
 
-class RunStream(Response):
+class RunStream(SseResponse):
     """A run as a response, from one of its events on, until it is over or the client goes away."""
 
-    media_type = "text/event-stream"
-
     def __init__(self, run: Run, place: int, keep_alive: float) -> None:
-        super().__init__(headers=_HEADERS)
-        del self.headers["content-length"]
+        super().__init__(keep_alive)
         self._run = run
         self._place = place
         self._live_from = len(run.entries)
-        self._keep_alive = keep_alive
         self._sent_at = -inf
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await while_connected(receive, lambda: self._pump(send))
-        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _pump(self, send: Send) -> None:
-        run = self._run
-        while True:
-            text = self._next()
-            if not text and run.is_over:
-                return
-            if not text:
-                with trio.move_on_after(self._keep_alive):
-                    await run.wait_beyond(self._place)
-                    continue
-            await send({"type": "http.response.body", "body": text or KEEP_ALIVE, "more_body": True})
+    async def next_text(self) -> bytes | None:
+        text = self._next()
+        if not text:
+            if self._run.is_over:
+                return None
+            await self._run.wait_beyond(self._place)
+        return text
 
     def _next(self) -> bytes:
         """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.

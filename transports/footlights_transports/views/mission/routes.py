@@ -16,27 +16,24 @@ from math import ceil
 from typing import TYPE_CHECKING, cast
 
 import orjson
-import trio
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
 from footlights_transports.http.authentication import authenticate
 from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.guard import body_of
+from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
 from footlights_transports.json_text import read_object
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
 from footlights_transports.views.mission.pure.requests import read_callout, read_closing, read_id
 from footlights_transports.views.mission.pure.terms import LimitScope, SuppressionReason
-from footlights_transports.views.native.events import while_connected
-from footlights_transports.views.native.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
+    from starlette.responses import Response
 
     from footlights.events import JsonValue
     from footlights_transports.access.policy import User
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
 
 _EVENTS = "/api/mission-board/{mission_id}/events"
 _HEADERS = {"cache-control": "no-store"}
-_STREAM_HEADERS = {**_HEADERS, "x-accel-buffering": "no"}
 _LISTENER = ("context_tier", "session_state", "voice_mode", "tenant_id")
 _MAX_DIGITS = 15
 _LAST_PLACE = 10**_MAX_DIGITS - 1
@@ -146,7 +142,7 @@ class MissionRoutes:
         return authenticate(request, self._access)
 
 
-class BoardStream(Response):
+class BoardStream(SseResponse):
     """A board as a response, from one of its events on, until the server goes or the client does.
 
     id: 1.4
@@ -156,42 +152,29 @@ class BoardStream(Response):
     The `id` is the place and, before it, how many times the ledger was opened: places begin anew with each server.
     """
 
-    media_type = "text/event-stream"
-
     def __init__(
         self, board: MissionBoard, after: int, epoch: int, keep_alive: float, attend: Callable[[], None]
     ) -> None:
-        super().__init__(headers=_STREAM_HEADERS)
-        del self.headers["content-length"]
+        super().__init__(keep_alive)
         self._board = board
         self._after = after if after <= board.last_seq else 0  # it never came to such a place
         self._epoch = epoch
-        self._keep_alive = keep_alive
         self._attend = attend
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-        await while_connected(receive, lambda: self._pump(send))
-        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    def opening(self) -> bytes:
+        return KEEP_ALIVE
 
-    async def _pump(self, send: Send) -> None:
-        while True:
-            if not self._board.is_over:  # or another of that name would be called out for nobody
-                self._attend()
-            fresh = self._board.after(self._after)
-            if fresh:
-                self._after = fresh[-1].seq
-                body = b"".join(self._sse(event) for event in fresh)
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-            elif self._board.is_over:
-                return
-            else:
-                with trio.move_on_after(self._keep_alive) as silence:
-                    await self._board.wait_beyond(self._after)
-                if silence.cancelled_caught:
-                    await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+    async def next_text(self) -> bytes | None:
+        if not self._board.is_over:  # or another of that name would be called out for nobody
+            self._attend()
+        fresh = self._board.after(self._after)
+        if fresh:
+            self._after = fresh[-1].seq
+        elif self._board.is_over:
+            return None
+        else:
+            await self._board.wait_beyond(self._after)
+        return b"".join(self._sse(event) for event in fresh)
 
     def _sse(self, event: BoardEvent) -> bytes:
         place = (self._epoch, event.seq, orjson.dumps(event.document))

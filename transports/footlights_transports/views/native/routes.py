@@ -21,6 +21,7 @@ from starlette.routing import Route
 from footlights.authority.record import record_to_json
 from footlights.errors import FootlightsError, InvalidCommand
 from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import Refused, error_response, http_refusal, json_response
 from footlights_transports.http.guard import body_of
 from footlights_transports.http.openapi import openapi_document
@@ -29,7 +30,7 @@ from footlights_transports.server.measured_ledger import history_of
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.views.dexi.routes import DexiRoutes, tell_dexi_error
 from footlights_transports.views.dexi.runs import DexiError
-from footlights_transports.views.native.events import EventStream, while_connected
+from footlights_transports.views.native.events import EventStream
 from footlights_transports.views.native.protocol import (
     BeginTurn,
     Cancel,
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.http.sse import OpenStreams
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.server.readiness import Readiness
     from footlights_transports.views.dexi.runs import DexiRuns
-    from footlights_transports.views.native.events import OpenStreams
 
 MAX_COMMITS = 200
 """Of one answer about the ledger."""
@@ -168,9 +169,10 @@ class HttpRoutes:
             subscription,
             session_id,
             terminal_seen,
-            self._streams,
             self._access.policy.limits.keep_alive,
-            lambda: self._access.is_closing,
+            self._streams,
+            encode=self._access.encodings.encode,
+            server_goes=lambda: self._access.is_closing,
         )
 
     # -- what is true

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     from footlights.events import StreamEvent
 
-KEEP_ALIVE = b":\n\n"
-"""A comment: it means nothing, and shows that the connection lives."""
-
 _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 
 
