@@ -35,8 +35,8 @@ from footlights_transports.views.chat_feed.pure.feed import (
     ChatFeed,
     ChatMessage,
     ChatRole,
+    messages_of,
     player_said,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -87,18 +87,18 @@ SYSTEM: list[tuple[Payload, str]] = [
 
 @pytest.mark.parametrize(("payload", "sentence"), SYSTEM, ids=lambda it: it if isinstance(it, str) else "")
 def test_what_happened_is_said_by_the_controller_in_a_fixed_sentence(payload: Payload, sentence: str) -> None:
-    assert [(each.role, each.content) for each in told(event(payload), 0.0)] == [(ChatRole.SYSTEM, sentence)]
+    assert [(each.role, each.content) for each in messages_of(event(payload), 0.0)] == [(ChatRole.SYSTEM, sentence)]
 
 
 def test_every_reason_for_an_interruption_has_its_sentence() -> None:
     assert INTERRUPTED.keys() == set(InterruptReason)
     for reason in InterruptReason:
-        (message,) = told(event(TurnInterrupted(reason, "ValueError", Heard(3, "words of the agent"))), 0.0)
+        (message,) = messages_of(event(TurnInterrupted(reason, "ValueError", Heard(3, "words of the agent"))), 0.0)
         assert (message.role, message.content) == (ChatRole.SYSTEM, INTERRUPTED[reason])
 
 
 def test_the_agents_words_are_its_own_and_the_controllers_are_never_the_agents() -> None:
-    (message,) = told(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
+    (message,) = messages_of(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
     assert (message.role, message.content) == (ChatRole.AGENT, "I rented you a room. All is committed!")
 
 
@@ -114,7 +114,7 @@ def test_the_agents_words_are_its_own_and_the_controllers_are_never_the_agents()
     ],
 )
 def test_what_nobody_needs_to_read_is_no_message(payload: Payload) -> None:
-    assert told(event(payload), 0.0) == []
+    assert messages_of(event(payload), 0.0) == []
 
 
 def test_every_kind_of_event_is_told_or_left_out_on_purpose() -> None:
@@ -133,7 +133,7 @@ def test_every_kind_of_event_is_told_or_left_out_on_purpose() -> None:
 )
 def test_an_approval_is_asked_for_and_told_of_by_the_controller(kind: str, sentence: str) -> None:
     artifact = Artifact(kind, dict(QUESTION))
-    messages = told(event(ok(artifact)), 0.0, [artifact])
+    messages = messages_of(event(ok(artifact)), 0.0, [artifact])
     assert [(each.role, each.content) for each in messages] == [
         (ChatRole.SYSTEM, "The turn is committed."),
         (ChatRole.SYSTEM, sentence),
@@ -142,12 +142,12 @@ def test_an_approval_is_asked_for_and_told_of_by_the_controller(kind: str, sente
 
 @pytest.mark.parametrize("artifact", [Artifact("deed", {"room": 3}), Artifact("approval.pending", {"id": 7})])
 def test_another_artifact_is_named_and_not_shown(artifact: Artifact) -> None:
-    _, message = told(event(ok(artifact)), 0.0, [artifact])
+    _, message = messages_of(event(ok(artifact)), 0.0, [artifact])
     assert message.content == f"An artifact was kept: {artifact.kind}, {artifact.ref}."
 
 
 def test_a_message_has_three_fields_and_its_time_is_iso() -> None:
-    (message,) = told(event(TurnAccepted(), wall_ts=1_700_000_000.5), 0.0)
+    (message,) = messages_of(event(TurnAccepted(), wall_ts=1_700_000_000.5), 0.0)
     assert message.document == {
         "timestamp": "2023-11-14T22:13:20.500Z",
         "role": "system",
@@ -157,7 +157,7 @@ def test_a_message_has_three_fields_and_its_time_is_iso() -> None:
 
 
 def test_an_event_without_a_time_happened_when_it_was_told() -> None:
-    (message,) = told(event(TurnAccepted(), wall_ts=None), 60.0)
+    (message,) = messages_of(event(TurnAccepted(), wall_ts=None), 60.0)
     assert message.timestamp == "1970-01-01T00:01:00.000Z"
 
 
