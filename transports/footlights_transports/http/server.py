@@ -78,7 +78,7 @@ async def serve_http(
     missions = Missions(access, mission)
     server = _Server(access, metrics, tls, goodbye, runs, feeds, missions)
     try:
-        async with trio.open_nursery() as nursery:
+        async with missions.announcer, trio.open_nursery() as nursery:
             nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
             nursery.start_soon(close_idle_sessions, access, name="idle sessions")
             nursery.start_soon(runs.keep, name="runs")

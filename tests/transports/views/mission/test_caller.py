@@ -1,4 +1,4 @@
-"""The caller of a session: real turns called out, whatever its voice does."""
+"""The caller of a session: real turns are called out, whatever the voice does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.views.mission import caller as caller_module
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
-from footlights_transports.views.mission.pure.payload import Context, UtilityPayload
-from footlights_transports.views.mission.pure.terms import SessionState, Tier
+from tests.kit.callouts import LISTENING, clock_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -28,13 +27,8 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord
     from footlights.testing.trial import Trial
     from footlights_actors import Line
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
     from footlights_transports.views.mission.voice import Voice
-
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
-
-
-def clock_ms() -> int:
-    return round(trio.current_time() * 1_000)
 
 
 def script(prompt: Prompt) -> Iterable[Line]:
@@ -64,7 +58,7 @@ class Silent:
 async def called(
     session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
 ) -> AsyncGenerator[list[Announcement]]:
-    """The last that is told of each event; at the end the session is closed, and its caller has ended by itself."""
+    """The latest announcement of each event. At the end the session is closed, and the caller ends by itself."""
     told: list[Announcement] = []
 
     def tell(announcement: Announcement) -> None:
@@ -74,9 +68,8 @@ async def called(
         else:
             told.append(announcement)
 
-    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, tell, ledger=ledger)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(caller.run)
+    async with Announcer(clock_ms, voice) as announcer, trio.open_nursery() as nursery:
+        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, tell, ledger=ledger).run)
         yield told
         await session.close()
 
@@ -232,8 +225,11 @@ async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     told: list[Announcement] = []
-    announcer = Announcer(clock_ms, Silent(hangs=True))
-    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage, trio.open_nursery() as nursery:
+    async with (
+        Announcer(clock_ms, Silent(hangs=True)) as announcer,
+        open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage,
+        trio.open_nursery() as nursery,
+    ):
         session = stage.start()
         caller = Caller(session, announcer, lambda: LISTENING, told.append, ledger=stage.ledger)
         nursery.start_soon(caller.run)
@@ -268,10 +264,13 @@ async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockCloc
         asked.append(event_id)
         return True
 
-    async with open_stage(cast()) as stage, trio.open_nursery() as nursery:
+    async with (
+        open_stage(cast()) as stage,
+        Announcer(clock_ms) as announcer,
+        trio.open_nursery() as nursery,
+    ):
         session = stage.start()
-        caller = Caller(session, Announcer(clock_ms), lambda: LISTENING, told.append, is_told=is_told)
-        nursery.start_soon(caller.run)
+        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, told.append, is_told=is_told).run)
         await take_turn(session, "Hello")
         await session.close()
     assert (len(asked), told) == (1, [])
@@ -294,7 +293,8 @@ async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
     ended = trio.Event()
 
     async def run(stage: Stage) -> None:
-        await Caller(stage.session("s"), Announcer(clock_ms), lambda: LISTENING, told.append).run()
+        async with Announcer(clock_ms) as announcer:
+            await Caller(stage.session("s"), announcer, lambda: LISTENING, told.append).run()
         ended.set()
 
     async with trio.open_nursery() as nursery:
@@ -326,9 +326,9 @@ def test_a_caller_that_is_cancelled_anywhere_changes_nothing_about_the_turn() ->
                 trial.aim(scope.cancel)
 
                 async def call() -> None:
-                    with scope:
-                        announcer = Announcer(clock_ms, Silent(hangs=False))
-                        await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
+                    async with Announcer(clock_ms, Silent(hangs=False)) as announcer:
+                        with scope:
+                            await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
 
                 nursery.start_soon(call)
                 turn_id = session.begin_turn("Hello")

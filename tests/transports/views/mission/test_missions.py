@@ -19,14 +19,13 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.mission import board as mission_board
-from footlights_transports.views.mission import boards as mission_boards
 from footlights_transports.views.mission import missions as module
 from footlights_transports.views.mission.board import EventExists, MissionBoard
 from footlights_transports.views.mission.missions import UNREAD_SECONDS, Missions, MissionSettings
 from footlights_transports.views.mission.pure import history
 from footlights_transports.views.mission.pure.payload import Context
 from footlights_transports.views.mission.pure.requests import CalloutRequest, read_callout, read_closing
-from footlights_transports.views.mission.pure.terms import SessionState, Tier
+from tests.kit.callouts import LISTENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 ANYBODY = User()
 ANN, BOB = User("ann"), User("bob")
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 LOUD: dict[str, Any] = {"classification": "critical", "context_tier": 1, "session_state": "active"}
 
 
@@ -68,12 +66,13 @@ async def kept(
 ) -> AsyncGenerator[tuple[Stage, Missions]]:
     """A stage and its missions."""
     cast = cast or standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))
-    async with open_stage(cast, ledger=ledger, limits=limits) as stage, trio.open_nursery() as nursery:
+    async with open_stage(cast, ledger=ledger, limits=limits) as stage:
         missions = Missions(SessionAccess(stage, AccessPolicy(tokens)), settings)
-        nursery.start_soon(missions.keep)
-        await trio.testing.wait_all_tasks_blocked()
-        yield stage, missions
-        nursery.cancel_scope.cancel()
+        async with missions.announcer, trio.open_nursery() as nursery:
+            nursery.start_soon(missions.keep)
+            await trio.testing.wait_all_tasks_blocked()
+            yield stage, missions
+            nursery.cancel_scope.cancel()
 
 
 def callers(session: InteractionSession) -> int:
@@ -88,9 +87,10 @@ def kinds(board: MissionBoard) -> list[str]:
 # -- the board
 
 
-async def test_a_board_keeps_its_newest_events() -> None:
+async def test_a_board_keeps_its_newest_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_EVENTS", 2)
     async with kept() as (_, missions):
-        board = MissionBoard(max_events=2)
+        board = MissionBoard()
         for number in range(3):
             board.add(await missions.speak(ANYBODY, request(event_id=f"e{number}")))
     assert [(each.seq, each.payload.event_id) for each in board.after(0)] == [(2, "e1"), (3, "e2")]
@@ -116,7 +116,7 @@ async def test_times_are_those_of_the_wall_and_never_go_back(quiet_clock: trio.t
 
 
 async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 2)
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 2)
     async with kept() as (stage, missions):
         session = stage.start()
         called = missions.read(ANYBODY, session.session_id, LISTENING)
@@ -136,7 +136,7 @@ async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch:
 async def test_boards_that_hold_too_much_are_forgotten_and_their_places_never_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BYTES", 4_500)
+    monkeypatch.setattr(mission_board, "MAX_BYTES", 4_500)
     async with kept() as (_, missions):
         for number in range(3):
             await missions.add(ANYBODY, request(event_id=f"e{number}"))
@@ -194,7 +194,7 @@ async def test_an_event_that_the_board_has_forgotten_meanwhile_is_answered_and_d
         for number in range(mission_board.MAX_EVENTS):
             await missions.add(ANYBODY, request(event_id=f"e{number}"))
         await trio.sleep(30)
-        assert not board.has("e")
+        assert board.find("e") is None
 
 
 async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.testing.MockClock) -> None:
@@ -215,10 +215,10 @@ async def test_an_event_is_closed_once_whatever_becomes_of_the_voice(monkeypatch
         trigger = await missions.add(ANN, request(**LOUD))
         board = missions.board(ANN, "heist")
         closing = read_closing({"tenant_id": "another", "context_tier": 1, "session_state": "active"})
-        closed = await missions.acknowledge(ANN, board, trigger, closing)
-        assert closed.debrief.payload.suppression.reason == "voice_budget_exceeded"
-        assert board.after(1) == [closed.debrief]
-        assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is closed
+        debrief = await missions.acknowledge(ANN, board, trigger, closing)
+        assert debrief.payload.suppression.reason == "voice_budget_exceeded"
+        assert board.after(1) == [debrief]
+        assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is debrief
 
 
 async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
@@ -230,9 +230,9 @@ async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
         closing = read_closing({"context_tier": 1, "session_state": "active"})
         nursery.start_soon(missions.acknowledge, ANYBODY, board, trigger, closing)
         await trio.testing.wait_all_tasks_blocked()
-        assert trigger.acknowledgement is not None
-        assert board.after(1) == [trigger.acknowledgement.debrief]
-        assert trigger.acknowledgement.debrief.payload.voice is not None
+        assert trigger.debrief is not None
+        assert board.after(1) == [trigger.debrief]
+        assert trigger.debrief.payload.voice is not None
 
 
 async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
@@ -244,7 +244,7 @@ async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
 
 
 async def test_one_who_has_many_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 5)
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 5)
     async with kept() as (_, missions):
         bobs = [missions.board(BOB, f"b{number}") for number in range(2)]
         for number in range(9):
@@ -254,7 +254,7 @@ async def test_one_who_has_many_boards_pushes_out_only_their_own(monkeypatch: py
 
 
 async def test_one_who_has_much_on_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BYTES", 9_000)
+    monkeypatch.setattr(mission_board, "MAX_BYTES", 9_000)
     async with kept() as (_, missions):
         await missions.add(BOB, request())
         for number in range(9):
@@ -282,7 +282,7 @@ async def test_one_whose_many_sessions_are_called_out_pushes_out_only_their_own(
 
 
 async def test_a_session_whose_board_is_begun_anew_is_called_out_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 1)
     async with kept() as (stage, missions):
         session = stage.start()
         missions.read(ANYBODY, session.session_id, LISTENING)
@@ -369,13 +369,13 @@ async def test_an_event_of_a_session_that_the_board_has_forgotten_meanwhile_does
         for number in range(mission_board.MAX_EVENTS):
             await missions.add(ANYBODY, request(event_id=f"e{number}", mission_id=session.session_id))
         await trio.sleep(30)
-        assert not board.has(told.payload.event_id)
+        assert board.find(told.payload.event_id) is None
 
 
 async def test_a_session_whose_board_is_forgotten_while_it_is_spoken_of_is_told_nowhere(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: trio.testing.MockClock
 ) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 1)
     async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
         session = stage.start()
         board = missions.read(ANYBODY, session.session_id, LISTENING)

@@ -13,40 +13,23 @@ import trio
 from attrs import evolve
 
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent, UtilityPayload
 from footlights_transports.views.mission.pure.policy import decide
-from footlights_transports.views.mission.pure.terms import (
-    Certainty,
-    Classification,
-    MissionEventType,
-    SessionState,
-    Tier,
-)
-from footlights_transports.views.mission.pure.text import compose
 from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, VoiceError
+from tests.kit.callouts import LISTENING, mission_event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
-
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
 
 NAME = "heist-e1-f3c923cc3660"
-"""Of what `payload()` is written to."""
+"""The name of the file for `payload()`."""
 
 
 def payload(
     event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "default", change: str = "The guard woke."
 ) -> UtilityPayload:
-    kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
-    event = MissionEvent(
-        mission_id=mission_id,
-        event_id=event_id,
-        event_type=kind[0],
-        classification=kind[1],
-        certainty=Certainty.CONFIRMED,
-        text=compose(*kind, change=change),
-    )
+    event = mission_event(change, mission_id=mission_id, event_id=event_id)
     return decide(event, evolve(LISTENING, tenant_id=tenant_id), History(), 0).payload
 
 
