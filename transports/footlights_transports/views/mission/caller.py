@@ -13,7 +13,7 @@ import trio
 
 from footlights.errors import FootlightsError
 from footlights.stream.follow import follow
-from footlights_transports.views.commit_artifacts import commit_artifacts
+from footlights_transports.commit_artifacts import commit_artifacts
 from footlights_transports.views.mission.pure.turns import TurnCallouts
 
 if TYPE_CHECKING:
