@@ -13,19 +13,17 @@ from __future__ import annotations
 import re
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import orjson
-from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
-from footlights_transports.http.authentication import authenticate
 from footlights_transports.http.errors import Refused, json_response
-from footlights_transports.http.guard import body_of
+from footlights_transports.http.operations import operation
+from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
-from footlights_transports.json_text import read_object
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
+from footlights_transports.views.mission.openapi import ADDED, BOARD, CLOSED, DECIDED, NAMES, READING, REFUSALS
 from footlights_transports.views.mission.pure.requests import (
     LISTENER_FIELDS,
     read_callout,
@@ -33,7 +31,7 @@ from footlights_transports.views.mission.pure.requests import (
     read_id,
     read_listener,
 )
-from footlights_transports.views.mission.pure.terms import LimitScope, SuppressionReason
+from footlights_transports.views.mission.pure.terms import LimitScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from footlights.events import JsonValue
+    from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.mission.announcer import Announcement
     from footlights_transports.views.mission.board import BoardEvent, MissionBoard
@@ -62,12 +61,6 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
     LimitScope.SERVER: "There is no room for another tenant today.",
     None: "The voice cannot speak now.",
 }
-REFUSALS = (
-    SuppressionReason.VOICE_RATE_LIMITED,
-    SuppressionReason.VOICE_BUDGET_EXCEEDED,
-    SuppressionReason.VOICE_BACKEND_ERROR,
-)
-"""The reasons that are answered with an error status."""
 
 
 class MissionRoutes:
@@ -77,28 +70,22 @@ class MissionRoutes:
         self._access = access
         self._missions = missions
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("/api/voice/speak", self.speak, methods=["POST"]),
-            Route(_EVENTS, self.read, methods=["GET"]),
-            Route(_EVENTS, self.add, methods=["POST"]),
-            Route(f"{_EVENTS}/{{event_id}}/ack", self.acknowledge, methods=["POST"]),
-        ]
-
-    async def speak(self, request: Request) -> Response:
-        user = authenticate(request, self._access)
-        fields = _body(request)
+    @operation("POST", "/api/voice/speak", DECIDED, (409, 415), body="Callout")
+    async def speak(self, request: Request, user: User) -> Response:
+        """Decide about a callout, and speak it if it may be. The answer holds its text in any case."""
+        fields = json_body_of(request)
         if "text_payload" in fields:
             raise InvalidCommand("The callout has a field that is not known.")
         wanted = read_callout(fields, self._missions.new_id("speak"))
         announcement = await self._missions.speak(user, wanted)
         return _answer(announcement, wanted.dry_run)
 
-    async def read(self, request: Request) -> Response:
-        if request.method != "GET":  # Starlette routes HEAD here too, and a stream would never end
-            raise HTTPException(405, headers={"allow": "GET, POST"})
-        user = authenticate(request, self._access)
-        mission_id = read_id("mission_id", _path(request)["mission_id"])
+    @operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
+    async def read_board(self, request: Request, user: User) -> Response:
+        """What was called out in a mission: a list, or Server-Sent Events if you accept them. If the mission is one of
+        your open sessions, its turns are called out from now on.
+        """
+        mission_id = read_id("mission_id", path_of(request)["mission_id"])
         context = _listener(request)
         epoch = self._access.stage.epoch
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
@@ -113,10 +100,11 @@ class MissionRoutes:
         listed: list[JsonValue] = [event.document for event in shown]
         return json_response({"mission_id": mission_id, "events": listed}, headers=_HEADERS)
 
-    async def add(self, request: Request) -> Response:
-        user = authenticate(request, self._access)
-        mission_id = read_id("mission_id", _path(request)["mission_id"])
-        fields = _body(request)
+    @operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
+    async def add_event(self, request: Request, user: User) -> Response:
+        """Call an event out, and put it on the board."""
+        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        fields = json_body_of(request)
         for name in ("mission_id", "dry_run"):
             if name in fields:
                 raise InvalidCommand(f"{name}: does not belong here")
@@ -128,11 +116,14 @@ class MissionRoutes:
             raise Refused(409, error) from None
         return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
 
-    async def acknowledge(self, request: Request) -> Response:
-        user = authenticate(request, self._access)
-        path = _path(request)
+    @operation(
+        "POST", f"{_EVENTS}/{{event_id}}/ack", CLOSED, (409, 415), body="CloseEvent", body_required=False, names=NAMES
+    )
+    async def close_event(self, request: Request, user: User) -> Response:
+        """Close an event: its debrief is called out and put on the board. Again changes nothing."""
+        path = path_of(request)
         mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
-        closing = read_closing(_body(request) if body_of(request) else {})
+        closing = read_closing(json_body_of(request) if body_of(request) else {})
         board = self._missions.find(user, mission_id)
         trigger = None if board is None else board.find(event_id)
         if board is None or trigger is None:
@@ -216,17 +207,6 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
 
 
 # -- reading requests
-
-
-def _path(request: Request) -> dict[str, str]:
-    return cast("dict[str, str]", request.path_params)
-
-
-def _body(request: Request) -> dict[str, object]:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
-    return cast("dict[str, object]", read_object(body_of(request)))
 
 
 def _listener(request: Request) -> Context | None:
