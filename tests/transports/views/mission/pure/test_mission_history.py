@@ -18,29 +18,18 @@ from footlights_transports.views.mission.pure.matrix import MATRIX, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import Decision, decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.terms import (
-    Certainty,
     Classification,
     LimitScope,
     MissionEventType,
-    SessionState,
     SuppressionReason,
-    Tier,
 )
-from footlights_transports.views.mission.pure.text import compose
+from tests.kit.callouts import LISTENING, mission_event
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 NOON = 1_000 * DAY_MS + DAY_MS // 2
 
 
 def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
-    return MissionEvent(
-        mission_id=mission,
-        event_id="e",
-        event_type=MissionEventType.STATE_CHANGE,
-        classification=classification,
-        certainty=Certainty.CONFIRMED,
-        text=compose(MissionEventType.STATE_CHANGE, classification, change=words),
-    )
+    return mission_event(words, MissionEventType.STATE_CHANGE, classification, mission)
 
 
 class Told:

@@ -29,6 +29,7 @@ from footlights_transports.views.mission.pure.terms import (
     VoiceMode,
 )
 from footlights_transports.views.mission.pure.text import compose
+from tests.kit.callouts import mission_event
 from tests.kit.paths import ROOT
 
 PAGE = ROOT / "docs" / "how-to" / "callouts.md"
@@ -42,15 +43,8 @@ Combination: TypeAlias = tuple[Tier, SessionState, VoiceMode, MissionEventType, 
 def asked(combination: Combination) -> tuple[MissionEvent, Context]:
     """An event with a text that is longer than any voice, and its listener."""
     tier, state, voice_mode, event_type, classification, certainty = combination
-    event = MissionEvent(
-        mission_id="m",
-        event_id="e",
-        event_type=event_type,
-        classification=classification,
-        certainty=certainty,
-        text=compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28),
-        operator_ref="op-1",
-    )
+    text = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
+    event = mission_event("", event_type, classification, certainty=certainty, text=text, operator_ref="op-1")
     return event, Context(tier=tier, session_state=state, voice_mode=voice_mode)
 
 
@@ -58,15 +52,9 @@ def decided(combination: Combination) -> Decision:
     return decide(*asked(combination), History(), 0)
 
 
-def expected(
-    tier: Tier,
-    state: SessionState,
-    voice_mode: VoiceMode,
-    event_type: MissionEventType,
-    classification: Classification,
-    certainty: Certainty,
-) -> tuple[SpeechMode, int] | None:
-    """The matrix once more, as one would say it; None is silence."""
+def expected(combination: Combination) -> tuple[SpeechMode, int] | None:
+    """The matrix again, as plain rules; None is silence."""
+    tier, state, voice_mode, event_type, classification, certainty = combination
     if tier == 0 or state != "active" or voice_mode in ("off", "dnd"):
         return None
     sure = certainty in ("confirmed", "reasoned")
@@ -89,7 +77,7 @@ def test_there_are_3200_combinations() -> None:
 
 def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligible() -> None:
     for given in EVERYTHING:
-        decision, wanted = decided(given), expected(*given)
+        decision, wanted = decided(given), expected(given)
         voice = decision.payload.voice
         if wanted is None:
             assert voice is None, given

@@ -16,19 +16,17 @@ from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,
     MissionEventType,
-    SessionState,
     SpeechMode,
     SuppressionReason,
-    Tier,
     VoiceMode,
     least_certain,
 )
 from footlights_transports.views.mission.pure.text import NOT_STATED, TextPayload, compose
+from tests.kit.callouts import LISTENING, mission_event
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 URGENT_ONLY = evolve(LISTENING, voice_mode=VoiceMode.CRITICAL_ONLY)
 
 
@@ -38,15 +36,9 @@ def event(
     certainty: Certainty = Certainty.REASONED,
     **changes: Any,
 ) -> MissionEvent:
-    made = MissionEvent(
-        mission_id="heist",
-        event_id="e1",
-        event_type=event_type,
-        classification=classification,
-        certainty=certainty,
-        text=compose(event_type, classification, change="The guard woke.", impact="The door shuts."),
-    )
-    return evolve(made, **changes)
+    text = compose(event_type, classification, change="The guard woke.", impact="The door shuts.")
+    given: dict[str, Any] = {"certainty": certainty, "text": text}
+    return mission_event("", event_type, classification, **(given | changes))
 
 
 ANCHORED = evolve(event().text, evidence_anchor="EVIDENCE: docs/a.md")

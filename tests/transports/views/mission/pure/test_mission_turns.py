@@ -24,13 +24,14 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import broken_rules, decide
-from footlights_transports.views.mission.pure.terms import Certainty, SessionState, Tier
+from footlights_transports.views.mission.pure.terms import Certainty
 from footlights_transports.views.mission.pure.turns import TurnCallouts
+from tests.kit.callouts import LISTENING
 
 if TYPE_CHECKING:
     from footlights.events import Payload
+    from footlights_transports.views.mission.pure.payload import MissionEvent
 
 OK = CommitFinal(commit_digest="d1", commit_outcome=CommitOutcome.OK, commit_id="c1")
 LOST = CommitFinal(
@@ -38,7 +39,6 @@ LOST = CommitFinal(
     commit_outcome=CommitOutcome.FAIL_CLOSED,
     issues=tuple(Issue(f"code_{n}", "a sentence") for n in range(4)),
 )
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 
 
 def told(*payloads: Payload, artifacts: tuple[Artifact, ...] = ()) -> list[MissionEvent]:
