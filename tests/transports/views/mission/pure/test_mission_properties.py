@@ -1,4 +1,4 @@
-"""What holds for every callout, whatever comes before it and whoever asks."""
+"""Properties of the callout policy, for any sequence of events and listeners."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def events(draw: st.DrawFn) -> MissionEvent:
     )
 
 
-# Mostly somebody listens: silence is easy.
+# Mostly listeners that may hear: the others are all silent.
 CONTEXTS = st.builds(
     Context,
     tier=st.sampled_from([Tier.AWARE, Tier.AWARE, Tier.TEXT_ONLY]),
@@ -77,7 +77,7 @@ STEPS = st.lists(st.tuples(events(), CONTEXTS, st.integers(0, 20_000), st.boolea
 
 
 def told(steps: list[Step]) -> list[tuple[MissionEvent, History, Decision]]:
-    """Each step: the event, the history before it, and what became of it."""
+    """Each step: the event, the history before it, and the decision."""
     history, now, all_told = History(), 0, list[tuple[MissionEvent, History, Decision]]()
     for event, context, pause, fails in steps:
         now += pause
@@ -90,7 +90,7 @@ def told(steps: list[Step]) -> list[tuple[MissionEvent, History, Decision]]:
 
 
 @given(STEPS)
-def test_a_voice_is_never_surer_than_the_text(steps: list[Step]) -> None:
+def test_a_voice_is_never_more_certain_than_the_text(steps: list[Step]) -> None:
     for event, _, decision in told(steps):
         if decision.payload.voice is not None:
             assert decision.payload.voice.certainty.rank <= decision.payload.certainty.rank <= event.certainty.rank
@@ -136,7 +136,7 @@ def test_the_same_sequence_gives_the_same_decisions(steps: list[Step]) -> None:
 
 
 @given(STEPS)
-def test_what_is_suppressed_takes_nothing_from_any_limit(
+def test_a_suppressed_callout_uses_up_no_limit(
     steps: list[Step],
 ) -> None:
     for _, before, decision in told(steps):
@@ -146,7 +146,7 @@ def test_what_is_suppressed_takes_nothing_from_any_limit(
 
 
 @given(STEPS)
-def test_a_sequence_without_what_it_suppressed_is_spoken_all_the_same(
+def test_removing_the_suppressed_callouts_changes_no_other_decision(
     steps: list[Step],
 ) -> None:
     steps = [(event, context, pause, False) for event, context, pause, _ in steps]
@@ -172,7 +172,7 @@ def test_the_history_stays_within_its_bounds(steps: list[Step]) -> None:
 
 
 @given(events(), CONTEXTS)
-def test_a_cooldown_tells_when_it_will_be_over(event: MissionEvent, context: Context) -> None:
+def test_cooldown_ms_is_the_exact_time_until_the_callout_is_allowed(event: MissionEvent, context: Context) -> None:
     first = decide(event, context, History(), 0)
     again = decide(event, context, first.history, 1)
     wait = again.payload.suppression.cooldown_ms
@@ -182,6 +182,6 @@ def test_a_cooldown_tells_when_it_will_be_over(event: MissionEvent, context: Con
 
 
 @given(events(), st.sampled_from(Certainty))
-def test_less_certainty_never_makes_a_voice_surer(event: MissionEvent, certainty: Certainty) -> None:
+def test_less_certainty_never_makes_a_voice_more_certain(event: MissionEvent, certainty: Certainty) -> None:
     voice = decide(evolve(event, certainty=certainty, voice_certainty=None), LISTENING, History(), 0).payload.voice
     assert voice is None or voice.certainty.rank <= certainty.rank

@@ -36,7 +36,7 @@ OUTCOMES = [
 ]
 
 
-def test_a_recorded_sequence_is_decided_as_it_was() -> None:
+def test_a_recording_is_replayed_exactly() -> None:
     outcomes = [
         (each.payload.event_id, each.payload.suppression.reason, each.payload.suppression.cooldown_ms)
         for each in replay(SEQUENCE)
@@ -44,12 +44,12 @@ def test_a_recorded_sequence_is_decided_as_it_was() -> None:
     assert outcomes == OUTCOMES
 
 
-def test_a_voice_that_was_not_asked_in_a_dry_run_cannot_have_failed() -> None:
+def test_the_voice_of_a_dry_run_cannot_fail() -> None:
     dry = {"text": "Fire.", **HEARD, "policy_ts_ms": 1_000, "dry_run": True, "voice_fails": True}
     assert [each.payload.suppression.reason for each in replay([dry] * 4)] == [None] * 4
 
 
-def test_a_replay_can_go_on_from_a_history() -> None:
+def test_a_replay_can_continue_from_a_history() -> None:
     *_, before = replay(SEQUENCE[:4])
     assert list(replay(SEQUENCE, History())) == list(replay(SEQUENCE))
     assert [each.payload.suppression.reason for each in replay(SEQUENCE[4:7], before.history)] == [
@@ -59,8 +59,8 @@ def test_a_replay_can_go_on_from_a_history() -> None:
     ]
 
 
-def test_voices_end_when_they_ended_and_not_when_they_were_decided() -> None:
-    """What happened live when each voice about a fire hung for ten seconds, and one callout was cut off."""
+def test_voices_end_at_their_recorded_times() -> None:
+    """A live sequence: each voice about a fire hung for ten seconds, and one callout was cancelled."""
     sequence: list[dict[str, Any]] = [
         {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 0, "voice_failed_ms": 10_000},
         {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 5_000},
@@ -85,7 +85,7 @@ def test_voices_end_when_they_ended_and_not_when_they_were_decided() -> None:
     ]
 
 
-def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> None:
+def test_entries_before_an_invalid_one_are_decided_first() -> None:
     told: list[str] = []
     failing: dict[str, Any] = {"text": "Fire.", **HEARD, "policy_ts_ms": 0, "voice_failed_ms": 10_000}
     with pytest.raises(InvalidCommand):
@@ -113,7 +113,7 @@ def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> 
         ({"closes": "e1", "board": "m", "mode": "callout"}, "The request has a field that is not known"),
     ],
 )
-def test_a_recording_that_makes_no_sense_is_refused(field: dict[str, object], sentence: str) -> None:
+def test_an_invalid_entry_is_refused(field: dict[str, object], sentence: str) -> None:
     with pytest.raises(InvalidCommand, match=sentence):
         list(replay([{"text": "Lit.", **field}]))
 
@@ -128,7 +128,7 @@ NUMBERED: list[dict[str, Any]] = [
 ]
 
 
-def test_a_recording_with_places_goes_by_them_even_within_a_millisecond() -> None:
+def test_policy_seq_orders_decisions_and_ends_within_a_millisecond() -> None:
     assert [each.payload.suppression.reason for each in replay(NUMBERED)] == [
         "voice_backend_error",
         "dedupe_cooldown",
@@ -148,12 +148,12 @@ def test_a_recording_with_places_goes_by_them_even_within_a_millisecond() -> Non
         ((2, 1), "policy_seq: must be greater than that of the entry before"),
     ],
 )
-def test_places_that_make_no_sense_are_refused(seqs: tuple[int | None, ...], sentence: str) -> None:
+def test_invalid_policy_seqs_are_refused(seqs: tuple[int | None, ...], sentence: str) -> None:
     with pytest.raises(InvalidCommand, match=sentence):
         list(replay([{"text": "Lit.", "policy_seq": seq} for seq in seqs]))
 
 
-def test_a_closing_is_decided_as_the_debrief_of_an_event_before_it() -> None:
+def test_a_closing_is_replayed_as_the_debrief_of_an_earlier_event() -> None:
     mission = {"board": "m", "user": "ann"}
     door: dict[str, Any] = {"text": "The door is open.", "event_id": "e1", **mission}
     heard = {"context_tier": 1, "session_state": "active"}

@@ -57,7 +57,7 @@ FULL: dict[str, Any] = {
 HEARD = {"context_tier": 1, "session_state": "active", "classification": "critical"}
 
 
-def test_a_request_may_say_everything() -> None:
+def test_a_request_with_every_field() -> None:
     request = read_callout(FULL, "x")
     assert (request.dry_run, request.policy_ts_ms) == (True, 5)
     assert request.context == Context(
@@ -77,7 +77,7 @@ def test_a_request_may_say_everything() -> None:
 
 
 @pytest.mark.parametrize("absent", [{}, {name: None for name in FULL if name != "text"}], ids=["missing", "null"])
-def test_a_legacy_request_is_sure_of_nothing_and_is_not_spoken(absent: dict[str, None]) -> None:
+def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absent: dict[str, None]) -> None:
     request = read_callout({"text": "The lamp is lit.", **absent}, "x")
     assert request.event.certainty is Certainty.UNKNOWN
     assert request.event.claimed_by_voice is Certainty.UNKNOWN
@@ -87,13 +87,13 @@ def test_a_legacy_request_is_sure_of_nothing_and_is_not_spoken(absent: dict[str,
     assert decision.payload.text.spoken == "The lamp is lit."
 
 
-def test_a_default_never_makes_the_text_as_sure_as_the_voice() -> None:
+def test_a_default_never_raises_the_certainty_of_the_text() -> None:
     request = read_callout({"text": "Fire.", "voice_certainty": "hypothesis", **HEARD}, "x")
     decision = decide(request.event, request.context, History(), 0)
     assert decision.payload.suppression.reason is SuppressionReason.CONTRACT_VIOLATION
 
 
-def test_a_request_may_bring_its_four_lines_and_leave_some_out() -> None:
+def test_a_request_may_have_its_own_lines_and_leave_some_out() -> None:
     request = read_callout({"text_payload": {"what_changed": "Lit.", "next_action": None}}, "x")
     assert request.event.text.document == {
         "what_changed": "Lit.",
@@ -103,7 +103,7 @@ def test_a_request_may_bring_its_four_lines_and_leave_some_out() -> None:
     }
 
 
-def test_four_lines_that_say_nothing_are_a_violation() -> None:
+def test_lines_without_content_are_a_violation() -> None:
     request = read_callout({"text_payload": {}, **HEARD}, "x")
     assert request.event.text == compose(MissionEventType.STATE_CHANGE, Classification.CRITICAL, change="not stated.")
     decision = decide(request.event, request.context, History(), 0)
@@ -141,7 +141,7 @@ def test_four_lines_that_say_nothing_are_a_violation() -> None:
         ),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused_without_quoting_it(wrong: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_request_is_refused_without_quoting_it(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidCommand) as refused:
         read_callout({"text": "Lit.", **wrong}, "x")
     assert str(refused.value) == sentence
@@ -177,7 +177,7 @@ def said(event: MissionEvent) -> str | None:
     return None if voice is None else voice.text
 
 
-def test_without_words_what_changed_is_told_with_its_claims_and_its_evidence() -> None:
+def test_without_words_a_debrief_has_the_change_the_claims_and_the_evidence_of_its_event() -> None:
     debrief = closed()
     assert (debrief.event_type, debrief.classification) == (MissionEventType.DEBRIEF, CRITICAL)
     assert (debrief.mission_id, debrief.event_id, debrief.operator_ref) == ("heist", "d1", "op-7")
@@ -186,14 +186,14 @@ def test_without_words_what_changed_is_told_with_its_claims_and_its_evidence() -
     assert said(debrief) == "An operator has closed this. The door is open."
 
 
-def test_an_operators_own_words_are_not_what_the_evidence_of_the_event_shows() -> None:
+def test_an_operators_words_do_not_inherit_the_evidence_of_the_event() -> None:
     debrief = closed(text="The dragon  is dead.")
     assert (debrief.certainty, debrief.evidence_refs) == (Certainty.UNKNOWN, ())
     assert debrief.text.evidence_anchor == "EVIDENCE: none."
     assert said(debrief) == "An operator has closed this. The dragon is dead."
 
 
-def test_an_operator_may_say_how_sure_the_words_are_and_where_they_can_be_checked() -> None:
+def test_an_operators_words_may_have_a_certainty_and_evidence() -> None:
     sure = closed(text="It is shut.", text_certainty="confirmed", evidence_refs=["w#2"])
     assert (sure.supported_certainty, sure.evidence_refs) == (Certainty.CONFIRMED, ("w#2",))
     assert closed(text="It is shut.", text_certainty="confirmed").supported_certainty is Certainty.HYPOTHESIS
@@ -201,7 +201,7 @@ def test_an_operator_may_say_how_sure_the_words_are_and_where_they_can_be_checke
 
 @pytest.mark.parametrize("words", [None, "It is shut."])
 @pytest.mark.parametrize("has_evidence", [True, False])
-def test_a_debrief_is_never_surer_than_what_it_closes(words: str | None, has_evidence: bool) -> None:
+def test_a_debrief_is_never_more_certain_than_its_event(words: str | None, has_evidence: bool) -> None:
     for certainty, voice, stated in product(Certainty, [None, *Certainty], Certainty):
         trigger = evolve(
             TRIGGER, certainty=certainty, voice_certainty=voice, evidence_refs=("w#1",) if has_evidence else ()
@@ -214,7 +214,7 @@ def test_a_debrief_is_never_surer_than_what_it_closes(words: str | None, has_evi
             assert debrief.certainty.rank <= stated.rank
 
 
-def test_what_would_not_be_the_same_again_is_not_spoken_because_it_was_closed() -> None:
+def test_the_debrief_of_a_nondeterministic_claim_is_not_spoken() -> None:
     trigger = evolve(TRIGGER, repo_attributed=True, deterministic=False)
     for fields in ({}, {"text": "The build is broken."}):
         debrief = closed(trigger, **fields)
@@ -231,13 +231,13 @@ def test_what_would_not_be_the_same_again_is_not_spoken_because_it_was_closed() 
     ],
     ids=["too long", "empty", "voice surer than text"],
 )
-def test_of_what_broke_a_rule_only_that_it_is_closed_is_said(broken: MissionEvent) -> None:
+def test_the_debrief_of_an_event_that_broke_a_rule_does_not_quote_it(broken: MissionEvent) -> None:
     debrief = closed(broken)
     assert debrief.text.why_it_matters == "IMPACT: not stated."
     assert said(debrief) == "An operator has closed this."
 
 
-def test_words_are_told_whole_or_refused() -> None:
+def test_an_operators_words_are_kept_whole_or_refused() -> None:
     longest = "x" * MAX_WORDS_CHARS
     debrief = closed(text=longest)
     assert debrief.text.why_it_matters == f"IMPACT: {longest}"
@@ -256,11 +256,11 @@ def test_words_are_told_whole_or_refused() -> None:
         {"context_tier": 7},
     ],
 )
-def test_a_closing_that_makes_no_sense_is_refused(fields: dict[str, object]) -> None:
+def test_an_invalid_closing_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidCommand):
         read_closing(fields)
 
 
-def test_everything_may_be_missing_from_a_closing() -> None:
+def test_a_closing_may_be_empty() -> None:
     closing = read_closing({"text": None, "operator_ref": None})
     assert (closing.words, closing.operator_ref, closing.context, closing.policy_ts_ms) == (None, None, Context(), None)
