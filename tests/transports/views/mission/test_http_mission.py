@@ -196,6 +196,23 @@ async def test_a_busy_voice_is_503_and_not_a_failure(monkeypatch: pytest.MonkeyP
     assert speaker.said == ["Fire."]
 
 
+async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    answers: list[httpx2.Response] = []
+    async with open_house(mission=MissionSettings(voice=speaker)) as house, trio.open_nursery() as nursery:
+
+        async def speak() -> None:
+            answers.append(await house.client.post(SPEAK, json=FIRE))
+
+        nursery.start_soon(speak)
+        await speaker.asked.wait()
+        house.stop()
+        await trio.testing.wait_all_tasks_blocked()
+        speaker.let_go.set()
+    assert [outcome(each) for each in answers] == [(200, None, 0)]
+
+
 async def test_a_failed_voice_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
