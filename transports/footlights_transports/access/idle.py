@@ -29,6 +29,8 @@ class Idleness:
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._since: dict[str, float] = {}
+        self.owner = trio.Lock()
+        """Held by the one task that closes idle sessions."""
 
     def use(self, session_id: str) -> None:
         """Somebody asks for it now."""
@@ -54,13 +56,17 @@ def is_in_use(session: InteractionSession) -> bool:
 
 
 async def close_idle_sessions(access: SessionAccess) -> None:
-    """Close what was out of use for `session_idle_seconds`, until cancelled. It does no harm to run this twice."""
+    """Close sessions that were out of use for `session_idle_seconds`, until cancelled.
+
+    Each server in front of an access calls this. One call does the work; if it ends, another takes over.
+    """
     patience = access.policy.limits.session_idle_seconds
     if patience == 0:
         await trio.sleep_forever()
-    while True:
-        await trio.sleep(patience / _LOOKS)
-        await _look(access)
+    async with access.idleness.owner:
+        while True:
+            await trio.sleep(patience / _LOOKS)
+            await _look(access)
 
 
 async def _look(access: SessionAccess) -> None:

@@ -22,6 +22,7 @@ from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.typing import ConnectionState
 
 from footlights_transports.access.policy import Pace
+from footlights_transports.server.acceptor import PendingConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -39,22 +40,28 @@ _LINGER_BYTES = 16_777_216
 _READ_WHOLE = frozenset({h11.DONE, h11.MUST_CLOSE, h11.CLOSED})
 
 
-class HttpConnection:
-    """What is known of a connection besides its bytes. `on_served` is called when it belongs to a user."""
+class HttpConnection(PendingConnection):
+    """The state of a connection besides its bytes. `on_served` is called when a user's request came over it.
 
-    user: User | None = None
-    """Whose it is: the user of its latest request with a token that counts."""
+    `user` is the one of the latest request with a valid token. `scope` is cancelled when the client sends nothing more
+    and everything was answered.
+    """
+
+    stream: HttpStream
+    server: HttpServer | None = None
 
     def __init__(self, access: SessionAccess, on_served: Callable[[HttpConnection], None]) -> None:
+        super().__init__()
         limits = access.policy.limits
         self._access = access
         self._pace = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_served = on_served
         self._is_heard_out = False
         self._requests = 0
-        self.server: HttpServer | None = None
-        self.scope = trio.CancelScope()
-        """Cancelled when the client sends nothing more and everything was answered."""
+
+    def drop(self, reason: str) -> None:
+        super().drop(reason)
+        self.stream.abort()  # Hypercorn shields what it sends from cancellation
 
     def take_request(self) -> None:
         """Count one more request. Raises `RateLimited`."""
