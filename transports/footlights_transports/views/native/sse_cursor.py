@@ -1,7 +1,7 @@
-"""The cursor of an event stream: what a client has got of a session, as one opaque word.
+"""Cursor of an event stream: what a client has received of a session, as one opaque word.
 
-It has to fit into a header of a request. Turns are numbered one after the other, so it names the first of each run of
-them: a thousand turns that a client has whole take no more room than one. Pure.
+It has to fit into a request header. Turns are numbered consecutively, so it names only the first turn of each run: a
+thousand complete turns take no more room than one. Pure.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MAX_CURSOR_CHARS = 8_192
-"""More than a cursor that is given out, and little enough for the header of a request."""
+"""Longer than any cursor that is given out, and short enough for a request header."""
 
 _FORMAT = 2
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _MAX_TURN_ID_CHARS = 64
 
 _place = lru_cache(8_192)(in_order)
-"""The same few turns are asked for with every event."""
+"""Cached, because every event asks for the same few turns."""
 
 
 @frozen
 class Cursor:
-    """What a client has got of a session: what `subscribe` takes."""
+    """What a client has received of a session, as `subscribe` takes it."""
 
     after: Mapping[str, int] = field(factory=dict[str, int])
-    """The last seq of each turn; of a turn that it has whole, 1,000,000,001."""
+    """The last seq of each turn; 1,000,000,001 for a complete turn."""
     terminal_seen: frozenset[str] = frozenset()
-    """Turns of which it has the terminal event and not the commit_final."""
+    """Turns whose terminal event it has, and whose commit_final it has not."""
 
 
 def write_cursor(after: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
@@ -50,19 +50,19 @@ def write_cursor(after: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
 
 
 def write_word(parts: Mapping[str, int], whole: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
-    """The same, of the turns that it has in part with their seqs, and of the runs of those that it has whole."""
+    """The same, from the seqs of incomplete turns and the runs of complete ones."""
     seqs = {run[0]: [parts[each] for each in run] for run in _runs(parts)}
     written = orjson.dumps([_FORMAT, seqs, whole, counted(terminal_seen)])
     return urlsafe_b64encode(written).rstrip(b"=").decode()
 
 
 def counted(turn_ids: Iterable[str]) -> dict[str, int]:
-    """The first turn of each run, and how many there are in it."""
+    """The first turn and the length of each run."""
     return {run[0]: len(run) for run in _runs(turn_ids)}
 
 
 def read_cursor(word: str) -> Cursor:
-    """What `write_cursor` wrote. Raises `InvalidCommand` for anything that it cannot have written."""
+    """Read what `write_cursor` wrote. Raises `InvalidCommand` for anything else."""
     if len(word) > MAX_CURSOR_CHARS or not _BASE64URL.fullmatch(word):
         raise _not_ours()
     try:
@@ -94,7 +94,7 @@ def _runs(turn_ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _run(first: str, length: int) -> list[str]:
-    """The run that begins there. Raises `InvalidCommand`."""
+    """The run that begins with this turn. Raises `InvalidCommand`."""
     place = epoch_and_number(first)
     if not 0 < len(first) <= _MAX_TURN_ID_CHARS or not 0 < length <= MAX_CURSORS or (place is None and length > 1):
         raise _not_ours()

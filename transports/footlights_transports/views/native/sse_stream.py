@@ -1,11 +1,11 @@
-"""A session's stream as Server-Sent Events: what is written, and what each event's id says.
+"""Server-Sent Events of a session: the text of each event, and its id.
 
     id: WzIseyJ0MS0wMDAwMDEiOls0XX0se30se31d
     data: {"schema_v":"1.0","session_id":"s1-000001",...}
 
-The `id` of an event says exactly what was sent up to it and with it, of every turn. So a client that was cut off
-anywhere goes on from the last event that it has whole: nothing is missing, and nothing comes twice. Events have no
-`event` field; the two notices, `detached` and `ended`, have one and no `id`. Pure: no trio, no sockets.
+The `id` of an event says what was sent of every turn, up to and including this event. So a client that lost its
+connection anywhere continues after the last event that it has whole: nothing is missing, and nothing is repeated.
+Events have no `event` field; the two notices, `detached` and `ended`, have one and no `id`. Pure: no trio, no sockets.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 
 
 class SseWriter:
-    """Turns what a subscription yields into bytes, and keeps account of what was written."""
+    """Writes the events of a subscription as text, and tracks what was written."""
 
     def __init__(self, cursor: Cursor, encode: Callable[[StreamEvent], bytes] = wire.encode) -> None:
         self._encode = encode
         self._parts = {turn_id: seq for turn_id, seq in cursor.after.items() if seq < ALL_SEEN}
         self._whole = {turn_id for turn_id, seq in cursor.after.items() if seq >= ALL_SEEN}
-        self._runs = counted(self._whole)  # kept, because every event says it
+        self._runs = counted(self._whole)  # cached, because every id holds it
         self._terminal_seen = set(cursor.terminal_seen)
 
     @property
     def cursor(self) -> Cursor:
-        """What was written so far."""
+        """The cursor of everything written so far."""
         return Cursor({**self._parts, **dict.fromkeys(self._whole, ALL_SEEN)}, frozenset(self._terminal_seen))
 
     def opening(self) -> bytes:
-        """An id and nothing else: whoever is cut off before the first event can come back too."""
+        """An id and nothing else, with which a client can resume before the first event."""
         return b"id: %b\n\n" % self._id()
 
     def events(self, batch: Iterable[StreamEvent]) -> bytes:
-        """These events, each with its own id."""
+        """The text of these events, each with its id."""
         return b"".join(map(self._event, batch))
 
     def forget_all_but(self, turn_ids: AbstractSet[str]) -> None:
-        """These are the turns that still matter; the ids need not name others."""
+        """Leave all other turns out of the ids from now on."""
         self._parts = {turn_id: seq for turn_id, seq in self._parts.items() if turn_id in turn_ids}
         self._terminal_seen.intersection_update(turn_ids)
         if not self._whole <= turn_ids:
@@ -76,5 +76,5 @@ class SseWriter:
 
 
 def notice(name: str, session_id: str, reason: str | None = None) -> bytes:
-    """`detached` or `ended`: the last that is written to a stream."""
+    """The text of a notice, `detached` or `ended`: the last text of a stream."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), write_notice(name, session_id, reason))
