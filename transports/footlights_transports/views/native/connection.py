@@ -6,7 +6,7 @@ it is known, and delay no other. A lost connection cancels no turn.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from footlights_transports.websocket.connection import Connection, lose
 from footlights_transports.websocket.writer import FrameWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from trio_websocket import WebSocketConnection
 
@@ -168,7 +168,7 @@ class NativeConnection(Connection):
     async def _answer_of(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
         try:
             return native.write_reply(command_id, await work())
-        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+        except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
             return self._refusal(command_id, error)
 
     def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
@@ -196,28 +196,28 @@ class NativeConnection(Connection):
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Reply, and send the events of a session until the stream ends. Started when the reply is certain."""
-        with self._place_of(session_id, followed):
-            async with AsyncExitStack() as stack:
-                try:
-                    stream = await self._enter(stack, command_id, followed)
-                except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-                    task_status.started()
-                    # No refusal during shutdown: the server may accept it after a restart.
-                    last_word = None if self._is_leaving else self._refusal(command_id, error)
-                else:
-                    task_status.started()
-                    last_word = await self._pump(session_id, stream, followed.delivery)
-            if last_word is not None:
-                await self._writer.send(last_word)
-
-    @contextmanager
-    def _place_of(self, session_id: str, followed: _Followed) -> Generator[None]:
-        """Count the subscription until its notice is sent, or a client that never reads could have any number."""
         try:
-            yield
+            notice = await self._send_events(command_id, session_id, followed, task_status)
+            if notice is not None:
+                await self._writer.send(notice)
         finally:
+            # After the notice is sent, or a client that never reads could have any number of them waiting.
             del self._followed[session_id]
             followed.done.set()
+
+    async def _send_events(
+        self, command_id: CommandId, session_id: str, followed: _Followed, task_status: trio.TaskStatus[None]
+    ) -> bytes | None:
+        """Enter the subscription, and send its events; return the last frame, if there is something left to say."""
+        async with AsyncExitStack() as stack:
+            try:
+                stream = await self._enter(stack, command_id, followed)
+            except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
+                task_status.started()
+                # No refusal during shutdown: the server may accept it after a restart.
+                return None if self._is_leaving else self._refusal(command_id, error)
+            task_status.started()
+            return await self._pump(session_id, stream, followed.delivery)
 
     async def _enter(self, stack: AsyncExitStack, command_id: CommandId, followed: _Followed) -> Subscription:
         """Enter the subscription, and reply: once, before the first event."""
