@@ -206,7 +206,7 @@ async def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path)
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="192.0.2.1", tokens_file=str(tmp_path / "tokens"))
-    with pytest.raises(CannotServe, match=r"^Nothing can listen on 192\.0\.2\.1, port 0: "):
+    with pytest.raises(CannotServe, match=r"^Cannot listen on 192\.0\.2\.1, port 0: "):
         await serve(config, lambda _: None, trio.Event())
 
 

@@ -1,10 +1,10 @@
-"""The native protocol over HTTP/1.1 and Server-Sent Events.
+"""HTTP server: the routes of all views over HTTP/1.1, with events as Server-Sent Events.
 
     async with trio.open_nursery() as nursery:
         listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=7601))
 
-Hypercorn speaks HTTP, Starlette finds the route. A connection that fails takes no other with it. There is no
-access log, and nothing that a client sent is ever logged.
+Hypercorn parses HTTP, Starlette finds the route. A connection that fails ends no other. There is no access log, and
+nothing that a client sent is ever logged.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ async def serve_http(
     mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them.
+    """Serve until cancelled; then clients have `goodbye` seconds to read what waits for them.
 
-    Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself; `dexi` says how
-    runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
-    policy forbids to listen, and `OSError` for one that cannot be had.
+    Port 0 is any free port. GET /metrics shows `metrics` besides the counts of the stage. `dexi` configures narrated
+    runs, `mission` callouts. Raises `RegistrationError` for an address that the policy forbids, and `OSError` for one
+    that cannot be bound.
     """
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
@@ -155,7 +155,7 @@ class _Server(Acceptor):
         try:
             await server
         finally:
-            # They hold each other: they would be left to the collector.
+            # They hold each other, and would be left to the collector.
             vars(server).clear()
             connection.server = None
 
@@ -166,7 +166,7 @@ class _Server(Acceptor):
 
 class _Config(Config):
     def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
-        """Headers of every answer, also of those that no application gives."""
+        """Headers of every response, also of those that Hypercorn makes itself."""
         return [*super().response_headers(protocol), (b"x-content-type-options", b"nosniff")]
 
 
@@ -176,7 +176,7 @@ def _config(limits: WireLimits) -> Config:
     config.errorlog = None
     config.include_server_header = False
     config.h11_max_incomplete_size = _MAX_HEADER_BYTES
-    # From the connection, or the last answer, until all headers of a request are there; no byte makes it longer.
+    # From the connection, or the last response, to the end of the headers of a request. Single bytes do not extend it.
     config.keep_alive_timeout = limits.handshake_timeout
     config.keep_alive_max_requests = 1_000_000
     return config

@@ -1,9 +1,9 @@
-"""The native protocol over WebSocket, and beside it the chat gateway.
+"""WebSocket server: the native protocol and, if there is one, the chat gateway.
 
     async with trio.open_nursery() as nursery:
         listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=7600))
 
-A connection that fails takes no other with it. Nothing that a client sent is ever logged.
+A connection that fails ends no other. Nothing that a client sent is ever logged.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ async def serve_ws(
     kgent: KgentGateway | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them and close.
+    """Serve until cancelled; then clients have `goodbye` seconds to read what waits for them and close.
 
-    With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free one. Raises
-    `RegistrationError` for an address where the policy forbids to listen, and `OSError` for one that cannot be had.
+    With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free port. Raises
+    `RegistrationError` for an address that the policy forbids, and `OSError` for one that cannot be bound.
     """
     quiet_trio_websocket()
     await WsServer(access, goodbye, kgent, tls).listen(host, port, task_status)
@@ -125,13 +125,13 @@ class WsServer(Acceptor):
                 async with trio.open_nursery() as nursery:
                     client = await self._meet(wire, nursery, pending, place)
                     if client is None:
-                        nursery.cancel_scope.cancel(reason="nobody came in")
+                        nursery.cancel_scope.cancel(reason="the handshake failed")
                     else:
                         await self._host(*client)
             except* UnicodeError as errors:
                 if client is not None:
                     raise
-                # wsproto decodes some headers without a check, and leaves the handshake unanswered.
+                # wsproto decodes some headers without a check, and does not answer the handshake if that fails.
                 self.access.incidents.failed("ws_handshake", errors, logging.WARNING)
                 last_words = _MALFORMED
         with trio.move_on_after(self.goodbye), suppress(trio.BrokenResourceError):
@@ -152,7 +152,10 @@ class WsServer(Acceptor):
     async def _meet(
         self, wire: WireStream, nursery: trio.Nursery, pending: PendingConnection, place: ExitStack
     ) -> tuple[Client, User] | None:
-        """The client and whose it is, if it shakes hands in time and may come in; then it has a place."""
+        """Perform the handshake. Returns the client and its user; None if it was refused or took too long.
+
+        `place` then holds the count of the connection.
+        """
         self.add_pending(pending)
         pending.scope.deadline = trio.current_time() + self.limits.handshake_timeout
         try:
@@ -206,7 +209,7 @@ class WsServer(Acceptor):
         return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
 
     def _welcome(self, visitor: Visitor) -> Welcome | Refused:
-        assert self._kgent is not None, "without a gateway nobody visits it"
+        assert self._kgent is not None, "only a gateway has visitors"
         try:
             return Welcome(self._kgent, visitor)
         except (UnknownAgent, UnknownSession) as error:

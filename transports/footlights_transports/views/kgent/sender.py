@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_transports.access.policy import Pace
+from footlights_transports.access.policy import RateLimiter
 from footlights_transports.errors import RateLimited
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Sender:
         self.conversation = conversation
         self._access = access
         self._messages = messages
-        self._frames = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
+        self._frames = RateLimiter(limits.commands_per_second, limits.command_burst, trio.current_time())
 
     def take_frame(self) -> None:
         """Count whatever it sent. Raises `TooManyMessages`."""

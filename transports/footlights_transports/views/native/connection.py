@@ -1,12 +1,12 @@
-"""One WebSocket connection: commands come in, replies and the events of any number of sessions go out.
+"""WebSocket connection of the native view: commands in, replies and events of any number of sessions out.
 
-Commands are taken one after the other, each answered once; those that wait for something are answered when it is
-known, and hold up no other. Losing the connection changes nothing about the turns.
+Commands are performed one after the other, and each gets one reply. Commands that wait for something are answered when
+it is known, and delay no other. A lost connection cancels no turn.
 """
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import trio
 from attrs import frozen
 
 from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
-from footlights_transports.access.policy import Pace
+from footlights_transports.access.policy import RateLimiter
 from footlights_transports.errors import WIRE_CODES, BadFrame, RateLimited
 from footlights_transports.views.native import protocol as native
 from footlights_transports.websocket.broadcaster import Delivery
@@ -22,7 +22,7 @@ from footlights_transports.websocket.connection import Connection, lose
 from footlights_transports.websocket.writer import FrameWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from trio_websocket import WebSocketConnection
 
@@ -43,7 +43,7 @@ class _Followed:
 
 
 class NativeConnection(Connection):
-    """One client. `run` ends when the client is gone, or was told to go."""
+    """The connection of one client."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class NativeConnection(Connection):
         self._broadcaster = broadcaster
         self._user = admitted.user
         self._writer = FrameWriter(socket, stream, partial(lose, tasks), in_batches=admitted.in_batches)
-        self._pace = Pace(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
+        self._rate = RateLimiter(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
         self._followed: dict[str, _Followed] = {}
         self._waiting = 0
 
@@ -81,14 +81,14 @@ class NativeConnection(Connection):
             await self._writer.send(answer)
 
     async def _answer(self, frame: str | bytes) -> bytes | None:
-        """The answer to a frame; None if it comes by itself.
+        """The reply to a frame; None if another task sends it.
 
-        An exception holds the frame through its traceback, so none is kept in a variable, nor while an answer is sent.
+        An exception holds the frame through its traceback, so none is kept in a variable or while a reply is sent.
         """
         command_id: CommandId = None
         try:
-            # Before the frame is read: one that cannot be read costs its sender as much.
-            self._pace.take(trio.current_time())
+            # Before the frame is parsed, so that an invalid one is charged as well.
+            self._rate.take(trio.current_time())
             self._access.take_command(self._user)
             command_id, command = native.read_command(_text(frame))
             result = await self._perform(command_id, command)
@@ -96,7 +96,7 @@ class NativeConnection(Connection):
             return self._refusal(native.id_in(frame), error)
         except BadFrame as error:
             return self._refusal(error.command_id, error)
-        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+        except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
             return self._refusal(command_id, error)
         if result is None:
             return None
@@ -104,12 +104,12 @@ class NativeConnection(Connection):
         return native.write_reply(command_id, result)
 
     def _take_along(self, command: native.Command) -> None:
-        """What a command brings about at once goes out with its answer, in one piece."""
+        """Send the events that a command causes at once together with its reply."""
         if isinstance(command, native.BeginTurn | native.Cancel) and command.session_id in self._followed:
             self._broadcaster.take_along(self._followed[command.session_id].delivery)
 
     async def _perform(self, command_id: CommandId, command: native.Command) -> Mapping[str, JsonValue] | None:
-        """Do it, and return the result; None if the reply comes by itself."""
+        """Perform a command, and return the result; None if another task sends the reply."""
         access, user = self._access, self._user
         match command:
             case native.Start(params):
@@ -131,10 +131,10 @@ class NativeConnection(Connection):
                 delivery = Delivery(self._broadcaster, wanted, self._writer)
                 followed = self._followed[command.session_id] = _Followed(wanted, delivery, trio.Event())
                 if command.after is None:
-                    # Not soon, but now: a turn that the next command begins belongs to what was asked for.
+                    # Wait until it is attached: the next command may begin a turn, whose events are wanted.
                     await self._tasks.start(self._follow, command_id, command.session_id, followed)
                 else:
-                    # Who comes back gets such a turn anyway, and the ledger may have to be asked before.
+                    # Do not wait: a cursor finds such a turn anyway, and the ledger may have to be read before.
                     self._tasks.start_soon(self._follow, command_id, command.session_id, followed, name="ws return")
             case native.Finalize(session_id, turn_id):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
@@ -162,13 +162,13 @@ class NativeConnection(Connection):
         try:
             await self._writer.send(await self._answer_of(command_id, work))
         finally:
-            # Not before it is sent: a client that asks and never reads would have any number of them waiting.
+            # After the reply is sent, or a client that never reads could have any number of them waiting.
             self._waiting -= 1
 
     async def _answer_of(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
         try:
             return native.write_reply(command_id, await work())
-        except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
+        except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
             return self._refusal(command_id, error)
 
     def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
@@ -195,36 +195,36 @@ class NativeConnection(Connection):
         followed: _Followed,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Answer, and send a session's events until it ends or lets us go. Started when it is known whether it may."""
-        with self._place_of(session_id, followed):
-            async with AsyncExitStack() as stack:
-                try:
-                    stream = await self._enter(stack, command_id, followed)
-                except Exception as error:  # noqa: BLE001 - what fails here is this command, and not the connection
-                    task_status.started()
-                    # Not if the server goes: the next one may not refuse it.
-                    last_word = None if self._is_leaving else self._refusal(command_id, error)
-                else:
-                    task_status.started()
-                    last_word = await self._pump(session_id, stream, followed.delivery)
-            if last_word is not None:
-                await self._writer.send(last_word)
-
-    @contextmanager
-    def _place_of(self, session_id: str, followed: _Followed) -> Generator[None]:
-        """Until the last word is sent: a client that asks and never reads would have any number of them waiting."""
+        """Reply, and send the events of a session until the stream ends. Started when the reply is certain."""
         try:
-            yield
+            notice = await self._send_events(command_id, session_id, followed, task_status)
+            if notice is not None:
+                await self._writer.send(notice)
         finally:
+            # After the notice is sent, or a client that never reads could have any number of them waiting.
             del self._followed[session_id]
             followed.done.set()
 
+    async def _send_events(
+        self, command_id: CommandId, session_id: str, followed: _Followed, task_status: trio.TaskStatus[None]
+    ) -> bytes | None:
+        """Enter the subscription, and send its events; return the last frame, if there is something left to say."""
+        async with AsyncExitStack() as stack:
+            try:
+                stream = await self._enter(stack, command_id, followed)
+            except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
+                task_status.started()
+                # No refusal during shutdown: the server may accept it after a restart.
+                return None if self._is_leaving else self._refusal(command_id, error)
+            task_status.started()
+            return await self._pump(session_id, stream, followed.delivery)
+
     async def _enter(self, stack: AsyncExitStack, command_id: CommandId, followed: _Followed) -> Subscription:
-        """Begin to follow, and reply: before the first event, and never again."""
+        """Enter the subscription, and reply: once, before the first event."""
         stream = await stack.enter_async_context(followed.stream)
         if self._is_leaving:
             stream.end()
-        # What it counts as taken already: a client that comes back says so.
+        # The cursor says which turns count as taken; the client resumes with it.
         await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
         return stream
 
