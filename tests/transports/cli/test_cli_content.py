@@ -79,7 +79,7 @@ def test_keys_are_rotated_and_the_old_one_is_needed_no_more(
 ) -> None:
     _, (newest,), _ = content("new-key")
     keys.write_text(f"{newest}\n{keys.read_text()}")
-    assert content("rotate", kept, "--keys", keys) == (0, ["2 sessions sealed with the newest key"], "")
+    assert content("rotate", kept, "--keys", keys) == (0, ["2 sessions encrypted with the newest key"], "")
     monkeypatch.setenv("FOOTLIGHTS_CONTENT_KEYS", newest)
     assert content("sessions", kept)[1] == ["alice:diary", "bob:diary"]
 
