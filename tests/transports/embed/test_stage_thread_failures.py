@@ -311,7 +311,7 @@ def test_only_so_many_calls_wait_for_a_thread_that_is_held_up() -> None:
         waiting = [stage.call_soon(lambda _: "made") for _ in range(MAX_WAITING)]
         refused = stage.call_soon(lambda _: "made")
         assert refused.is_done
-        with pytest.raises(Busy, match="held up"):
+        with pytest.raises(Busy, match="is blocked"):
             refused.result()
         hold.put(None)
         assert {ticket.result(LONG) for ticket in waiting} == {"made"}
