@@ -1,4 +1,4 @@
-"""`footlights content`: what was kept with consent can be named, read, erased and sealed anew from a shell."""
+"""`footlights content`: stored chats can be listed, read, erased and encrypted again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_keys_are_rotated_and_the_old_one_is_needed_no_more(
     assert content("sessions", kept)[1] == ["alice:diary", "bob:diary"]
 
 
-def test_without_a_key_that_fits_nothing_is_told_or_lost(
+def test_without_a_matching_key_nothing_is_shown_or_lost(
     kept: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {each.name: each.read_bytes() for each in kept.iterdir()}

@@ -1,4 +1,4 @@
-"""What the command line imports. Not timed: how long it takes is `footlights bench start`'s matter."""
+"""Imports of the command line. `footlights bench start` times them."""
 
 from __future__ import annotations
 

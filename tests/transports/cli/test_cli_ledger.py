@@ -1,4 +1,4 @@
-"""The commands that examine a ledger: what they print, and how they end."""
+"""Commands that examine a ledger: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -162,9 +162,7 @@ def test_a_file_that_cannot_be_read_is_named(footlights: Any, tmp_path: Path, co
     assert done.err.endswith(": There is no such file.\n")
 
 
-def test_somebody_at_a_terminal_sees_how_far_it_is(
-    footlights: Any, ledger: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_the_progress(footlights: Any, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -263,7 +261,7 @@ def test_a_commit_is_shown_with_what_it_changed(footlights: Any, ledger: Path) -
     assert "because" not in done.out
 
 
-def test_a_refused_commit_is_shown_with_who_refused_it_and_why(footlights: Any, ledger: Path) -> None:
+def test_a_refused_commit_is_shown_with_the_rule_and_its_reason(footlights: Any, ledger: Path) -> None:
     shown = footlights("ledger", "show", ledger, 3).out
     assert ": fail_closed\n" in shown
     assert "  because   wrong_price (call-1): The price of the great chamber is 12 coins.\n" in shown
@@ -369,7 +367,7 @@ def test_a_world_of_the_hosts_own_kind_is_audited_as_far_as_that_goes(footlights
         ({}, [], ["- (all): {}", "+ (all): []"]),
     ],
 )
-def test_a_difference_is_told_in_as_few_lines_as_there_are_changes(before: Any, after: Any, lines: list[str]) -> None:
+def test_a_difference_has_one_line_for_each_change(before: Any, after: Any, lines: list[str]) -> None:
     assert list(difference(before, after)) == lines
 
 

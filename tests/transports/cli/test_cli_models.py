@@ -1,4 +1,4 @@
-"""The commands about local models: what they print, and how they end."""
+"""`footlights models`: its output and exit codes."""
 
 from __future__ import annotations
 
