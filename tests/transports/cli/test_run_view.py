@@ -1,4 +1,4 @@
-"""What `footlights run` shows: all that events said, nothing that they did not, and no work where there was none."""
+"""`footlights run`: its output has all that the events say, and nothing else."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_what_belongs_to_another_step_than_the_last_one_says_so() -> None:
     assert "    Working: Weigh finished.\n" in shown
 
 
-def test_what_was_taken_out_is_told() -> None:
+def test_redaction_is_mentioned() -> None:
     leaky = ToolCallResult("call-1", "search_shelves", False, summary=f"The key is {KEY}.")
     shown = on_paper(run_of(*HOT, SEARCH[0], leaky, TurnFinal(""), OK))
     assert "search_shelves: The key is [redacted]. (parts were taken out)" in shown
@@ -234,7 +234,7 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
     assert "shelves" not in logged
 
 
-async def test_when_nobody_reads_on_the_run_is_left(quiet_clock: MockClock) -> None:
+async def test_a_broken_pipe_ends_the_run(quiet_clock: MockClock) -> None:
     def show(event: DexiEvent) -> None:
         raise BrokenPipeError
 

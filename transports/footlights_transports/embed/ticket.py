@@ -1,6 +1,6 @@
-"""A call handed over to another thread, and the ticket by which its answer comes back.
+"""Ticket: a call on another thread, and its result when there is one.
 
-Nothing here is a lock that a Ctrl-C could leave locked: the queue is the interpreter's own, and a claim is for good.
+It holds no lock that a Ctrl-C could leave locked: the queue is the interpreter's own, and a claim is never released.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class StageThreadStuck(FootlightsError):
-    """The stage did not answer in time: something that runs there does not let go."""
+    """The stage did not answer in time: something blocks its thread."""
 
     code = "stage_stuck"
 
 
 class Ticket(Generic[T]):
-    """What was asked of a stage on another thread, and the answer as soon as there is one."""
+    """A call on the thread of a stage. Its result, or its error, comes later."""
 
     __slots__ = ("_answer", "_answered", "_claim", "_error", "_is_done", "_timeout", "_traceback", "_work")
 
@@ -45,23 +45,23 @@ class Ticket(Generic[T]):
         return self._is_done
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the answer and return it; if it is an error, raise it.
+        """Wait for the result and return it, or raise the error of the call.
 
-        Raises `StageThreadStuck` after `timeout` seconds, or else after `answer_timeout`, except that `finalize` and
-        `close` take what time they need. A call that was not begun until then will not be made.
+        Raises `StageThreadStuck` after `timeout` seconds, or after `answer_timeout` if `timeout` is None; without
+        `timeout`, `finalize` and `close` wait without limit. A call that has not begun by then is never made.
         """
         try:
             self._wait(self._timeout if timeout is None else timeout)
         except BaseException:
-            self.withdraw()  # nobody will look at the answer
+            self.withdraw()  # the caller has given up
             raise
         if self._error is not None:
-            raise self._error.with_traceback(self._traceback)  # which would grow each time
+            raise self._error.with_traceback(self._traceback)  # a traceback would grow with each raise
         return cast("T", self._answer)
 
     def withdraw(self) -> bool:
-        """Take it back; False if that comes too late."""
-        # Whoever is first has it for good: the one who asked, or the one who does it.
+        """Withdraw the call; False if it has begun."""
+        # The claim is taken once, by the caller who withdraws or by the thread that makes the call.
         return self._claim.acquire(blocking=False)
 
     def _wait(self, timeout: float | None) -> None:
@@ -70,12 +70,12 @@ class Ticket(Generic[T]):
         except Empty:
             fate = "nothing was done" if self.withdraw() else "it is being done"
             raise StageThreadStuck(f"The stage did not answer for {timeout:g} seconds; {fate}.") from None
-        self._answered.put(None)  # for whoever asks again
+        self._answered.put(None)  # for the next `result`
 
-    # -- for the one who does it
+    # -- for the thread that makes the call
 
     def take(self) -> None:
-        """Do it, unless it was taken back."""
+        """Make the call, unless it was withdrawn."""
         if self.withdraw():
             self._work(self)
 

@@ -1,7 +1,4 @@
-"""What the commands about a ledger file do: prove it, make its world again, show it. None of them writes to it.
-
-Each prints what it found and gives the exit code.
-"""
+"""Reports about a ledger file: the functions behind the commands, which print a report and return the exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import orjson
 import typer
-from attrs import frozen
 from rich.console import Console
 from rich.progress import track
 
@@ -31,20 +27,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights.authority.audit.audit import AuditReport
-    from footlights.authority.audit.reader import EndsRow, Entry, EpochRow, GenesisRow, ToolRow, WorldRow
+    from footlights.authority.audit.reader import Entry, ToolRow
     from footlights.authority.audit.rebuild import Replay
 
 _T = TypeVar("_T")
 
 _LARGE = 5_000
-"""From so many commits or steps of tools on, a person at a terminal is shown how far it is."""
+"""From this number of commits or tool steps on, a terminal shows the progress."""
 _LATEST = 10
 
 
-def tell_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_json: bool) -> int:
-    """1 if anything was altered."""
-    with _reading(ledger) as reader:
-        report = audit(_Watched(reader, "auditing"), head, tools_head=tools_head)
+def print_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_json: bool) -> int:
+    """Returns 1 if anything was altered."""
+    with _errors_of(ledger), _Watched(ledger, "auditing") as reader:
+        report = audit(reader, head, tools_head=tools_head)
     if as_json:
         _print_json(_report_json(report))
     else:
@@ -52,12 +48,12 @@ def tell_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_jso
     return 0 if report.ok else 1
 
 
-def tell_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
-    """1 if another world came out."""
-    with _reading(ledger) as reader:
+def print_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
+    """Returns 1 if the rebuilt world is different."""
+    with _errors_of(ledger), _Watched(ledger, "replaying") as reader:
         position = None if at is None else _the_one(reader, at).position
         began = perf_counter()
-        replayed = replay(_Watched(reader, "replaying"), at=position)
+        replayed = replay(reader, at=position)
         seconds = perf_counter() - began
     differences = _differences(replayed)
     rate = replayed.commits / seconds
@@ -82,8 +78,8 @@ def tell_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
     return 0 if replayed.identical else 1
 
 
-def tell_commits(ledger: Path, name: str | None) -> None:
-    with _reading(ledger) as reader:
+def print_commits(ledger: Path, name: str | None) -> None:
+    with _errors_of(ledger), SqliteReader(ledger) as reader:
         found = reader.latest(_LATEST) if name is None else _all_named(reader, name)
         if name is None or len(found) > 1:
             for entry in found:
@@ -93,8 +89,8 @@ def tell_commits(ledger: Path, name: str | None) -> None:
                 typer.echo(line)
 
 
-def tell_artifact(ledger: Path, ref: str) -> None:
-    with _reading(ledger) as reader:
+def print_artifact(ledger: Path, ref: str) -> None:
+    with _errors_of(ledger), SqliteReader(ledger) as reader:
         for entry in reader.mentioning(ref):
             for artifact in read_record(entry).artifacts:
                 if artifact.ref == ref:
@@ -108,11 +104,10 @@ def tell_artifact(ledger: Path, ref: str) -> None:
 
 
 @contextmanager
-def _reading(path: Path) -> Generator[SqliteReader]:
-    """The ledger, for as long as the block takes. What is wrong with it ends the command."""
+def _errors_of(path: Path) -> Generator[None]:
+    """An error of the ledger in the block ends the command."""
     try:
-        with SqliteReader(path) as reader:
-            yield reader
+        yield
     except LedgerUnreadable as error:
         typer.echo(harmless(f"{path}: {error}"), err=True)
         raise typer.Exit(2) from None
@@ -121,39 +116,24 @@ def _reading(path: Path) -> Generator[SqliteReader]:
         raise typer.Exit(1) from None
 
 
-@frozen
-class _Watched:
-    """A reader that shows somebody at a terminal how far it is, if it takes long."""
+class _Watched(SqliteReader):
+    """A reader that shows its progress on a terminal if it takes long."""
 
-    reader: SqliteReader
-    doing: str
-
-    def check_schema(self) -> None:
-        self.reader.check_schema()
-
-    def genesis(self) -> GenesisRow:
-        return self.reader.genesis()
-
-    def epochs(self) -> Iterator[EpochRow]:
-        return self.reader.epochs()
+    def __init__(self, path: Path, doing: str) -> None:
+        super().__init__(path)
+        self._doing = doing
 
     def entries(self) -> Iterator[Entry]:
-        return self._tracked(self.reader.entries(), self.doing, self.reader.count())
-
-    def world(self) -> WorldRow:
-        return self.reader.world()
+        return self._tracked(super().entries(), self._doing, self.count())
 
     def tools(self) -> Iterator[ToolRow]:
-        return self._tracked(self.reader.tools(), f"{self.doing} tools", self.reader.count_tool_steps())
-
-    def ends(self) -> EndsRow:
-        return self.reader.ends()
+        return self._tracked(super().tools(), f"{self._doing} tools", self.count_tool_steps())
 
     def check_file(self) -> None:
         with ExitStack() as shown:
-            if _is_shown(self.reader.count() + self.reader.count_tool_steps()):
-                shown.enter_context(Console(stderr=True).status(f"{self.doing} the file"))
-            self.reader.check_file()
+            if _is_shown(self.count() + self.count_tool_steps()):
+                shown.enter_context(Console(stderr=True).status(f"{self._doing} the file"))
+            super().check_file()
 
     def _tracked(self, rows: Iterator[_T], doing: str, number: int) -> Iterator[_T]:
         console = Console(stderr=True)
@@ -179,7 +159,7 @@ def _the_one(reader: SqliteReader, name: str) -> Entry:
 
 
 def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
-    """What was true before the commit and after it; None if the ledger cannot tell."""
+    """The worlds before and after the commit; None if they cannot be rebuilt."""
     earlier = takewhile(lambda each: each.position < entry.position, reader.entries())
     try:
         genesis = genesis_world(reader.genesis())
@@ -188,7 +168,7 @@ def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonV
         before = rebuild(genesis, earlier)
         after = rebuild(before, [entry])
     except Altered:
-        return None  # the commit can be shown even so, and an audit will say more
+        return None  # the commit can be shown even so, and an audit reports more
     return cast(JsonValue, before.view()), cast(JsonValue, after.view())
 
 
@@ -200,8 +180,7 @@ def _differences(replayed: Replay) -> list[str]:
         return []
     if replayed.kept is None:
         return [f"The commit names another world: {replayed.expected}"]
-    made_again = cast(JsonValue, replayed.world.view())
-    return [str(each) for each in difference(replayed.kept.view(), made_again)]
+    return list(difference(replayed.kept.view(), cast(JsonValue, replayed.world.view())))
 
 
 def _print_json(value: object) -> None:
@@ -211,7 +190,7 @@ def _print_json(value: object) -> None:
 def _print_report(report: AuditReport) -> None:
     if report.flaw is not None:
         typer.echo(harmless(str(report.flaw)))
-        steps = f" and {report.tool_steps:,} steps of tools" if report.tool_steps else ""
+        steps = f" and {report.tool_steps:,} tool steps" if report.tool_steps else ""
         typer.echo(f"{report.commits:,} commits{steps} before it are as they were written.")
         return
     typer.echo("Nothing was altered.")
@@ -219,13 +198,13 @@ def _print_report(report: AuditReport) -> None:
     typer.echo(f"  sessions  {report.sessions:,}")
     typer.echo(f"  epochs    {report.epochs:,}")
     typer.echo(f"  tools     {report.tool_steps:,} steps")
-    typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not made again)'}")
+    typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not rebuilt)'}")
     typer.echo(f"  head      {report.head}")
     typer.echo(f"  of tools  {report.tools_head}")
     if report.head_position is not None:
-        typer.echo(f"  the head that was kept is at commit {report.head_position:,}")
+        typer.echo(f"  the head that was given is at commit {report.head_position:,}")
     if report.tools_head_position is not None:
-        typer.echo(f"  the head of the tools that was kept is at step {report.tools_head_position:,}")
+        typer.echo(f"  the head of the tools that was given is at step {report.tools_head_position:,}")
 
 
 def _report_json(report: AuditReport) -> dict[str, JsonValue]:
