@@ -1,4 +1,7 @@
-"""The actors of a turn, the committer, and the models that need nothing from outside."""
+"""The five actors (loader, generator, tool runner, watchdog, committer), model drivers, and the demo games.
+
+Nothing here knows a view or a socket of a server.
+"""
 
 from __future__ import annotations
 
@@ -32,5 +35,5 @@ _HOMES = {
     "footlights_actors.models.scripted": "Call Fail Flood Line Pause Say Script ScriptedModel Stall",
 }
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)
