@@ -60,14 +60,11 @@ def _quotes_nothing(record: logging.LogRecord) -> bool:
     return record.msg == _SAYS_WHERE
 
 
-def _hush() -> None:
+def _filter_logs() -> None:
     """Filter every logger of the SDK, because loggers do not inherit filters."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "anthropic":
             logging.getLogger(name).addFilter(_quotes_nothing)
-
-
-_hush()
 
 
 class AnthropicModel(RemoteModel):
@@ -135,6 +132,7 @@ class _Sdk(anthropic.AsyncAnthropic):
 
 def _sender(at: Server, api_version: str) -> Sender:
     def sender(client: httpx2.AsyncClient) -> Send:
+        _filter_logs()
         sdk = _Sdk(
             api_key="",  # each request sets its own; with None the SDK would search the environment
             base_url=at.base_url,

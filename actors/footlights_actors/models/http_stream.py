@@ -65,9 +65,10 @@ def _without_reason(record: logging.LogRecord) -> bool:
     return True
 
 
-# What the library logs of headers and failures quotes what a server sent, which may be broken, or an echo.
-logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
-logging.getLogger("httpx2").addFilter(_without_reason)
+def _filter_logs() -> None:
+    """Filter log messages of the HTTP library about headers and failures, which quote text of the server."""
+    logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
+    logging.getLogger("httpx2").addFilter(_without_reason)
 
 
 @frozen
@@ -134,11 +135,8 @@ class HttpStream:
         """Whether the client is ready to send."""
         return self._ready is not None
 
-    async def open(self) -> None:
-        """Prepare the client without sending anything. Raises `ModelError` for an invalid environment."""
-        await self._open()
-
-    async def _open(self) -> tuple[_Client, _Client]:
+    async def open(self) -> tuple[_Client, _Client]:
+        """Prepare both clients without sending anything. Raises `ModelError` for an invalid environment."""
         async with self._opening:
             if self._ready is None:
                 # Reading certificates and importing a hundred modules takes a few tenths of a second.
@@ -147,6 +145,7 @@ class HttpStream:
 
     def _prepare(self) -> tuple[_Client, _Client]:
         """A client that keeps connections, and one that opens a new connection for each request."""
+        _filter_logs()
         try:
             certificates = self._certificates()
             return self._client(certificates, KEEP_CONNECTIONS), self._client(certificates, 0)
@@ -218,7 +217,7 @@ class HttpStream:
     @asynccontextmanager
     async def _sent(self, key: str | None, request: Request) -> AsyncGenerator[httpx2.Response, None]:
         """The answer to a request, sent over a kept connection, and again over a new one if that lost it."""
-        kept, new = await self._open()
+        kept, new = await self.open()
         response: httpx2.Response | None = None
         async with AsyncExitStack() as stack:
             try:

@@ -296,7 +296,7 @@ class _Place:
             warm_state = self.warm_state
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
+        except BaseException:  # noqa: BLE001 - a boundary: one broken model must not affect the status of all
             warm_state = WarmState.COLD
         return ModelStatus(
             model_id=self.model.model_id,
