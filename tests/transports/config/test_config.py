@@ -642,7 +642,7 @@ def test_weights_with_a_name_that_are_not_here_say_how_to_fetch_them(
 ) -> None:
     monkeypatch.setenv("FOOTLIGHTS_MODELS", str(folder))
     (told,) = problems(written(folder, "[models.odo]\nkind = 'local'\nweights = 'smollm2'"))
-    assert told == "1: models.odo cannot be made: smollm2 is not here yet: footlights models fetch smollm2"
+    assert told == "1: models.odo cannot be made: smollm2 is not downloaded yet: footlights models fetch smollm2"
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(folder: Path) -> None:
