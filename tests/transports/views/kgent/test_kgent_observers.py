@@ -18,9 +18,9 @@ from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.frames import PIECE_BYTES
 from footlights_transports.views.kgent.gateway import KgentGateway
-from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode
+from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.wire import PerturbWish
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.room import MAX_BEHIND
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import close_frame
@@ -115,9 +115,8 @@ class Clogged(trio.abc.SendStream):
 
 
 def say(gateway: KgentGateway, name: str) -> None:
-    conversation = gateway.enter(User(), "default", PerturbWish())
     message = ChatMessage("user", "Tell me all of it.", correlation_id=name)
-    gateway.perturb(gateway.sender(conversation), message)
+    gateway.enter(User(), "default", PerturbQuery()).perturb(message)
 
 
 async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:
@@ -153,7 +152,7 @@ async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_c
         # All at once, before its connection gets to read any of them.
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            room.end(dialogue)
         with pytest.raises(ConnectionClosed) as closed:
             await client.receive()
         assert closed.value.reason is not None
@@ -238,8 +237,9 @@ async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet
         room = gateway.room(User(), "default")
         for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.tell(dialogue, [ChatEvent("chunk", {"content": "x" * length, "correlation_id": str(number)}, 1, 1.0)])
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            payload = {"correlation_id": str(number)}
+            room.add(dialogue, ChatEvent("chunk", {"content": "x" * length, **payload}, 1, 1.0))
+            room.end(dialogue, [ChatEvent("done", payload, 2, 1.0)])
         began = trio.current_time()
         assert len(text(await client.hear("40"))) == 6 * PIECE_BYTES
         assert trio.current_time() - began > gateway.access.policy.limits.send_timeout
@@ -302,7 +302,7 @@ async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
         room = gateway.room(User(), "default")
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            room.end(dialogue)
         await trio.testing.wait_all_tasks_blocked()
         way_out.seconds = 0  # for whatever might follow it
         await session.finalize(session.begin_turn("Hello?")).wait()

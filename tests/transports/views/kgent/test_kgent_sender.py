@@ -13,11 +13,11 @@ from footlights import BudgetConfig, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.errors import RateLimited
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.wire import PerturbWish
-from footlights_transports.views.kgent.sender import TooManyMessages
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -33,9 +33,8 @@ BUDGET = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
 class Client:
     """One that talks, and notes how long it is told to wait."""
 
-    def __init__(self, gateway: KgentGateway, sender: Sender) -> None:
+    def __init__(self, sender: Sender) -> None:
         self.sender = sender
-        self._gateway = gateway
         self._said = 0
 
     async def say(self, name: str | None = None) -> int:
@@ -44,8 +43,8 @@ class Client:
         message = ChatMessage("user", "Tell me all of it.", correlation_id=name or str(self._said))
         try:
             self.sender.take_frame()
-            dialogue = self._gateway.perturb(self.sender, message)
-        except TooManyMessages as error:
+            dialogue = self.sender.perturb(message)
+        except RateLimited as error:
             return error.retry_after
         await dialogue.over.wait()
         return max(int(str(each.payload.get("retry_after_seconds", 0))) for each in dialogue.events)
@@ -59,7 +58,7 @@ async def open_client(
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         gateway = KgentGateway(SessionAccess(stage, AccessPolicy(limits=limits)), config, budget=BUDGET)
         await nursery.start(gateway.keep)
-        yield Client(gateway, gateway.sender(gateway.enter(User(), "default", PerturbWish())))
+        yield Client(gateway.enter(User(), "default", PerturbQuery()))
         nursery.cancel_scope.cancel()
 
 
@@ -127,7 +126,7 @@ async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correl
 ) -> None:
     async with open_client(ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)) as client:
         assert await client.say() == 0
-        observer = client.sender.conversation.room.observe({})
+        observer = client.sender.room.observe({})
         wait = await client.say("refused")
         assert b'"done"' in (await observer.next_batch())[-1], "nothing may come behind that"
         await trio.sleep(wait)
@@ -149,5 +148,5 @@ async def test_when_its_conversation_has_ended_there_is_only_its_own_wait(quiet_
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
     async with open_client(config, WireLimits(commands_per_second=1 / 50, command_burst=1)) as client:
         assert await client.say() == 0
-        client.sender.conversation.flux = None
+        client.sender.chat.conversations.clear()
         assert await client.say() == 50

@@ -154,7 +154,7 @@ async def test_what_cannot_be_sealed_anew_is_reported_at_the_end(tmp_path: Path)
         await ContentStore(tmp_path, [old]).keep(f"session {number}", "t1-000001", "Hello.", "Hello.")
     spoilt = files_in(tmp_path)[0]
     spoilt.write_bytes(b"not sealed\n")
-    with pytest.raises(ContentKeyError, match="of 1 sessions; 4 are sealed anew"):
+    with pytest.raises(ContentKeyError, match="of 1 sessions; 4 are re-encrypted"):
         await ContentStore(tmp_path, [new, old]).rotate()
     assert spoilt.read_bytes() == b"not sealed\n"
     for file in files_in(tmp_path)[1:]:

@@ -11,10 +11,9 @@ import trio.testing
 
 from footlights import Busy
 from footlights_actors import Stall
-from footlights_transports.views.kgent.flux import READ_PATIENCE
-from footlights_transports.views.kgent.pure.flux_state import FluxState
+from footlights_transports.views.kgent.conversation import READ_PATIENCE, ConversationState
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.soul import COMMIT_PATIENCE
+from footlights_transports.views.kgent.responder import COMMIT_PATIENCE
 from tests.kit.views.kgent_kit import ASKED, open_room, payload, saying, talk
 
 if TYPE_CHECKING:
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 async def test_a_dialogue_that_nobody_reads_holds_the_next_ones_up_for_so_long(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=5.0)
     async with open_room(config=config) as room, trio.open_nursery() as nursery:
-        flux, began = room.flux, trio.current_time()
-        async with aclosing(flux.dialogue_stream(ASKED)) as held:
+        conversation, began = room.conversation, trio.current_time()
+        async with aclosing(conversation.dialogue_stream(ASKED)) as held:
             assert (await anext(held)).event_type == "chunk"
             given_up: list[float] = []
 
             async def wait() -> None:
-                error = payload(await talk(flux), "error")
+                error = payload(await talk(conversation), "error")
                 assert (error["code"], error["retry_after_seconds"]) == ("RATE_LIMITED", 10)
                 given_up.append(trio.current_time() - began)
 
@@ -42,24 +41,24 @@ async def test_a_dialogue_that_nobody_reads_holds_the_next_ones_up_for_so_long(q
             await wait()
             assert given_up[2] == 100, "at once: nobody reads, and nobody knows when somebody will"
             with pytest.raises(Busy):
-                await flux.drain()
-            assert flux.state is FluxState.DRAINING
-        await flux.drain()
-        assert [flux.state] == [FluxState.STOPPED]
+                await conversation.drain()
+            assert conversation.state is ConversationState.DRAINING
+        await conversation.drain()
+        assert [conversation.state] == [ConversationState.STOPPED]
 
 
 async def test_draining_waits_for_as_long_as_dialogues_may_take_and_no_longer(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=5.0)
     async with open_room(saying(Stall()), config) as room, trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(talk, room.flux)
+            nursery.start_soon(talk, room.conversation)
         await trio.testing.wait_all_tasks_blocked()
         began = trio.current_time()
-        await room.flux.drain()
+        await room.conversation.drain()
         assert trio.current_time() - began == 15
-    async with open_room(config=config) as room, aclosing(room.flux.dialogue_stream(ASKED)) as held:
+    async with open_room(config=config) as room, aclosing(room.conversation.dialogue_stream(ASKED)) as held:
         await anext(held)
         began = trio.current_time()
         with pytest.raises(Busy):
-            await room.flux.drain()
+            await room.conversation.drain()
         assert trio.current_time() - began == 5 + COMMIT_PATIENCE + READ_PATIENCE

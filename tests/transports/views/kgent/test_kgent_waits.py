@@ -17,15 +17,15 @@ from tests.kit.views.kgent_kit import ASKED, lawful, open_room, payload, saying,
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-    from footlights_transports.views.kgent.flux import KgentFlux
+    from footlights_transports.views.kgent.conversation import Conversation
 
 SMALL = BudgetConfig(whisper_max=2, dialogue_max=10, deep_max=20)
 
 
-async def wait_told(flux: KgentFlux, sender_wait: int = 0) -> int:
+async def wait_told(conversation: Conversation, sender_wait: int = 0) -> int:
     """How long a message is told to wait whose sender has to wait that long."""
     message = ChatMessage("user", ASKED)
-    events = lawful([event async for event in flux.converse(message, sender_wait=lambda: sender_wait)])
+    events = lawful([event async for event in conversation.converse(message, sender_wait=lambda: sender_wait)])
     error = payload(events, "error")
     assert error["code"] == "RATE_LIMITED"
     return int(error["retry_after_seconds"])
@@ -37,8 +37,8 @@ async def test_who_waits_for_tokens_waits_for_its_sender_too(
 ) -> None:
     config = ChatFluxConfig(session_tokens=10, session_tokens_seconds=600)
     async with open_room(saying(Say("word " * 10)), config, budget=SMALL) as room:
-        await talk(room.flux)
-        assert await wait_told(room.flux, sender_wait) == told
+        await talk(room.conversation)
+        assert await wait_told(room.conversation, sender_wait) == told
 
 
 @pytest.mark.parametrize(("sender_wait", "told"), [(0, 10), (9, 10), (90, 90)])
@@ -48,23 +48,23 @@ async def test_who_waits_for_a_place_waits_for_its_sender_too(
     config = ChatFluxConfig(max_waiting_dialogues=1, stream_timeout=5.0)
     async with open_room(saying(Stall()), config) as room, trio.open_nursery() as nursery:
         for _ in range(2):
-            nursery.start_soon(talk, room.flux)
+            nursery.start_soon(talk, room.conversation)
             await trio.testing.wait_all_tasks_blocked()
-        assert await wait_told(room.flux, sender_wait) == told
+        assert await wait_told(room.conversation, sender_wait) == told
 
 
 async def test_who_waits_for_a_place_waits_for_the_tokens_too(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(max_waiting_dialogues=1, stream_timeout=5.0, session_tokens=10, session_tokens_seconds=600)
     async with open_room(saying(Stall()), config, budget=SMALL) as room, trio.open_nursery() as nursery:
-        assert room.flux.seconds_until_room() == 1
-        nursery.start_soon(talk, room.flux)
+        assert room.conversation.seconds_until_room() == 1
+        nursery.start_soon(talk, room.conversation)
         await trio.testing.wait_all_tasks_blocked()
-        assert room.flux.seconds_until_room() == 120, "all tokens are reserved"
-        nursery.start_soon(talk, room.flux)
+        assert room.conversation.seconds_until_room() == 120, "all tokens are reserved"
+        nursery.start_soon(talk, room.conversation)
         await trio.testing.wait_all_tasks_blocked()
-        assert await wait_told(room.flux) == room.flux.seconds_until_room() == 120
+        assert await wait_told(room.conversation) == room.conversation.seconds_until_room() == 120
         await trio.sleep(120)
-        assert payload(await talk(room.flux), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
+        assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
 async def test_a_message_that_found_no_room_on_the_stage_does_not_wait_for_tokens_that_it_gives_back(
@@ -73,5 +73,5 @@ async def test_a_message_that_found_no_room_on_the_stage_does_not_wait_for_token
     config = ChatFluxConfig(stream_timeout=5.0, session_tokens=10, session_tokens_seconds=600)
     async with open_room(config=config, budget=SMALL, limits=Limits(max_subscribers=1)) as room:
         async with room.session.subscribe():
-            assert await wait_told(room.flux) == 10
-        assert payload(await talk(room.flux), "message")
+            assert await wait_told(room.conversation) == 10
+        assert payload(await talk(room.conversation), "message")

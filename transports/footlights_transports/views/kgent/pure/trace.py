@@ -1,8 +1,7 @@
-"""The turns of a dialogue and what each depends on.
+"""Trace of a conversation: its turns, and the turns that each depends on.
 
-Turns that do not depend on each other commute: whichever is appended first, the trace is the same. Its linear order
-is the same too, in every process: causes come first, and among turns that could be next, the earliest, then the one
-with the smallest id.
+Turns that do not depend on each other commute: the trace is the same whichever is appended first. Its linear order is
+the same in every process: causes come first; among turns that could be next, the earliest, then the smallest id.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class UnlawfulTrace(InvalidCommand):
-    """A turn that cannot be in this trace: its id is taken, or what it depends on is not there."""
+    """A turn cannot be in this trace: its id is taken, or a turn that it depends on is missing."""
 
     code = "unlawful_trace"
 
@@ -33,9 +32,9 @@ class _Place:
 
 
 class TraceMonoid:
-    """Whole turns only. With `max_turns`, the one that was appended first is forgotten when there are more.
+    """Completed turns only. With `max_turns`, the oldest is dropped when there are more.
 
-    Raises `RegistrationError` if it may hold none.
+    Raises `RegistrationError` if `max_turns` is less than 1.
     """
 
     def __init__(self, max_turns: int | None = None) -> None:
@@ -45,7 +44,7 @@ class TraceMonoid:
         self._places: dict[str, _Place] = {}
 
     def append_mut(self, turn: Turn, depends_on: Collection[str] = ()) -> None:
-        """Add a turn that comes after the turns with these ids. Raises `UnlawfulTrace`, and changes nothing then."""
+        """Add a turn that depends on the turns with these ids. Raises `UnlawfulTrace`, and then changes nothing."""
         if turn.id in self._places:
             raise UnlawfulTrace("A turn with that id is in the trace.")
         causes = frozenset(depends_on)
@@ -53,7 +52,7 @@ class TraceMonoid:
             raise UnlawfulTrace("A turn depends on one that is not in the trace.")
         self._places[turn.id] = _Place(turn, causes)
         if self._max_turns is not None and len(self._places) > self._max_turns:
-            # Those that depend on it still name it, and nobody sees that: to look for them takes too long.
+            # Its followers still name it, which `depends_on` hides: to search for them would take too long.
             del self._places[next(iter(self._places))]
 
     @property
@@ -62,7 +61,7 @@ class TraceMonoid:
         return tuple(self._linear())
 
     def depends_on(self, turn_id: str) -> frozenset[str]:
-        """What a turn depends on directly. Raises `UnlawfulTrace` if it is not there."""
+        """The turns that a turn depends on directly. Raises `UnlawfulTrace` if it is not in the trace."""
         if turn_id not in self._places:
             raise UnlawfulTrace("There is no such turn in the trace.")
         return self._places[turn_id].depends_on & self._places.keys()

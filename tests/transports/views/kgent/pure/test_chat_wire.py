@@ -1,4 +1,4 @@
-"""What a frame, a path and a query say, and how a dialogue ends of which no more will come."""
+"""Frames, paths and queries of the K-gent protocol."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights.errors import InvalidCommand
-from footlights_transports.views.kgent.pure.messages import ChatEvent, DialogueMode, ErrorCode
-from footlights_transports.views.kgent.pure.reading import Spoke
-from footlights_transports.views.kgent.pure.telling import Telling
+from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.wire import (
     AGENTESE_HANDLES,
     HEARD_ALL,
     PROTOCOL_VERSION,
     Endpoint,
-    ObserveWish,
-    PerturbWish,
+    ObserveQuery,
+    PerturbQuery,
     Target,
     Unreadable,
-    cut_off,
     expired,
     read_message,
     read_observe_query,
     read_path,
     read_perturb_query,
-    write_event,
 )
 
 
@@ -108,16 +104,16 @@ def test_paths_lead_to_the_two_ends_of_an_agent() -> None:
 
 
 def test_a_session_may_be_named_and_agree_to_things() -> None:
-    assert read_perturb_query("") == PerturbWish(None, None, None)
-    assert read_perturb_query("session=mine&remote_models=1&keep_content=0") == PerturbWish("mine", True, False)
+    assert read_perturb_query("") == PerturbQuery(None, None, None)
+    assert read_perturb_query("session=mine&remote_models=1&keep_content=0") == PerturbQuery("mine", True, False)
 
 
 def test_an_observer_may_name_where_it_goes_on() -> None:
-    assert read_observe_query("") == ObserveWish({})
-    assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveWish(
+    assert read_observe_query("") == ObserveQuery({})
+    assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveQuery(
         {"a": 3, "b": 0}, "s"
     )
-    assert read_observe_query("correlation_id=a&after=done") == ObserveWish({"a": HEARD_ALL})
+    assert read_observe_query("correlation_id=a&after=done") == ObserveQuery({"a": HEARD_ALL})
 
 
 @pytest.mark.parametrize("query", ["after=1", "correlation_id=a&after=", "correlation_id=a&after=²", "what=1", "a;b"])
@@ -141,31 +137,9 @@ def test_an_observer_cannot_name_what_no_message_may_be_called(name: str) -> Non
         read_observe_query(f"correlation_id=good&correlation_id={name}&after=1")
 
 
-def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
-    telling = Telling("mine", DialogueMode.REFLECT, 1)
-    told: list[ChatEvent] = [event for piece in "abc" for event in telling.take(Spoke(piece), 9.0)]
-    error, done = cut_off(told, ErrorCode.LLM_UNAVAILABLE, "mine", 5.0)
-    assert [each.sequence for each in (*told, error, done)] == [1, 2, 3, 4, 5]
-    assert error.payload["code"] == "LLM_UNAVAILABLE"
-    assert done.payload == {"total_chunks": 3, "correlation_id": "mine"}
-    assert error.timestamp == done.timestamp == 9.0
-    assert cut_off([*told, error, done], ErrorCode.LLM_UNAVAILABLE, "mine", 5.0) == []
-    first, _ = cut_off([], ErrorCode.SESSION_EXPIRED, "mine", 5.0)
-    assert (first.sequence, first.timestamp) == (1, 5.0)
-
-
 def test_a_dialogue_that_nobody_remembers_ends_behind_what_was_heard_of_it() -> None:
     for after in (0, 4):
         error, done = expired("mine", after, 5.0)
         assert (error.sequence, done.sequence) == (after + 1, after + 2)
         assert error.payload["code"] == "SESSION_EXPIRED"
         assert done.payload == {"total_chunks": after, "correlation_id": "mine"}
-
-
-def test_an_event_is_one_frame() -> None:
-    assert orjson.loads(write_event(ChatEvent("done", {"total_chunks": 0}, 1, 2.5))) == {
-        "event_type": "done",
-        "payload": {"total_chunks": 0},
-        "sequence": 1,
-        "timestamp": 2.5,
-    }

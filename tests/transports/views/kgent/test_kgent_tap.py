@@ -18,14 +18,14 @@ from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.views.kgent.conversation import MAX_BEGUN, Begun
-from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway
-from footlights_transports.views.kgent.overhearing import Overhearing
+from footlights_transports.views.kgent.conversation import session_tokens
+from footlights_transports.views.kgent.gateway import MAX_BEGUN, SWEEP, ChatSession, KgentGateway
+from footlights_transports.views.kgent.pure.dialogues import TurnDialogues
 from footlights_transports.views.kgent.pure.messages import ChatMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.turns import TurnDialogues
-from footlights_transports.views.kgent.pure.wire import PerturbWish
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.room import MAX_BEHIND
+from footlights_transports.views.kgent.tap import SessionTap
 from tests.kit.peers.kgent_peer import ANSWERED, ASKED, TOKENS, lawful, observe, only, open_chat_house, perturb, text
 from tests.transports.views.kgent.test_kgent_gateway import rejection
 
@@ -168,30 +168,30 @@ async def test_who_is_let_go_goes_on_where_it_was(quiet_clock: MockClock) -> Non
             await ear.send(batch)
             await trio.sleep(7)
 
-        overhearing = Overhearing(session, (), 1, lambda: 1.0)
-        nursery.start_soon(overhearing.run, send_slowly)
+        tap = SessionTap(session, (), 1, lambda: 1.0)
+        nursery.start_soon(tap.run, send_slowly)
         await trio.testing.wait_all_tasks_blocked()
         await session.finalize(session.begin_turn(ASKED)).wait()
         await session.close()
-        await overhearing.over.wait()
+        await tap.over.wait()
         assert text(lawful([orjson.loads(each) for each in ear.heard])) == "word " * 5
 
 
 async def test_who_ends_before_it_has_begun_hears_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Stall()]))) as stage:
-        overhearing = Overhearing(stage.start(), (), 1, lambda: 1.0)
-        overhearing.end()
-        await overhearing.run(Ear().send)
-        assert overhearing.over.is_set()
+        tap = SessionTap(stage.start(), (), 1, lambda: 1.0)
+        tap.end()
+        await tap.run(Ear().send)
+        assert tap.over.is_set()
 
 
 async def test_a_session_that_has_ended_is_not_heard() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Stall()]))) as stage:
         session = stage.start()
         await session.close()
-        overhearing = Overhearing(session, (), 1, lambda: 1.0)
-        await overhearing.run(Ear().send)
-        assert overhearing.over.is_set()
+        tap = SessionTap(session, (), 1, lambda: 1.0)
+        await tap.run(Ear().send)
+        assert tap.over.is_set()
 
 
 async def test_players_keep_their_places_and_too_many_who_listen_are_told_so() -> None:
@@ -222,38 +222,39 @@ async def test_who_is_slow_is_not_told_again_however_far_it_lags_behind(
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage, trio.open_nursery() as home:
         gateway = KgentGateway(SessionAccess(stage), config)
         await home.start(gateway.keep)
-        conversation = gateway.enter(User(), "default", PerturbWish("shared"))
-        ear, may_go_on, sender = Ear(), trio.Event(), gateway.sender(conversation)
+        sender = gateway.enter(User(), "default", PerturbQuery("shared"))
+        ear, may_go_on, session = Ear(), trio.Event(), sender.chat.session
 
         async def send_late(batch: list[bytes]) -> None:
             await ear.send(batch)
             await may_go_on.wait()
 
-        overhearing = gateway.overhear(User(), "default", "shared")
-        home.start_soon(overhearing.run, send_late)
+        tap = gateway.tap(User(), "default", "shared")
+        home.start_soon(tap.run, send_late)
         await trio.testing.wait_all_tasks_blocked()
-        await conversation.session.finalize(conversation.session.begin_turn(ASKED)).wait()
+        await session.finalize(session.begin_turn(ASKED)).wait()
         for number in range(dialogues):
             message = ChatMessage("user", ASKED, correlation_id=f"mine-{number}")
-            await gateway.perturb(sender, message).over.wait()
+            await sender.perturb(message).over.wait()
         if is_forgotten:
-            await conversation.session.close()
+            await session.close()
             await trio.sleep(2 * SWEEP)
         may_go_on.set()
         await trio.testing.wait_all_tasks_blocked()
-        await conversation.session.close()
-        await overhearing.over.wait()
+        await session.close()
+        await tap.over.wait()
         told = [orjson.loads(each) for each in ear.heard]
         assert {each["payload"]["correlation_id"] for each in told} == {"t1-000001"}
         home.cancel_scope.cancel()
 
 
-def test_a_conversation_remembers_the_newest_turns_that_it_began() -> None:
-    begun = Begun()
-    for number in range(MAX_BEGUN + 1):
-        begun.add(f"t1-{number:06}")
-    assert "t1-000000" not in begun
-    assert all(f"t1-{number:06}" in begun for number in range(1, MAX_BEGUN + 1))
+async def test_a_session_remembers_the_newest_turns_that_the_gateway_began() -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: []))) as stage:
+        chat = ChatSession(stage.start(), session_tokens(ChatFluxConfig()))
+        for number in range(MAX_BEGUN + 1):
+            chat.note_begun("muse", f"t1-{number:06}")
+        assert list(chat.begun["muse"]) == [f"t1-{number:06}" for number in range(1, MAX_BEGUN + 1)]
+        assert "t1-000001" not in chat.begun["sage"]
 
 
 async def test_a_turn_whose_commit_nobody_will_know_ends_all_the_same(quiet_clock: MockClock) -> None:
@@ -263,7 +264,7 @@ async def test_a_turn_whose_commit_nobody_will_know_ends_all_the_same(quiet_cloc
         cast = standard_cast(ScriptedModel(lambda _: [Say("Yes.")]))
         async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
             session = stage.start()
-            nursery.start_soon(Overhearing(session, (), 1, lambda: 1.0).run, ear.send)
+            nursery.start_soon(SessionTap(session, (), 1, lambda: 1.0).run, ear.send)
             await trio.testing.wait_all_tasks_blocked()
             session.begin_turn(ASKED)
             await trio.sleep(1)
