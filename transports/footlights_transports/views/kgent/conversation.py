@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import StrEnum
 from math import ceil
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import define
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, SessionClosed, TooLarge
 from footlights.models.budget import BudgetConfig, BudgetTier
@@ -34,9 +35,10 @@ from footlights_transports.views.kgent.pure.writer import DialogueWriter
 from footlights_transports.views.kgent.responder import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
     from footlights_transports.views.kgent.pure.messages import ChatEvent
+    from footlights_transports.views.kgent.pure.reader import AnswerEvent
     from footlights_transports.views.kgent.pure.record import Turn
     from footlights_transports.views.kgent.responder import Responder
 
@@ -61,6 +63,24 @@ class ConversationState(StrEnum):
 
 class _NoTokens(Busy):
     """The session's tokens do not suffice for the smallest answer."""
+
+
+@define
+class _Reservation:
+    """Tokens that a dialogue holds while it runs."""
+
+    tier: BudgetTier
+    tokens: int
+    used: int = 0
+
+    def note(self, event: AnswerEvent) -> None:
+        match event:
+            case AnswerText(tokens=tokens):
+                self.used = tokens
+            case AnswerPiece() | Failed(code=ErrorCode.STREAM_TIMEOUT):
+                self.used = self.tokens  # a model worked, and its usage is not known
+            case _:
+                pass
 
 
 class Conversation:
@@ -129,32 +149,17 @@ class Conversation:
         seconds the sender may send another message: no `retry_after_seconds` is less than that.
         """
         writer = writer or self.writer(message)
-        reserved = used = 0
         try:
             async with self._turn_in_queue():
-                self._deadline = PausableDeadline(self.config.stream_timeout)
-                tier = self._affordable_tier(message)
-                reserved = self._budget.max_for_tier(tier)
-                self._tokens.take(reserved, trio.current_time())
-                try:
-                    async with aclosing(self.responder.respond(message, tier, self._deadline)) as answer:
-                        async for event in answer:
-                            now = self._now()
-                            match event:
-                                case AnswerText(tokens=used):
-                                    pass
-                                case AnswerPiece() | Failed(code=ErrorCode.STREAM_TIMEOUT):
-                                    used = reserved  # a model worked, and its usage is unknown
-                                case Committed():
-                                    self._remember(event, writer, now)
-                                case _:
-                                    pass
-                            for written in writer.take(event, now):
+                with self._reserved(message) as reservation:
+                    answer = self.responder.respond(message, reservation.tier, self._deadline)
+                    async with aclosing(answer) as events:
+                        async for event in events:
+                            reservation.note(event)
+                            for written in self._written(writer, event):
                                 yield written
-                finally:
-                    self._tokens.settle(reserved, used, trio.current_time())
         except FootlightsError as error:
-            # The tokens are settled: those of this dialogue do not count for the wait.
+            # The reservation is settled: its tokens do not count for the wait.
             for written in self._refusal(writer, error, sender_wait):
                 yield written
 
@@ -222,12 +227,27 @@ class Conversation:
             if patience >= self._ends_by + READ_PATIENCE:  # otherwise another one runs now, or its deadline was paused
                 raise Busy("The dialogue before is not read to its end.")
 
-    def _affordable_tier(self, message: ChatMessage) -> BudgetTier:
-        left = self._tokens.left(trio.current_time())
-        tier = affordable(self.responder.tier_of(message), self._budget, left, self.config.entropy_budget)
+    @contextmanager
+    def _reserved(self, message: ChatMessage) -> Generator[_Reservation, None, None]:
+        """Reserve the tokens of a tier, and give back those that were not used. Raises `_NoTokens`."""
+        now = trio.current_time()
+        self._deadline = PausableDeadline(self.config.stream_timeout)
+        wanted, left = self.responder.tier_of(message), self._tokens.left(now)
+        tier = affordable(wanted, self._budget, left, self.config.entropy_budget)
         if tier is None:
             raise _NoTokens("Token budget exhausted.")
-        return tier
+        reservation = _Reservation(tier, self._budget.max_for_tier(tier))
+        self._tokens.take(reservation.tokens, now)
+        try:
+            yield reservation
+        finally:
+            self._tokens.settle(reservation.tokens, reservation.used, trio.current_time())
+
+    def _written(self, writer: DialogueWriter, event: AnswerEvent) -> list[ChatEvent]:
+        now = self._now()
+        if isinstance(event, Committed):
+            self._remember(event, writer, now)
+        return writer.take(event, now)
 
     def _remember(self, answer: Committed, writer: DialogueWriter, now: float) -> None:
         """Append the turns of a completed dialogue. Nothing waits in here: the trace has all of them or none."""
