@@ -74,17 +74,17 @@ def explore(make_model: Callable[[], Model], whole: str) -> set[tuple[str, ...]]
     return outcomes
 
 
-def test_a_dialogue_that_is_canceled_anywhere_is_whole_or_leaves_nothing() -> None:
+def test_a_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     assert explore(thoughtful, SAID) == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
 
-def test_a_dialogue_that_waits_and_falls_back_is_whole_or_leaves_nothing() -> None:
+def test_a_retry_or_fallback_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     fallback = STANDARD_TEMPLATES.fallback(DialogueMode.REFLECT)
     assert fallback is not None
     assert explore(failing, fallback) >= {("chunk", "message", "done"), ("done",)}
 
 
-def test_a_dialogue_that_waits_for_the_turn_of_another_is_whole_or_leaves_nothing() -> None:
+def test_a_waiting_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     outcomes: set[tuple[str, ...]] = set()
 
     async def scenario(trial: Trial) -> None:
@@ -102,7 +102,7 @@ def test_a_dialogue_that_waits_for_the_turn_of_another_is_whole_or_leaves_nothin
     assert outcomes == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
 
-def test_whoever_listens_may_be_canceled_anywhere() -> None:
+def test_the_reader_may_be_canceled_anywhere() -> None:
     """Its turn is canceled with it, nothing partial stays, and the next dialogue finds its place free."""
     kept: set[int] = set()
 
@@ -125,7 +125,7 @@ def test_whoever_listens_may_be_canceled_anywhere() -> None:
     assert kept == {0, 1}
 
 
-def test_a_dialogue_ends_wherever_its_stage_closes() -> None:
+def test_a_dialogue_ends_when_its_stage_closes_at_any_point() -> None:
     async def scenario(trial: Trial) -> None:
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as host:

@@ -87,7 +87,7 @@ async def test_stream_content_identity(quiet_clock: MockClock) -> None:
 # -- what it tells
 
 
-async def test_a_message_has_what_the_turn_has() -> None:
+async def test_the_message_event_repeats_the_turn() -> None:
     async with open_room() as room:
         first, second = await talk(room.conversation), await talk(room.conversation, mode=DialogueMode.ADVISE)
         one, other = room.conversation.trace.events
@@ -125,20 +125,20 @@ async def test_emit_thoughts_adds_thoughts_and_still_one_speech(
         assert len({each.id for each in turns}) == 2 * (thoughts + 1)
 
 
-async def test_thoughts_of_a_dialogue_that_broke_off_are_not_kept(quiet_clock: MockClock) -> None:
+async def test_a_failed_dialogue_leaves_no_thoughts(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(emit_thoughts=True, buffer_chunks=1)
     async with open_room(saying(Say("Well, I"), Fail(ModelError("no")), pace=0.1), config) as room:
         assert kinds(await talk(room.conversation)) == ["chunk", "chunk", "error", "done"]
         assert room.conversation.trace.events == ()
 
 
-async def test_an_answer_without_a_word_is_an_answer() -> None:
+async def test_an_empty_answer_is_complete() -> None:
     async with open_room(saying(Pause(0))) as room:
         assert kinds(await talk(room.conversation)) == ["chunk", "message", "done"]
         assert room.speeches == [""]
 
 
-async def test_time_stamps_never_go_back_whatever_the_clock_does() -> None:
+async def test_timestamps_never_go_back() -> None:
     times = iter(range(1_000, 0, -1))
     async with open_room(wall_clock=lambda: float(next(times))) as room:
         stamps = [each.timestamp for _ in range(2) for each in await talk(room.conversation)]
@@ -146,7 +146,7 @@ async def test_time_stamps_never_go_back_whatever_the_clock_does() -> None:
         assert [each.timestamp for each in room.conversation.trace.events] == [1_000.0, 1_000.0]
 
 
-async def test_a_slow_reader_gets_every_word() -> None:
+async def test_a_slow_reader_gets_the_whole_text() -> None:
     limits = Limits(best_effort_max_events_per_turn=2)
     async with open_room(saying(Flood("word ", 500)), ChatFluxConfig(buffer_chunks=1), limits=limits) as room:
         events: list[ChatEvent] = []
@@ -157,7 +157,7 @@ async def test_a_slow_reader_gets_every_word() -> None:
         assert text(lawful(events)) == "word " * 500
 
 
-async def test_a_reader_that_is_let_go_comes_back_by_itself(quiet_clock: MockClock) -> None:
+async def test_a_detached_reader_subscribes_again(quiet_clock: MockClock) -> None:
     limits = Limits(stall_detach=1.0)
     lines: list[Line] = [part for _ in range(4) for part in (Say("word "), Pause(2.0))]
     async with open_room(saying(*lines), ChatFluxConfig(buffer_chunks=1), limits=limits) as room:
@@ -173,7 +173,7 @@ async def test_a_reader_that_is_let_go_comes_back_by_itself(quiet_clock: MockClo
 # -- one after the other
 
 
-async def test_dialogues_of_a_session_are_told_one_after_the_other() -> None:
+async def test_dialogues_of_a_conversation_run_one_after_the_other() -> None:
     async with open_room() as room, trio.open_nursery() as nursery:
         order: list[str] = []
 
@@ -201,7 +201,7 @@ async def test_more_dialogues_than_may_wait_are_refused(quiet_clock: MockClock) 
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT", "the wait was the truth"
 
 
-async def test_a_flux_wakes_flows_drains_and_stops(quiet_clock: MockClock) -> None:
+async def test_a_conversation_flows_drains_and_stops(quiet_clock: MockClock) -> None:
     async with open_room(saying(Say("Well,"), Pause(1), Say(" yes."))) as room, trio.open_nursery() as nursery:
         conversation = room.conversation
         states = [conversation.state]
@@ -223,7 +223,7 @@ async def test_a_flux_wakes_flows_drains_and_stops(quiet_clock: MockClock) -> No
         await conversation.drain()
 
 
-async def test_a_flux_that_never_woke_stops_at_once() -> None:
+async def test_a_dormant_conversation_stops_at_once() -> None:
     async with open_room() as room:
         await room.conversation.drain()
         assert room.conversation.state is ConversationState.STOPPED
@@ -242,7 +242,7 @@ async def test_an_empty_message_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("message", [None, 5, b"Hello?", "half \ud800 pair"])
-async def test_what_is_no_text_is_invalid(message: Any) -> None:
+async def test_a_message_that_is_not_text_is_invalid(message: Any) -> None:
     async with open_room() as room:
         assert payload(await talk(room.conversation, message), "error")["code"] == "INVALID_MESSAGE"
 
@@ -260,7 +260,7 @@ async def test_a_message_that_is_too_long_is_invalid() -> None:
         assert payload(await talk(room.conversation, "x" * 11), "error")["code"] == "INVALID_MESSAGE"
 
 
-async def test_a_stage_with_no_room_is_a_rate_limit() -> None:
+async def test_a_full_stage_is_a_rate_limit() -> None:
     async with open_room(saying(Stall()), limits=Limits(max_subscribers=1)) as room, room.session.subscribe():
         assert payload(await talk(room.conversation), "error")["code"] == "RATE_LIMITED"
 
@@ -285,7 +285,7 @@ async def test_stream_timeout_is_what_the_config_says(quiet_clock: MockClock) ->
         assert room.speeches == ["Yes."]
 
 
-async def test_a_reader_that_is_late_itself_is_no_timeout(quiet_clock: MockClock) -> None:
+async def test_a_late_reader_causes_no_timeout(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(buffer_chunks=1, stream_timeout=1.0)
     async with open_room(saying(pace=0.01), config) as room:
         events: list[ChatEvent] = []
@@ -297,7 +297,7 @@ async def test_a_reader_that_is_late_itself_is_no_timeout(quiet_clock: MockClock
         assert "error" not in kinds(lawful(events))
 
 
-async def test_a_commit_that_hangs_is_a_timeout_too(quiet_clock: MockClock) -> None:
+async def test_a_commit_that_hangs_is_a_timeout(quiet_clock: MockClock) -> None:
     limits = Limits(shutdown_deadline=1.0)
     async with open_stage(standard_cast(saying(Say("Yes."))), ledger=HungLedger(), limits=limits) as stage:
         conversation = Conversation(Responder(stage.start()), ChatFluxConfig(stream_timeout=20.0))
@@ -309,7 +309,7 @@ async def test_a_commit_that_hangs_is_a_timeout_too(quiet_clock: MockClock) -> N
         assert conversation.trace.events == (), "nobody knows whether it counts"
 
 
-async def test_a_commit_that_hangs_is_a_timeout_however_much_others_say_meanwhile(quiet_clock: MockClock) -> None:
+async def test_other_turns_do_not_extend_the_wait_for_a_commit(quiet_clock: MockClock) -> None:
     def script(prompt: Prompt) -> Iterable[Line]:
         return (
             [Say("Yes.")] if prompt.user == ASKED else [line for _ in range(200) for line in (Pause(1), Say("Psst."))]
@@ -331,12 +331,12 @@ async def test_a_commit_that_hangs_is_a_timeout_however_much_others_say_meanwhil
         assert trio.current_time() - began == pytest.approx(20.0 + COMMIT_PATIENCE, abs=0.1)
 
 
-async def test_a_silent_model_is_a_timeout(quiet_clock: MockClock) -> None:
+async def test_a_stalled_model_is_a_timeout(quiet_clock: MockClock) -> None:
     async with open_room(saying(Say("Well,"), Stall()), limits=Limits(stall_timeout=3.0)) as room:
         assert payload(await talk(room.conversation), "error")["code"] == "STREAM_TIMEOUT"
 
 
-async def test_without_a_model_and_a_template_nobody_answers() -> None:
+async def test_a_failing_model_without_a_template_is_unavailable() -> None:
     async with open_room(saying(Fail(ModelError("down")))) as room:
         events = await talk(room.conversation)
         assert kinds(events) == ["error", "done"]
@@ -359,7 +359,7 @@ async def test_a_session_that_is_closed_has_expired() -> None:
         assert payload(await talk(room.conversation), "error")["code"] == "SESSION_EXPIRED"
 
 
-async def test_a_canceled_dialogue_is_only_done() -> None:
+async def test_a_canceled_dialogue_ends_with_done_alone() -> None:
     async with open_room(saying(Say("Well,"), Stall())) as room, trio.open_nursery() as nursery:
         told: list[list[ChatEvent]] = []
 
@@ -395,7 +395,7 @@ async def test_leaving_a_dialogue_early_cancels_its_turn(quiet_clock: MockClock)
 # -- templates
 
 
-async def test_small_talk_needs_no_model_and_says_so() -> None:
+async def test_a_template_answers_small_talk_without_a_model() -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
         async with room.session.subscribe() as native:
             events = await talk(room.conversation, "Hello!")
@@ -414,7 +414,7 @@ async def test_small_talk_needs_no_model_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("mode", DialogueMode)
-async def test_a_template_answers_when_no_model_can_and_says_so(mode: DialogueMode) -> None:
+async def test_a_template_is_the_fallback_when_no_model_can_answer(mode: DialogueMode) -> None:
     async with open_room(saying(Fail(ModelError("down"))), templates=STANDARD_TEMPLATES) as room:
         message = payload(await talk(room.conversation, mode=mode), "message")
         assert message["content"] == STANDARD_TEMPLATES.fallback(mode)
@@ -422,13 +422,13 @@ async def test_a_template_answers_when_no_model_can_and_says_so(mode: DialogueMo
         assert len(room.speeches) == 1
 
 
-async def test_a_model_that_failed_after_a_word_gets_no_template() -> None:
+async def test_no_template_follows_a_part_of_an_answer() -> None:
     model = saying(Say("Well,"), Fail(ModelError("down")))
     async with open_room(model, templates=STANDARD_TEMPLATES) as room:
         assert payload(await talk(room.conversation), "error")["code"] == "LLM_UNAVAILABLE"
 
 
-async def test_an_empty_answer_that_does_not_count_has_one_last_chunk_and_no_template() -> None:
+async def test_an_uncommitted_empty_answer_has_one_final_chunk_and_no_template() -> None:
     cast = with_templates(standard_cast(ScriptedModel(lambda _: [])), STANDARD_TEMPLATES)
     async with open_stage(cast, ledger=FlakyLedger(MemoryLedger(), failing_appends={1})) as stage:
         conversation = Conversation(Responder(stage.start(), templates=STANDARD_TEMPLATES))
@@ -437,7 +437,7 @@ async def test_an_empty_answer_that_does_not_count_has_one_last_chunk_and_no_tem
         assert payload(events, "error")["code"] == "LLM_UNAVAILABLE"
 
 
-async def test_a_model_that_cannot_load_gets_a_template() -> None:
+async def test_a_template_answers_when_the_model_cannot_load() -> None:
     model = saying(Say("never"))
     model.cool()
     model._load_error = ModelError("no weights")
@@ -445,7 +445,7 @@ async def test_a_model_that_cannot_load_gets_a_template() -> None:
         assert payload(await talk(room.conversation), "message")["template"] == "fallback"
 
 
-async def test_a_providers_rate_limit_waits_and_asks_again(quiet_clock: MockClock) -> None:
+async def test_a_model_rate_limit_is_retried_with_backoff(quiet_clock: MockClock) -> None:
     asked: list[float] = []
 
     def script(_: Prompt) -> list[Line]:
@@ -458,7 +458,7 @@ async def test_a_providers_rate_limit_waits_and_asks_again(quiet_clock: MockCloc
         assert len(room.speeches) == 1
 
 
-async def test_a_dialogue_that_waits_to_ask_again_ends_with_its_session(quiet_clock: MockClock) -> None:
+async def test_a_retry_ends_with_its_session(quiet_clock: MockClock) -> None:
     async with open_room(saying(Fail(RateLimitError("later")))) as room, trio.open_nursery() as nursery:
         told: list[ChatEvent] = []
 
@@ -473,7 +473,7 @@ async def test_a_dialogue_that_waits_to_ask_again_ends_with_its_session(quiet_cl
         assert payload(told, "error")["code"] == "SESSION_EXPIRED"
 
 
-async def test_a_rate_limit_that_does_not_end_gets_a_template(quiet_clock: MockClock) -> None:
+async def test_a_lasting_model_rate_limit_falls_back_to_a_template(quiet_clock: MockClock) -> None:
     model = saying(Fail(RateLimitError("later")))
     async with open_room(model, templates=STANDARD_TEMPLATES) as room:
         began = trio.current_time()
@@ -518,7 +518,7 @@ async def test_entropy_budget_bounds_the_tier_of_one_dialogue() -> None:
         assert script.allowed == [allowed, allowed]
 
 
-async def test_a_session_that_used_its_tokens_whispers_before_it_is_refused(quiet_clock: MockClock) -> None:
+async def test_a_session_with_few_tokens_whispers_before_it_is_refused(quiet_clock: MockClock) -> None:
     script = Words(100)
     config = ChatFluxConfig(session_tokens=15, session_tokens_seconds=150)
     async with open_room(scripted(script), config, budget=SMALL) as room:
@@ -534,7 +534,7 @@ async def test_a_session_that_used_its_tokens_whispers_before_it_is_refused(quie
         assert payload(await talk(room.conversation), "message")["tokens_used"] == 2, "the wait was the truth"
 
 
-async def test_what_was_reserved_and_not_used_is_given_back() -> None:
+async def test_unused_tokens_are_given_back() -> None:
     config = ChatFluxConfig(session_tokens=12, session_tokens_seconds=1e9)
     script = Words(1)
     async with open_room(scripted(script), config, budget=SMALL) as room:
@@ -552,7 +552,7 @@ async def test_what_was_reserved_and_not_used_is_given_back() -> None:
         ((Say("one two"),), 2),
     ],
 )
-async def test_an_answer_that_broke_off_takes_what_was_reserved_if_a_model_worked_for_it(
+async def test_a_failed_answer_uses_its_whole_reservation_if_a_model_worked(
     quiet_clock: MockClock, lines: tuple[Line, ...], taken: int
 ) -> None:
     config = ChatFluxConfig(session_tokens=100, session_tokens_seconds=1e12)
@@ -563,7 +563,7 @@ async def test_an_answer_that_broke_off_takes_what_was_reserved_if_a_model_worke
     assert 100 - tokens.left(trio.current_time()) == taken
 
 
-async def test_templates_take_nothing_of_the_budget() -> None:
+async def test_templates_use_no_tokens() -> None:
     config = ChatFluxConfig(session_tokens=2, session_tokens_seconds=1e9)
     async with open_room(scripted(Words(2)), config, budget=SMALL, templates=STANDARD_TEMPLATES) as room:
         await talk(room.conversation)
@@ -571,13 +571,13 @@ async def test_templates_take_nothing_of_the_budget() -> None:
         assert payload(await talk(room.conversation, "hello"), "message")["template"] == "short_circuit"
 
 
-async def test_a_session_that_may_not_even_whisper_is_refused() -> None:
+async def test_session_tokens_below_a_whisper_are_refused() -> None:
     with pytest.raises(RegistrationError, match="whisper"):
         async with open_room(config=ChatFluxConfig(session_tokens=99)):
             pass
 
 
-async def test_turns_of_others_in_the_session_are_not_told() -> None:
+async def test_other_turns_of_the_session_are_not_sent() -> None:
     async with open_room() as room:
         room.session.begin_turn("Something else", TurnParams())
         (message,) = [each for each in await talk(room.conversation) if each.event_type == "message"]

@@ -34,7 +34,7 @@ def script(prompt: Prompt) -> Iterable[Line]:
     return [Pause(8), Say("At last.")] if "slowly" in prompt.user else [Say("Yes.")]
 
 
-async def test_waiting_for_a_turn_that_was_begun_natively_is_no_timeout_and_costs_no_tokens(
+async def test_waiting_for_native_turns_does_not_count(
     quiet_clock: MockClock,
 ) -> None:
     config = ChatFluxConfig(stream_timeout=10.0)
@@ -51,7 +51,7 @@ async def test_waiting_for_a_turn_that_was_begun_natively_is_no_timeout_and_cost
         assert trio.current_time() - began == pytest.approx(48 + 88)
 
 
-async def test_the_time_counts_as_soon_as_it_is_its_turn(quiet_clock: MockClock) -> None:
+async def test_the_deadline_runs_as_soon_as_the_turn_does(quiet_clock: MockClock) -> None:
     async with open_room(scripted(script), ChatFluxConfig(stream_timeout=5.0)) as room:
         began = trio.current_time()
         room.session.begin_turn("Tell me a tale.")
@@ -60,7 +60,7 @@ async def test_the_time_counts_as_soon_as_it_is_its_turn(quiet_clock: MockClock)
         assert trio.current_time() - began == pytest.approx(45)
 
 
-async def test_agents_of_one_session_do_not_use_up_each_others_time(quiet_clock: MockClock) -> None:
+async def test_conversations_of_one_session_do_not_use_each_others_time(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=50.0)
     async with open_room(scripted(script), config) as room, trio.open_nursery() as nursery:
         tokens = session_tokens(config)
@@ -72,7 +72,7 @@ async def test_agents_of_one_session_do_not_use_up_each_others_time(quiet_clock:
             assert kinds(await talk(second, "Will you answer slowly?"))[-2:] == ["message", "done"]
 
 
-async def test_who_waits_behind_a_dialogue_that_waits_itself_is_not_sent_away(quiet_clock: MockClock) -> None:
+async def test_a_dialogue_behind_one_that_waits_is_not_refused(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=2.0)
     async with open_room(scripted(script), config) as room, trio.open_nursery() as nursery:
         began = trio.current_time()
@@ -91,7 +91,7 @@ async def test_who_waits_behind_a_dialogue_that_waits_itself_is_not_sent_away(qu
         assert heard == [["chunk", "message", "done"]] * 2
 
 
-async def test_a_dialogue_that_is_canceled_while_it_waits_is_done_and_its_reader_is_waited_for_no_longer(
+async def test_a_dialogue_canceled_while_it_waits_holds_up_the_next_for_a_limited_time(
     quiet_clock: MockClock,
 ) -> None:
     async with open_room(scripted(script), ChatFluxConfig(stream_timeout=2.0)) as room, trio.open_nursery() as nursery:
@@ -110,7 +110,7 @@ async def _cancel_soon(session: InteractionSession) -> None:
     session.cancel()
 
 
-async def test_to_be_asked_again_takes_time_and_to_wait_for_others_meanwhile_does_not(quiet_clock: MockClock) -> None:
+async def test_a_retry_counts_and_waiting_for_other_turns_meanwhile_does_not(quiet_clock: MockClock) -> None:
     asked = 0
 
     def busy_script(prompt: Prompt) -> Iterable[Line]:
@@ -132,7 +132,7 @@ async def test_to_be_asked_again_takes_time_and_to_wait_for_others_meanwhile_doe
         assert asked == 2
 
 
-async def test_a_turn_of_another_that_is_stuck_is_not_waited_for_for_ever(quiet_clock: MockClock) -> None:
+async def test_the_wait_for_a_stuck_turn_is_bounded(quiet_clock: MockClock) -> None:
     limits = Limits(shutdown_deadline=1.0)
     async with open_stage(standard_cast(scripted(script)), ledger=HungLedger(), limits=limits) as stage:
         conversation = Conversation(Responder(stage.start()), ChatFluxConfig(stream_timeout=20.0))

@@ -60,17 +60,17 @@ async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream
         yield stream
 
 
-async def test_slow_stalled_and_vanishing_observers_do_not_hold_a_fast_one_up_over_sockets() -> None:
+async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one_over_sockets() -> None:
     async with (
         open_chat_house(longwinded(), PLENTY, budget=LONG) as house,
         observe(house) as fast,
         observe(house) as slow,
         stalled_observer(house),
         stalled_observer(house) as vanishing,
-        perturb(house) as mouth,
+        perturb(house) as sender,
     ):
         for number in range(DIALOGUES):
-            await mouth.send(correlation_id=str(number))
+            await sender.send(correlation_id=str(number))
             heard = await fast.hear(str(number))
             assert len(text(heard)) == LENGTH
             if number == 1:
@@ -119,7 +119,7 @@ def say(gateway: KgentGateway, name: str) -> None:
     gateway.enter(User(), "default", PerturbQuery()).perturb(message)
 
 
-async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:
+async def test_an_observer_that_takes_nothing_is_closed_after_the_send_timeout(quiet_clock: MockClock) -> None:
     model, config = ScriptedModel(lambda _: [Say("Well.")]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -140,7 +140,7 @@ async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: M
         assert gateway.room(User(), "default").observe({}).unknown == {}
 
 
-async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_clock: MockClock) -> None:
+async def test_an_observer_that_is_too_far_behind_is_closed_with_1013(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(message_burst=1_000, heartbeat_interval=1e6)
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
@@ -220,13 +220,13 @@ async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
     return heard
 
 
-async def test_a_fast_observer_hears_everything_when_it_is_said_whoever_else_listens(quiet_clock: MockClock) -> None:
+async def test_a_fast_observer_gets_events_at_once_despite_slow_ones(quiet_clock: MockClock) -> None:
     when_it_is_said = [(0, "chunk"), (1, "chunk"), *((2, each) for each in ("chunk", "chunk", "message", "done"))]
     for alone in (True, False):
         assert await times_of_a_fast_one(alone=alone) == when_it_is_said * 2
 
 
-async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet_clock: MockClock) -> None:
+async def test_the_send_timeout_applies_to_each_piece(quiet_clock: MockClock) -> None:
     model, config = ScriptedModel(lambda _: [Say("x" * 6_000)]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -246,7 +246,7 @@ async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet
         nursery.cancel_scope.cancel()
 
 
-async def test_the_heartbeat_comes_when_nothing_was_sent_for_its_interval(quiet_clock: MockClock) -> None:
+async def test_a_ping_follows_an_interval_without_events(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -263,7 +263,7 @@ async def test_the_heartbeat_comes_when_nothing_was_sent_for_its_interval(quiet_
         nursery.cancel_scope.cancel()
 
 
-async def test_an_observer_that_is_gone_before_it_is_let_in_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_during_the_handshake_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server):
         ours, theirs = memory_stream_pair()
@@ -273,7 +273,7 @@ async def test_an_observer_that_is_gone_before_it_is_let_in_leaves_its_place(qui
         assert gateway.room(User(), "default").is_empty
 
 
-async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_at_a_ping_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -289,7 +289,7 @@ async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet
 OVERHEAR = OBSERVE.replace(b"/default", b"/default?session=shared")
 
 
-async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
+async def test_nothing_follows_a_close_frame(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.access.start(User(), SessionParams(session_id="shared"))
@@ -315,7 +315,7 @@ async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_an_observer_that_is_gone_when_a_turn_is_overheard_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_while_its_tap_sends_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.access.start(User(), SessionParams(session_id="shared"))

@@ -39,7 +39,7 @@ def data(*sequences: int) -> list[bytes]:
     return [event(each, kinds[each]).encode() for each in sequences]
 
 
-async def test_an_observer_hears_all_that_came_since() -> None:
+async def test_an_observer_gets_new_events() -> None:
     room = Room()
     observer = room.observe({})
     perform(room, "a")
@@ -48,7 +48,7 @@ async def test_an_observer_hears_all_that_came_since() -> None:
     assert await observer.next_batch() == data(1, 2, 3)
 
 
-async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() -> None:
+async def test_an_observer_gets_finished_dialogues_only_if_it_names_one() -> None:
     room = Room()
     for name in "abc":
         perform(room, name)
@@ -61,11 +61,11 @@ async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() ->
     assert await back.next_batch() == []
 
 
-async def test_a_dialogue_that_nobody_remembers_is_unknown() -> None:
+async def test_a_forgotten_dialogue_is_unknown() -> None:
     assert Room().observe({"a": 1, "b": HEARD_ALL}).unknown == {"a": 1}
 
 
-async def test_who_has_heard_all_of_a_dialogue_hears_nothing_more_of_it() -> None:
+async def test_an_observer_that_has_done_gets_nothing_more_of_the_dialogue() -> None:
     room = Room()
     perform(room, "a")
     still_open = begin(room, "b")
@@ -78,7 +78,7 @@ async def test_who_has_heard_all_of_a_dialogue_hears_nothing_more_of_it() -> Non
     assert await back.next_batch() == []
 
 
-async def test_an_observer_that_ends_hears_what_is_open_to_its_end() -> None:
+async def test_an_ending_observer_reads_open_dialogues_to_their_end() -> None:
     room = Room()
     dialogue = begin(room, "a")
     observer = room.observe({})
@@ -91,7 +91,7 @@ async def test_an_observer_that_ends_hears_what_is_open_to_its_end() -> None:
     assert await observer.next_batch() == []
 
 
-async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
+async def test_an_observer_too_far_behind_is_detached() -> None:
     room = Room()
     slow, fast = room.observe({}), room.observe({})
     for number in range(MAX_BEHIND + 1):
@@ -101,7 +101,7 @@ async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
         await slow.next_batch()
 
 
-async def test_however_many_are_open_nobody_lags_behind_who_reads() -> None:
+async def test_open_dialogues_do_not_count_as_lag() -> None:
     room = Room()
     observer = room.observe({})
     dialogues = [begin(room, str(number)) for number in range(2 * MAX_BEHIND)]
@@ -111,7 +111,7 @@ async def test_however_many_are_open_nobody_lags_behind_who_reads() -> None:
     assert len(await room.observe({}).next_batch()) == 2 * MAX_BEHIND
 
 
-async def test_what_is_forgotten_is_still_heard_by_those_who_wait_for_it() -> None:
+async def test_an_observer_still_gets_a_dialogue_that_the_room_forgot() -> None:
     room = Room()
     observer = room.observe({})
     dialogue = begin(room, "a", forgotten=True)
@@ -131,7 +131,7 @@ def test_a_correlation_id_is_used_once_until_it_is_forgotten() -> None:
     begin(room, "a")
 
 
-def test_a_room_remembers_so_many_and_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_room_keeps_a_bounded_number_and_size_of_dialogues(monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room()
     for number in range(MAX_KEPT + 5):
         perform(room, str(number))
@@ -149,7 +149,7 @@ def test_an_open_dialogue_is_never_forgotten() -> None:
     assert room.observe({"open": 0}).unknown == {}
 
 
-def test_open_dialogues_take_no_place_of_finished_ones() -> None:
+def test_open_dialogues_do_not_count_as_finished_ones() -> None:
     room = Room()
     for number in range(MAX_KEPT + 5):
         begin(room, f"open {number}")
@@ -157,7 +157,7 @@ def test_open_dialogues_take_no_place_of_finished_ones() -> None:
     assert room.observe({"finished": 0}).unknown == {}
 
 
-def test_what_ended_last_is_forgotten_last_however_early_it_began() -> None:
+def test_the_dialogue_that_ended_first_is_forgotten_first() -> None:
     room = Room()
     early = begin(room, "early")
     for number in range(MAX_KEPT):
@@ -167,7 +167,7 @@ def test_what_ended_last_is_forgotten_last_however_early_it_began() -> None:
     assert room.observe({"early": 0, "1": 0, "2": 0}).unknown == {"1": 0}
 
 
-async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_before_it_reads() -> None:
+async def test_an_observer_that_resumes_all_dialogues_may_get_more_before_it_reads() -> None:
     room = Room()
     for number in range(MAX_KEPT):
         perform(room, str(number))
@@ -176,7 +176,7 @@ async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_bef
     assert await back.next_batch() == data(1, 2, 3) * (MAX_KEPT + 1)
 
 
-def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
+def test_a_room_is_empty_without_dialogues_and_observers() -> None:
     room = Room()
     states = [room.is_empty]
     observer = room.observe({})
@@ -188,7 +188,7 @@ def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
     assert [*states, room.is_empty] == [True, False, True, True, False]
 
 
-def test_a_dialogue_knows_how_it_failed() -> None:
+def test_the_failure_of_a_dialogue() -> None:
     room = Room()
     assert perform(room, "a").failure == []
     failed = begin(room, "b")
@@ -197,7 +197,7 @@ def test_a_dialogue_knows_how_it_failed() -> None:
     assert failed.failure == failed.encoded[1:]
 
 
-def test_an_observer_canceled_anywhere_while_it_waits_loses_nothing() -> None:
+def test_a_read_canceled_anywhere_loses_nothing() -> None:
     async def scenario(trial: Trial) -> None:
         room = Room()
         observer = room.observe({})

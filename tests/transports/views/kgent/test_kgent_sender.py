@@ -71,7 +71,7 @@ async def open_client(
         pytest.param(4, 1, 60, id="refused for its messages, and they take longer"),
     ],
 )
-async def test_who_waits_as_long_as_it_was_told_is_refused_by_no_other_limit(
+async def test_after_the_named_wait_no_limit_refuses_the_message(
     quiet_clock: MockClock, tokens_seconds: float, burst: int, told: int
 ) -> None:
     config = ChatFluxConfig(
@@ -95,7 +95,7 @@ async def test_who_waits_as_long_as_it_was_told_is_refused_by_no_other_limit(
         pytest.param(1 / 700, 2, 700, id="refused for its tokens, and the frames take longer"),
     ],
 )
-async def test_the_limits_of_the_wire_are_among_them(
+async def test_the_named_wait_includes_the_wire_limits(
     quiet_clock: MockClock, is_users: bool, per_second: float, burst: int, told: int
 ) -> None:
     wire = WireLimits(commands_per_second=per_second, command_burst=burst)
@@ -108,7 +108,7 @@ async def test_the_limits_of_the_wire_are_among_them(
         assert await client.say() == 0
 
 
-async def test_who_sent_too_much_waits_for_a_place_too(quiet_clock: MockClock) -> None:
+async def test_the_named_wait_includes_the_queue(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(message_burst=2, messages_per_minute=60, max_waiting_dialogues=1, stream_timeout=40.0)
     async with (
         open_client(config, model=ScriptedModel(lambda _: [Stall()])) as client,
@@ -121,7 +121,7 @@ async def test_who_sent_too_much_waits_for_a_place_too(quiet_clock: MockClock) -
         nursery.cancel_scope.cancel()
 
 
-async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correlation_id(
+async def test_a_retry_of_a_failed_dialogue_needs_a_new_correlation_id(
     quiet_clock: MockClock,
 ) -> None:
     async with open_client(ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)) as client:
@@ -135,7 +135,7 @@ async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correl
         assert await client.say("again") == 0
 
 
-async def test_of_a_message_that_began_no_dialogue_the_retry_may_keep_its_correlation_id(
+async def test_a_retry_of_a_refused_message_may_keep_its_correlation_id(
     quiet_clock: MockClock,
 ) -> None:
     async with open_client(ChatFluxConfig(message_burst=1, messages_per_minute=1)) as client:
@@ -144,7 +144,7 @@ async def test_of_a_message_that_began_no_dialogue_the_retry_may_keep_its_correl
         assert await client.say("refused") == 0
 
 
-async def test_when_its_conversation_has_ended_there_is_only_its_own_wait(quiet_clock: MockClock) -> None:
+async def test_without_a_conversation_only_the_limits_of_the_sender_count(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
     async with open_client(config, WireLimits(commands_per_second=1 / 50, command_burst=1)) as client:
         assert await client.say() == 0

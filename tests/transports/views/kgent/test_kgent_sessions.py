@@ -23,8 +23,7 @@ from footlights.turn.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.errors import RateLimited
-from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway, UnknownAgent
+from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.wire import PerturbQuery
@@ -104,7 +103,7 @@ async def perform(sender: Sender, name: str) -> Dialogue:
     return dialogue
 
 
-async def test_a_conversation_goes_on_until_its_session_ends(quiet_clock: MockClock) -> None:
+async def test_a_conversation_lasts_as_long_as_its_session(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         first = gateway.enter(ANN, "default", PerturbQuery())
         conversation = first.conversation
@@ -117,7 +116,7 @@ async def test_a_conversation_goes_on_until_its_session_ends(quiet_clock: MockCl
         assert gateway.enter(ANN, "default", PerturbQuery()).conversation is not conversation
 
 
-async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockClock) -> None:
+async def test_a_session_is_forgotten_when_it_ends(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery())
         await perform(sender, "a")
@@ -138,7 +137,7 @@ async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockC
             sender.perturb(said("c"))
 
 
-async def test_what_was_said_is_forgotten_with_its_session_although_somebody_listens_on(quiet_clock: MockClock) -> None:
+async def test_dialogues_are_forgotten_with_their_session_despite_an_observer(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery())
         observer = gateway.room(ANN, "default").observe({})
@@ -150,7 +149,7 @@ async def test_what_was_said_is_forgotten_with_its_session_although_somebody_lis
         assert dialogue() is None
 
 
-async def test_what_belongs_to_a_session_is_forgotten_also_if_it_is_begun_again_at_once(
+async def test_a_session_that_begins_again_remembers_nothing(
     quiet_clock: MockClock,
 ) -> None:
     async with open_gateway() as gateway:
@@ -165,7 +164,7 @@ async def test_what_belongs_to_a_session_is_forgotten_also_if_it_is_begun_again_
         assert gateway.enter(ANN, "default", PerturbQuery("diary")).conversation is again.conversation
 
 
-async def test_who_names_no_session_gets_one_for_what_it_agreed_to(quiet_clock: MockClock) -> None:
+async def test_clients_without_a_session_name_share_one_for_each_consent(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         queries = [PerturbQuery(remote_models=each) for each in (None, False, True)]
         found = [gateway.enter(ANN, "default", query) for query in queries]
@@ -179,7 +178,7 @@ async def test_who_names_no_session_gets_one_for_what_it_agreed_to(quiet_clock: 
         assert gateway.enter(ANN, "default", queries[2]).chat is found[2].chat
 
 
-async def test_what_was_said_is_in_no_turn_that_is_retained() -> None:
+async def test_retained_turns_hold_no_input() -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery("retained"))
         await perform(sender, "a")
@@ -187,7 +186,7 @@ async def test_what_was_said_is_in_no_turn_that_is_retained() -> None:
         assert [each.input for each in retained] == [""]
 
 
-async def test_a_room_that_nobody_needs_goes(quiet_clock: MockClock) -> None:
+async def test_an_empty_room_is_dropped(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         room = gateway.room(ANN, "default")
         observer = room.observe({})
@@ -198,39 +197,14 @@ async def test_a_room_that_nobody_needs_goes(quiet_clock: MockClock) -> None:
         assert gateway.room(ANN, "default") is not room
 
 
-async def test_an_agent_that_is_not_there_is_unknown() -> None:
-    async with open_gateway() as gateway:
-        with pytest.raises(UnknownAgent):
-            gateway.room(ANN, "nobody")
-        with pytest.raises(UnknownAgent):
-            gateway.enter(ANN, "nobody", PerturbQuery())
-        assert gateway.access.open_sessions() == []
-
-
-async def test_a_client_that_sends_too_much_is_told_the_truth_about_when_it_may_go_on(quiet_clock: MockClock) -> None:
-    async with open_gateway(config=ChatFluxConfig(messages_per_minute=6, message_burst=3)) as gateway:
-        sender = gateway.enter(ANN, "default", PerturbQuery())
-        for name in "abc":
-            await perform(sender, name)
-        with pytest.raises(RateLimited) as refused:
-            sender.perturb(said("d"))
-        await trio.sleep(refused.value.retry_after - 1)
-        with pytest.raises(RateLimited):
-            sender.perturb(said("d"))
-        await trio.sleep(1)
-        sender.perturb(said("d"))
-        other = gateway.enter(BOB, "default", PerturbQuery())
-        other.perturb(said("d"))
-
-
-async def test_a_gateway_without_a_home_begins_nothing() -> None:
+async def test_a_gateway_that_does_not_run_begins_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: []))) as stage:
         gateway = KgentGateway(SessionAccess(stage))
         with pytest.raises(SessionClosed):
             gateway.enter(ANN, "default", PerturbQuery()).perturb(said("a"))
 
 
-async def test_a_dialogue_that_fails_in_an_unknown_way_ends_and_hurts_no_other(
+async def test_an_unexpected_failure_ends_one_dialogue(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_gateway() as gateway:
@@ -247,7 +221,7 @@ async def test_a_dialogue_that_fails_in_an_unknown_way_ends_and_hurts_no_other(
 # -- what is kept
 
 
-async def test_nothing_is_kept_without_consent() -> None:
+async def test_nothing_is_stored_without_consent() -> None:
     notebook = Notebook()
     async with open_gateway(keeper=notebook) as gateway:
         for query in (PerturbQuery(), PerturbQuery("no", keep_content=False)):
@@ -256,19 +230,7 @@ async def test_nothing_is_kept_without_consent() -> None:
     assert notebook.kept == []
 
 
-async def test_nothing_is_kept_of_a_client_that_did_not_agree_in_a_session_that_did() -> None:
-    notebook = Notebook()
-    async with open_gateway(keeper=notebook) as gateway:
-        agreed = gateway.enter(ANN, "default", PerturbQuery(keep_content=True))
-        for name, query in (("a", PerturbQuery()), ("b", PerturbQuery(keep_content=False))):
-            sender = gateway.enter(ANN, "default", query)
-            assert sender.conversation is agreed.conversation
-            await perform(sender, name)
-        await trio.testing.wait_all_tasks_blocked()
-    assert notebook.kept == []
-
-
-async def test_a_session_that_did_not_agree_when_it_began_does_not_agree_later() -> None:
+async def test_consent_to_store_is_given_when_a_session_begins() -> None:
     async with open_gateway(
         keeper=Notebook(), personas={"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
     ) as gateway:
@@ -282,7 +244,7 @@ async def test_a_session_that_did_not_agree_when_it_began_does_not_agree_later()
             gateway.enter(ANN, agent, PerturbQuery("diary", keep_content=True))
 
 
-async def test_a_session_may_say_again_what_it_agreed_to() -> None:
+async def test_a_client_may_repeat_the_consent_of_its_session() -> None:
     async with open_gateway() as gateway:
         sender = gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=False))
         assert gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=False)).chat is sender.chat
@@ -290,7 +252,7 @@ async def test_a_session_may_say_again_what_it_agreed_to() -> None:
             gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=True))
 
 
-async def test_what_is_kept_without_a_name_is_kept_under_one_that_never_comes_again() -> None:
+async def test_a_stored_session_without_a_name_gets_a_unique_id() -> None:
     names: set[str] = set()
     for _ in range(2):
         async with open_gateway(keeper=Notebook()) as gateway:
@@ -298,7 +260,7 @@ async def test_what_is_kept_without_a_name_is_kept_under_one_that_never_comes_ag
     assert len(names) == 2
 
 
-async def test_a_session_has_its_tokens_once_whoever_is_talked_to(quiet_clock: MockClock) -> None:
+async def test_conversations_of_one_session_share_its_tokens(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("one two three four five")])
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=1e6)
     budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
@@ -312,7 +274,7 @@ async def test_a_session_has_its_tokens_once_whoever_is_talked_to(quiet_clock: M
         assert only(frames(other), "message")
 
 
-async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock) -> None:
+async def test_completed_dialogues_are_stored_with_consent(quiet_clock: MockClock) -> None:
     notebook = Notebook()
     model = ScriptedModel(lambda prompt: [Say("Well."), Pause(99 if "wait" in prompt.user else 0)])
     async with open_gateway(model, keeper=notebook) as gateway:
@@ -326,14 +288,7 @@ async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock)
     assert notebook.kept == [("ann:diary", "t1-000001", SECRET, "Well.")]
 
 
-async def test_nobody_may_agree_where_nothing_is_kept() -> None:
-    async with open_gateway() as gateway:
-        with pytest.raises(InvalidCommand):
-            gateway.enter(ANN, "default", PerturbQuery(keep_content=True))
-        gateway.enter(ANN, "default", PerturbQuery(keep_content=False))
-
-
-async def test_what_cannot_be_kept_is_logged_without_a_word_of_it(
+async def test_a_failing_store_is_logged_without_content(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -347,7 +302,7 @@ async def test_what_cannot_be_kept_is_logged_without_a_word_of_it(
 
 
 @pytest.mark.parametrize("seconds", [1, 100])
-async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_too_long(
+async def test_a_stopping_gateway_stores_completed_dialogues_within_a_timeout(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock, seconds: float
 ) -> None:
     notebook = Notebook(seconds=seconds)
@@ -361,7 +316,7 @@ async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_
 
 
 @pytest.mark.parametrize("hangs", ["lock", "disk"])
-async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_not_kept(
+async def test_a_hanging_store_does_not_keep_a_gateway_from_stopping(
     caplog: pytest.LogCaptureFixture,
     quiet_clock: MockClock,
     tmp_path: Path,
@@ -400,7 +355,7 @@ async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_n
 # -- cut off anywhere
 
 
-def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_is_canceled() -> None:
+def test_a_gateway_canceled_anywhere_ends_dialogues_and_stores_completed_ones() -> None:
     outcomes: set[str] = set()
 
     async def scenario(trial: Trial) -> None:

@@ -44,13 +44,13 @@ def test_a_tier_degrades_to_whisper_before_it_is_refused(
     assert affordable(wanted, BUDGET, tokens, entropy) is tier
 
 
-def test_small_talk_is_answered_by_a_template_and_nothing_else_is() -> None:
+def test_templates_answer_only_small_talk() -> None:
     assert STANDARD_TEMPLATES.short_circuit("  Thank you! ") == "You are welcome."
     assert STANDARD_TEMPLATES.short_circuit("Thank you for the room") is None
     assert NO_TEMPLATES.short_circuit("hello") is None
     assert Templates({"Good EVENING.": "Yes."}).short_circuit("good evening") == "Yes."
 
 
-def test_every_mode_has_a_fallback_but_where_there_are_no_templates() -> None:
+def test_every_mode_has_a_fallback() -> None:
     assert all(STANDARD_TEMPLATES.fallback(mode) for mode in DialogueMode)
     assert not any(NO_TEMPLATES.fallback(mode) for mode in DialogueMode)

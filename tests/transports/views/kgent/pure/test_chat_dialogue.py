@@ -41,7 +41,7 @@ def deltas(*pieces: str) -> list[TokenDelta]:
 # -- reading
 
 
-def test_a_turn_is_read_as_pieces_then_all_of_it_then_that_it_counts() -> None:
+def test_a_turn_is_read_as_pieces_text_and_commit() -> None:
     told = read(
         TurnAccepted(),
         ModelReady("m", WarmState.HOT, 0),
@@ -57,13 +57,13 @@ def test_a_turn_is_read_as_pieces_then_all_of_it_then_that_it_counts() -> None:
     ]
 
 
-def test_other_turns_are_passed_over() -> None:
+def test_other_turns_are_ignored() -> None:
     reader = DialogueReader("t1-000001")
     assert list(reader.take(core(0, TokenDelta("Psst", 0), turn_id="t1-000002"))) == []
     assert not reader.is_over
 
 
-def test_a_turn_waits_until_all_that_were_ahead_of_it_are_settled() -> None:
+def test_a_turn_waits_until_earlier_turns_are_settled() -> None:
     reader = DialogueReader("t1-000003")
 
     def is_waiting_after(payload: Payload, turn_id: str) -> bool:
@@ -79,7 +79,7 @@ def test_a_turn_waits_until_all_that_were_ahead_of_it_are_settled() -> None:
     assert not is_waiting_after(committed(), "t1-000002")
 
 
-def test_a_turn_of_which_more_is_told_waits_for_nobody() -> None:
+def test_a_turn_with_further_events_does_not_wait() -> None:
     reader = DialogueReader("t1-000003")
     for payload in (TurnAccepted(turns_ahead=2), TurnInterrupted(InterruptReason.CANCELED)):
         assert list(reader.take(core(0, payload, turn_id="t1-000003"))) == []
@@ -87,14 +87,14 @@ def test_a_turn_of_which_more_is_told_waits_for_nobody() -> None:
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8), st.sets(st.integers(0, 7)))
-def test_whatever_deltas_are_missing_the_pieces_joined_are_the_text(pieces: list[str], missing: set[int]) -> None:
+def test_the_joined_pieces_are_the_text_even_with_gaps(pieces: list[str], missing: set[int]) -> None:
     kept = [each for place, each in enumerate(deltas(*pieces)) if place not in missing]
     told = read(TurnAccepted(), *kept, TurnFinal("".join(pieces)), committed())
     assert "".join(each.text for each in told if isinstance(each, AnswerPiece)) == "".join(pieces)
     assert [each.text for each in told if isinstance(each, Committed)] == ["".join(pieces)]
 
 
-def test_what_no_model_said_takes_no_tokens_however_many_pieces_it_came_in() -> None:
+def test_an_answer_without_a_model_uses_no_tokens() -> None:
     assert AnswerText(0) in read(*deltas("a", "b", "c"), TurnFinal("abc"))
 
 
@@ -118,30 +118,30 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
     assert set(ERROR_CODES) == set(InterruptReason)
 
 
-def test_a_model_that_wants_to_be_asked_later_says_so() -> None:
+def test_a_model_rate_limit_is_recognized() -> None:
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "model_rate_limited")
     assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, is_rate_limit=True)]
 
 
-def test_an_answer_that_was_not_committed_does_not_count() -> None:
+def test_an_uncommitted_answer_is_a_failure() -> None:
     told = read(*deltas("a"), TurnFinal("a"), committed(CommitOutcome.FAIL_CLOSED))
     meaning = "The answer was not committed, and does not count."
     assert told[-1] == Failed(ErrorCode.LLM_UNAVAILABLE, has_begun=True, meaning=meaning)
 
 
 @pytest.mark.parametrize("outcome", CommitOutcome)
-def test_a_turn_whose_words_are_forgotten_has_expired_and_blanks_nothing(outcome: CommitOutcome) -> None:
+def test_a_turn_with_forgotten_text_has_expired(outcome: CommitOutcome) -> None:
     forgotten = TurnFinal("", text_forgotten=True)
     assert read(forgotten, committed(outcome)) == [Failed(ErrorCode.SESSION_EXPIRED)]
     told = read(*deltas("Good"), forgotten, committed(outcome))
     assert told == [AnswerPiece("Good"), Failed(ErrorCode.SESSION_EXPIRED, has_begun=True)]
 
 
-def test_a_turn_of_which_only_the_commit_is_known_has_expired() -> None:
+def test_a_turn_with_only_a_commit_has_expired() -> None:
     assert read(committed()) == [Failed(ErrorCode.SESSION_EXPIRED)]
 
 
-def test_losing_sight_of_a_turn_is_an_end_too() -> None:
+def test_losing_sight_of_a_turn_ends_it() -> None:
     reader = DialogueReader("t1-000001")
     assert reader.lose_sight() == Failed(ErrorCode.SESSION_EXPIRED)
     assert reader.is_over
@@ -151,7 +151,7 @@ def marked(data: Any, namespace: str = NAMESPACE) -> list[AnswerEvent]:
     return read(TokenDelta("Hello", 0, ext=Ext(namespace, data)), TurnFinal("Hello", output_tokens=9), committed())
 
 
-def test_a_template_is_known_by_its_mark_and_costs_nothing() -> None:
+def test_a_template_is_marked_and_uses_no_tokens() -> None:
     committed_answer = Committed("t1-000001", "Hello", 0, "digest", TemplateUse.FALLBACK)
     assert marked({"template": "fallback"})[1:] == [AnswerText(0), committed_answer]
 
@@ -161,7 +161,7 @@ def test_other_data_of_an_extension_is_no_mark(data: Any) -> None:
     assert marked(data)[-1] == Committed("t1-000001", "Hello", 9, "digest")
 
 
-def test_the_mark_of_somebody_else_is_no_mark() -> None:
+def test_a_mark_in_another_namespace_is_ignored() -> None:
     assert marked({"template": "fallback"}, "ext.some.body")[-1] == Committed("t1-000001", "Hello", 9, "digest")
 
 
@@ -190,9 +190,7 @@ def test_stream_content_identity(pieces: list[str], buffer_chunks: int) -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
-def test_a_chunk_is_told_with_the_last_of_its_pieces_and_waits_for_no_more(
-    pieces: list[str], buffer_chunks: int
-) -> None:
+def test_a_chunk_is_sent_with_its_last_piece(pieces: list[str], buffer_chunks: int) -> None:
     chunks = [each for each in told(pieces, buffer_chunks) if each.event_type == "chunk"]
     for number, chunk in enumerate(chunks[:-1], 1):
         assert chunk.payload["content"] == "".join(pieces[(number - 1) * buffer_chunks : number * buffer_chunks])
@@ -238,7 +236,7 @@ def test_an_error_has_its_hint_and_is_followed_by_done(code: ErrorCode) -> None:
     assert [each.sequence for each in (chunk, error, done)] == [1, 2, 3]
 
 
-def test_an_error_may_say_more_precisely_what_is_wrong() -> None:
+def test_an_error_may_replace_the_standard_text() -> None:
     error, _ = DialogueWriter("c-1", DialogueMode.REFLECT, 5).fail(
         ErrorCode.INVALID_MESSAGE, 2.0, meaning="It is empty."
     )
@@ -249,18 +247,18 @@ def test_an_error_may_say_more_precisely_what_is_wrong() -> None:
     }
 
 
-def test_a_canceled_dialogue_is_only_done() -> None:
+def test_a_canceled_dialogue_ends_with_done_alone() -> None:
     writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)
     assert [each.event_type for each in writer.take(Failed(None), 1.0)] == ["done"]
 
 
-def test_a_template_says_that_it_is_one() -> None:
+def test_the_message_of_a_template_is_marked() -> None:
     answer = Committed("a", "Hello", 0, "digest", TemplateUse.FALLBACK)
     message, _ = DialogueWriter("c-1", DialogueMode.REFLECT, 5).take(answer, 1.0)
     assert message.payload["template"] == "fallback"
 
 
-def test_a_clock_that_goes_back_does_not_show() -> None:
+def test_timestamps_never_go_back() -> None:
     writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)
     error, done = writer.fail(ErrorCode.STREAM_TIMEOUT, 50.0)
     assert error.timestamp == done.timestamp == 50.0

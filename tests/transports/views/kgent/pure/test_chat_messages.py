@@ -37,7 +37,7 @@ def test_content_non_empty(content: str) -> None:
         {"correlation_id": "two\nlines"},
     ],
 )
-def test_a_message_that_cannot_be_one_is_refused_and_not_quoted(wrong: dict[str, Any]) -> None:
+def test_an_invalid_message_is_refused_and_not_quoted(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage) as refused:
         ChatMessage(**{"role": "user", "content": "sssh", **wrong})
     assert refused.value.code == "invalid_message"
@@ -60,7 +60,7 @@ def test_messages_and_events_are_immutable() -> None:
             setattr(each, attrs.fields(type(each))[0].name, "other")
 
 
-def test_an_event_is_the_json_that_the_protocol_has() -> None:
+def test_an_event_is_encoded_as_the_protocol_requires() -> None:
     payload: dict[str, JsonValue] = {
         "content": "Let me think about",
         "correlation_id": "client-uuid-123",
@@ -101,6 +101,6 @@ def test_the_settings_are_those_of_the_contract() -> None:
         {"entropy_budget": float("nan")},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(RegistrationError, match=next(iter(wrong))):
         ChatFluxConfig(**wrong)
