@@ -1,4 +1,4 @@
-"""A session with a responder in it, and what its dialogues tell."""
+"""A session with a conversation, and checks of its events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ANSWERED: str = PRECOMPUTED["output"]["content"]
 
 @frozen
 class Room:
-    """One session of a stage, and who answers in it."""
+    """One session of a stage, its responder and its conversation."""
 
     stage: Stage
     session: InteractionSession
@@ -47,19 +47,19 @@ class Room:
 
     @property
     def speeches(self) -> list[str]:
-        """What stays in the trace, of that kind."""
+        """The SPEECH turns of the trace."""
         return [each.content for each in self.conversation.trace.events if each.turn_type is TurnType.SPEECH]
 
 
 class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
+    """An append never returns."""
 
     async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.sleep_forever()
 
 
 def saying(*lines: Line, pace: float = 0.0) -> ScriptedModel:
-    """With a pace, so that each word comes by itself."""
+    """A pace makes each word a separate piece."""
     return ScriptedModel(lambda _: lines or [Say(ANSWERED)], pace=pace)
 
 
@@ -87,13 +87,13 @@ async def open_room(
 
 
 async def talk(conversation: Conversation, said: str = ASKED, mode: DialogueMode | None = None) -> list[ChatEvent]:
-    """One dialogue, to its end, held to the laws."""
+    """One complete dialogue, checked."""
     async with aclosing(conversation.dialogue_stream(said, mode)) as events:
         return lawful([event async for event in events])
 
 
 def lawful(events: list[ChatEvent]) -> list[ChatEvent]:
-    """Whatever a dialogue is, its events are these."""
+    """Check what holds for every dialogue."""
     assert [each.sequence for each in events] == list(range(1, len(events) + 1))
     assert [each.event_type for each in events].count("done") == 1
     assert events[-1].event_type == "done"

@@ -1,4 +1,4 @@
-"""A dialogue, canceled at every point: `done` comes once, and no part of a turn stays."""
+"""Dialogues canceled at every point: one `done`, and never a part of a turn in the trace."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def conversation_of(stage: Stage) -> Conversation:
 
 
 def check_trace(conversation: Conversation, whole: str) -> int:
-    """How many dialogues stay, each whole."""
+    """The number of dialogues in the trace, each complete."""
     speeches = [each for each in conversation.trace.events if each.turn_type == "SPEECH"]
     assert [each.content for each in speeches] == [whole] * len(speeches)
     thoughts = "".join(each.content for each in conversation.trace.events if each.turn_type == "THOUGHT")
@@ -103,7 +103,7 @@ def test_a_waiting_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing(
 
 
 def test_the_reader_may_be_canceled_anywhere() -> None:
-    """Its turn is canceled with it, nothing partial stays, and the next dialogue finds its place free."""
+    """Its turn is canceled with it, nothing partial is recorded, and the next dialogue can run."""
     kept: set[int] = set()
 
     async def scenario(trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""A dialogue is a turn of a session: told in chunks, completed once, and kept whole or not at all."""
+"""Conversation: the events of its dialogues, their order, failures, templates and budgets."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_stream_content_identity(quiet_clock: MockClock) -> None:
         assert len(events) > 3
 
 
-# -- what it tells
+# -- events
 
 
 async def test_the_message_event_repeats_the_turn() -> None:
@@ -170,7 +170,7 @@ async def test_a_detached_reader_subscribes_again(quiet_clock: MockClock) -> Non
         assert room.speeches == ["word " * 4]
 
 
-# -- one after the other
+# -- order
 
 
 async def test_dialogues_of_a_conversation_run_one_after_the_other() -> None:
@@ -229,7 +229,7 @@ async def test_a_dormant_conversation_stops_at_once() -> None:
         assert room.conversation.state is ConversationState.STOPPED
 
 
-# -- what goes wrong
+# -- failures
 
 
 async def test_an_empty_message_is_invalid() -> None:
@@ -489,7 +489,7 @@ SMALL = BudgetConfig(whisper_max=2, dialogue_max=10, deep_max=20)
 
 
 class Words:
-    """Says so many words; and remembers what it was allowed."""
+    """A script of so many words, which records the token limit of each prompt."""
 
     def __init__(self, number: int) -> None:
         self.allowed: list[int] = []

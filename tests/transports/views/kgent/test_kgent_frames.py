@@ -1,4 +1,4 @@
-"""Events in pieces of a bounded length are the same messages for any client."""
+"""Frames in pieces of a bounded length, as any client reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chat gateway over real sockets: what is sent, what is told, and to whom."""
+"""Chat gateway over real sockets: events, errors, access, and observers that come back."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ async def test_session_expired_before_a_message_and_a_new_one_after_a_reconnect(
             assert only(await observer.hear("a"), "message")
 
 
-# -- who may what
+# -- access
 
 
 async def test_an_unknown_agent_is_refused() -> None:
@@ -450,7 +450,7 @@ async def test_an_observer_that_comes_back_gets_the_rest() -> None:
 
 
 async def test_an_observer_dropped_at_any_point_gets_the_rest_once() -> None:
-    """Of every kind of ending: one that counts, one that broke off, one of a template."""
+    """For a completed dialogue, a failed one, and one of a template."""
     model = ScriptedModel(
         lambda prompt: [Say(ANSWERED), *([Fail(ModelError("down"))] if "break" in prompt.user else [])], pace=0.001
     )

@@ -1,4 +1,4 @@
-"""Slow, stalled and vanishing observers delay nobody, and who is only slow misses nothing."""
+"""Slow, stalled and vanishing observers: they delay no other, and a slow one misses nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LONG = BudgetConfig(whisper_max=14_000, dialogue_max=14_000, deep_max=14_000)
 PLENTY = ChatFluxConfig(session_tokens=10_000_000, message_burst=1_000)
 DIALOGUES = 12
 LENGTH = 14_000 * 32
-"""Of each answer: together they are far more than sockets hold."""
+"""Of each answer: together far more than socket buffers hold."""
 
 
 def longwinded() -> ScriptedModel:
@@ -51,7 +51,7 @@ def longwinded() -> ScriptedModel:
 
 @asynccontextmanager
 async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream]:
-    """One that shakes hands and never reads."""
+    """An observer that never reads."""
     narrow = trio.socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     await narrow.connect(("127.0.0.1", house.listening.port))
@@ -81,7 +81,7 @@ async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one_over
             assert await slow.hear(str(number)) == fast.told(str(number))
 
 
-# -- with a clock that is not real
+# -- with a mock clock
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenera
 
 
 class Clogged(trio.abc.SendStream):
-    """A way out that takes so much and then nothing."""
+    """A send stream that blocks forever while it is not open."""
 
     def __init__(self, stream: trio.abc.SendStream) -> None:
         self.stream = stream
@@ -123,16 +123,16 @@ async def test_an_observer_that_takes_nothing_is_closed_after_the_send_timeout(q
     model, config = ScriptedModel(lambda _: [Say("Well.")]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
-        way_out = Clogged(ours.send_stream)
+        send_stream = Clogged(ours.send_stream)
         ended = trio.Event()
 
         async def serve() -> None:
-            await server.serve(trio.StapledStream(way_out, ours.receive_stream))
+            await server.serve(trio.StapledStream(send_stream, ours.receive_stream))
             ended.set()
 
         nursery.start_soon(serve)
         await shake_hands(theirs, OBSERVE)
-        way_out.is_open = False
+        send_stream.is_open = False
         began = trio.current_time()
         say(gateway, "a")
         await ended.wait()
@@ -161,7 +161,7 @@ async def test_an_observer_that_is_too_far_behind_is_closed_with_1013(quiet_cloc
 
 
 class Trickle(Clogged):
-    """A way out that takes so many seconds for each piece of a usual length."""
+    """A send stream that takes so many seconds for each full piece."""
 
     seconds = 0.0
 
@@ -171,7 +171,7 @@ class Trickle(Clogged):
 
 
 class HeldUp(Trickle):
-    """The same, but what takes no time is taken at once, whoever is cancelled: a buffer of the system had room."""
+    """The same, but with 0 seconds it sends at once, even when cancelled, as if the socket buffer had room."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         if self.seconds:
@@ -182,23 +182,23 @@ class HeldUp(Trickle):
 
 
 async def three_who_delay(server: WsServer, nursery: trio.Nursery) -> trio.abc.AsyncResource:
-    """One that is slow, one that takes nothing, and one that is there until it is closed: that one is returned."""
+    """Connect a slow, a stalled and a vanishing observer; returns the stream of the last."""
     ours, slow = memory_stream_pair()
     trickle = Trickle(ours.send_stream)
     nursery.start_soon(server.serve, trio.StapledStream(trickle, ours.receive_stream))
     ours, stalled = memory_stream_pair()
-    way_out = Clogged(ours.send_stream)
-    nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+    send_stream = Clogged(ours.send_stream)
+    nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
     ours, vanishing = memory_stream_pair()
     nursery.start_soon(server.serve, ours)
     for each in (slow, stalled, vanishing):
         await shake_hands(each, OBSERVE)
-    trickle.seconds, way_out.is_open = 3_000, False
+    trickle.seconds, send_stream.is_open = 3_000, False
     return vanishing
 
 
 async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
-    """When an observer that reads at once has each event of two dialogues, beside those who delay or alone."""
+    """When a fast observer gets each event of two dialogues, alone or beside slow ones."""
     model = ScriptedModel(lambda _: [Say("One."), Pause(1), Say(" Two."), Pause(1), Say(" Three.")])
     config = ChatFluxConfig(buffer_chunks=1, heartbeat_interval=1e6)
     heard: list[tuple[float, str]] = []
@@ -230,10 +230,10 @@ async def test_the_send_timeout_applies_to_each_piece(quiet_clock: MockClock) ->
     model, config = ScriptedModel(lambda _: [Say("x" * 6_000)]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
-        way_out = Trickle(ours.send_stream)
-        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+        send_stream = Trickle(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
         client = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
-        way_out.seconds = gateway.access.policy.limits.send_timeout * 0.4
+        send_stream.seconds = gateway.access.policy.limits.send_timeout * 0.4
         room = gateway.room(User(), "default")
         for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
@@ -294,17 +294,17 @@ async def test_nothing_follows_a_close_frame(quiet_clock: MockClock) -> None:
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.access.start(User(), SessionParams(session_id="shared"))
         ours, theirs = memory_stream_pair()
-        way_out = HeldUp(ours.send_stream)
-        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+        send_stream = HeldUp(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
         await shake_hands(theirs, OVERHEAR)
         await trio.testing.wait_all_tasks_blocked()
-        way_out.seconds = 10_000  # so that the goodbye is still on its way when the turn is over
+        send_stream.seconds = 10_000  # so that the close frame is still being sent when the turn ends
         room = gateway.room(User(), "default")
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
             room.end(dialogue)
         await trio.testing.wait_all_tasks_blocked()
-        way_out.seconds = 0  # for whatever might follow it
+        send_stream.seconds = 0  # for whatever might follow it
         await session.finalize(session.begin_turn("Hello?")).wait()
         await trio.testing.wait_all_tasks_blocked()
         received = b""

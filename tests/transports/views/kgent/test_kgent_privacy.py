@@ -1,4 +1,4 @@
-"""Whatever a server with a chat gateway leaves behind, with every logger at its loudest, is searched.
+"""Privacy of the chat gateway: every byte that a server leaves behind, with all loggers at debug, is searched.
 
 No word of what was said and no correlation id is in any of it. With consent what was said is there once, sealed;
 without consent, or after it was erased, it is not there at all.
@@ -39,7 +39,7 @@ def everything_in(folder: Path) -> bytes:
 
 
 async def talk(port: int) -> None:
-    """In every way that the gateway has, well and badly."""
+    """Use every feature of the gateway, with valid and invalid input."""
     async with (
         connect_to(port, "/observe/default", token=TOKEN) as observer,
         connect_to(port, "/perturb/default", token=TOKEN) as sender,
@@ -61,7 +61,7 @@ async def talk(port: int) -> None:
 
 
 async def misbehave(ws_port: int, http_port: int) -> None:
-    """In every way that ends with a closed door: each is refused, cut off or gone, and none may be quoted."""
+    """Make every kind of failing connection: refused, cut off, lost. None of it may be quoted."""
     for path in (
         f"/observe/default?correlation_id={CORRELATION}&after={MISSPOKEN}",
         f"/observe/default?session={MISSPOKEN}&correlation_id={CORRELATION}",

@@ -26,7 +26,7 @@ SMALL = BudgetConfig(whisper_max=2, dialogue_max=10, deep_max=20)
 
 
 async def wait_told(conversation: Conversation, sender_wait: int = 0) -> int:
-    """How long a message is told to wait whose sender has to wait that long."""
+    """The `retry_after_seconds` of a message whose sender has to wait that long."""
     message = ChatMessage("user", ASKED)
     events = lawful([event async for event in conversation.converse(message, sender_wait=lambda: sender_wait)])
     error = payload(events, "error")

@@ -1,4 +1,4 @@
-"""Observers read at their own pace, hear every event once, and are bounded."""
+"""Room: observers read every event once, at their own pace, within bounds."""
 
 from __future__ import annotations
 

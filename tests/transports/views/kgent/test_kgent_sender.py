@@ -1,4 +1,4 @@
-"""A client is told one time to wait for all limits together: who waits that long is refused by none of them."""
+"""Sender: a refusal names one wait, after which no limit refuses the message."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from footlights_transports.views.kgent.sender import Sender
 
 BUDGET = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
-"""Each answer takes 5 tokens, all that there are."""
+"""Each answer uses 5 tokens, all that the session has."""
 
 
 class Client:
-    """One that talks, and notes how long it is told to wait."""
+    """A client that reports the wait of each message."""
 
     def __init__(self, sender: Sender) -> None:
         self.sender = sender
         self._said = 0
 
     async def say(self, name: str | None = None) -> int:
-        """Send a message as a connection does. How long it is told to wait; 0 if it is answered."""
+        """Send a message as a connection does; returns `retry_after_seconds`, 0 if it is answered."""
         self._said += 1
         message = ChatMessage("user", "Tell me all of it.", correlation_id=name or str(self._said))
         try:

@@ -62,7 +62,7 @@ def frames(dialogue: Dialogue) -> list[dict[str, Any]]:
 
 @define
 class Notebook:
-    """Keeps what it is given, and may fail."""
+    """A store in memory that may be slow or fail."""
 
     kept: list[tuple[str, str, str, str]] = Factory(list[tuple[str, str, str, str]])
     error: Exception | None = None
@@ -218,7 +218,7 @@ async def test_an_unexpected_failure_ends_one_dialogue(
         assert only(frames(await perform(sender, "b")), "message")
 
 
-# -- what is kept
+# -- stored content
 
 
 async def test_nothing_is_stored_without_consent() -> None:
@@ -352,7 +352,7 @@ async def test_a_hanging_store_does_not_keep_a_gateway_from_stopping(
     assert [each.turn_id for each in await store.read("ann:diary")][-1] == "t1-000003"
 
 
-# -- cut off anywhere
+# -- cancellation
 
 
 def test_a_gateway_canceled_anywhere_ends_dialogues_and_stores_completed_ones() -> None:

@@ -1,4 +1,4 @@
-"""What is kept is encrypted, comes back, can be erased, and needs a key."""
+"""Content store: encryption, erasure, key rotation, crashes and concurrent processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn that somebody began elsewhere is heard as a dialogue too, by those who ask for it."""
+"""Session tap: turns that the gateway did not begin, as dialogues."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_an_observer_stays_when_its_tapped_session_ends() -> None:
 
 
 class Collector:
-    """Takes what it is sent."""
+    """Collects what is sent."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []

@@ -113,7 +113,7 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
     assert isinstance(told, Failed)
     assert told.code == (None if expected is None else ErrorCode(expected))
     assert told.has_begun
-    # What the code alone means is that there is no model.
+    # The standard text of the code says that there is no model.
     assert (told.meaning is not None) is (reason in {"tool_error", "workload_error"})
     assert set(ERROR_CODES) == set(InterruptReason)
 

@@ -1,4 +1,4 @@
-"""A message says something, an event is one line of JSON, and settings make sense."""
+"""Chat messages, chat events and settings."""
 
 from __future__ import annotations
 

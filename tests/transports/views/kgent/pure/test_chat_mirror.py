@@ -1,4 +1,4 @@
-"""A mirror waits for nobody, keeps no words, and gives each reflection once and in order."""
+"""Mirror: it never waits, keeps no content, and gives each reflection once and in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns are whole, never change, survive JSON, and compose."""
+"""Turns: immutable, composable, and the same after a JSON round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes come first, what is independent commutes, and the order is the same everywhere."""
+"""Laws of a trace: causes come first, independent turns commute, and the order is the same everywhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def names(trace: TraceMonoid) -> list[str]:
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[tuple[Turn, tuple[str, ...]]]:
-    """Turns, each with some of those before it as causes, at times that mean nothing."""
+    """Turns, each with some earlier ones as causes, at arbitrary times."""
     made: list[tuple[Turn, tuple[str, ...]]] = []
     for number in range(draw(st.integers(0, 8))):
         before = [each.id for each, _ in made]
