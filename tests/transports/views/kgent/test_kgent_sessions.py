@@ -15,7 +15,7 @@ import trio
 import trio.testing
 from attrs import Factory, define
 
-from footlights import BudgetConfig, Persona, SessionClosed, SessionParams, open_stage
+from footlights import BudgetConfig, Limits, Persona, SessionClosed, SessionParams, open_stage
 from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
 from footlights.testing.quiesce import Gate as ThreadGate
@@ -31,6 +31,7 @@ from footlights_transports.views.kgent.pure.writer import DialogueWriter
 from footlights_transports.views.kgent.sender import KEEPING
 from footlights_transports.views.kgent.store import ContentStore, new_key
 from tests.kit.peers.kgent_peer import lawful, only
+from tests.kit.views.kgent_kit import HungLedger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -176,6 +177,22 @@ async def test_clients_without_a_session_name_share_one_for_each_consent(quiet_c
         await trio.sleep(2 * SWEEP)
         assert gateway.enter(ANN, "default", queries[1]).chat is not found[1].chat
         assert gateway.enter(ANN, "default", queries[2]).chat is found[2].chat
+
+
+async def test_a_client_without_a_session_name_gets_a_new_one_while_the_old_one_closes() -> None:
+    cast, limits = standard_cast(ScriptedModel(lambda _: [Say("Well.")])), Limits(shutdown_deadline=1.0)
+    async with open_stage(cast, ledger=HungLedger(), limits=limits) as stage, trio.open_nursery() as nursery:
+        gateway = KgentGateway(SessionAccess(stage))
+        await nursery.start(gateway.keep)
+        first = gateway.enter(ANN, "default", PerturbQuery())
+        first.perturb(said("a"))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(first.chat.session.close)
+        await trio.testing.wait_all_tasks_blocked()
+        assert gateway.enter(ANN, "default", PerturbQuery()).session_id != first.session_id
+        with pytest.raises(SessionClosed):
+            gateway.enter(ANN, "default", PerturbQuery(first.session_id)).perturb(said("b"))
+        nursery.cancel_scope.cancel()
 
 
 async def test_retained_turns_hold_no_input() -> None:

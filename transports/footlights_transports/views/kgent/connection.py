@@ -96,9 +96,8 @@ class _Connection:
     _tasks: trio.Nursery
     _limits: WireLimits = field(init=False)
 
-    @_limits.default
-    def _limits_now(self) -> WireLimits:
-        return self._gateway.access.policy.limits
+    def __attrs_post_init__(self) -> None:
+        self._limits = self._gateway.access.policy.limits
 
     async def run(self) -> None:
         """Serve this client."""
@@ -142,9 +141,9 @@ class PerturbConnection(_Connection):
     _sender: Sender
     _writer: FrameWriter = field(init=False)
 
-    @_writer.default
-    def _make_writer(self) -> FrameWriter:
-        return FrameWriter(self._socket, self._stream, self.lose, in_batches=False)
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._writer = FrameWriter(self._socket, self._stream, self.lose, in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
         """Begin a dialogue, or send the refusal."""

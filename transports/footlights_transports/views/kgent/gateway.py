@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -67,9 +66,9 @@ class ChatSession:
     """The consent that the gateway began the session with; None if it did not say, or did not begin it."""
     keeps_content: bool = False
     """Whether the session began with consent to store what is said. Each sender must consent too."""
-    conversations: dict[str, Conversation] = Factory(dict)
+    conversations: dict[str, Conversation] = Factory(dict[str, Conversation])
     """By agent."""
-    begun: defaultdict[str, dict[str, None]] = Factory(partial(defaultdict, dict))
+    begun: defaultdict[str, dict[str, None]] = Factory(lambda: defaultdict[str, dict[str, None]](dict))
     """The newest turns that the gateway began, by agent. Session taps skip them."""
 
     @property
