@@ -11,7 +11,7 @@ from footlights import Detached
 from footlights.testing import cancel_everywhere
 from footlights_transports.views.kgent import room as kgent_room
 from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, InvalidMessage
-from footlights_transports.views.kgent.pure.wire import HEARD_ALL
+from footlights_transports.views.kgent.pure.wire import AFTER_DONE
 from footlights_transports.views.kgent.room import MAX_BEHIND, MAX_KEPT, Dialogue, Observer, Room
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ async def test_an_observer_gets_finished_dialogues_only_if_it_names_one() -> Non
 
 
 async def test_a_forgotten_dialogue_is_unknown() -> None:
-    assert Room().observe({"a": 1, "b": HEARD_ALL}).unknown == {"a": 1}
+    assert Room().observe({"a": 1, "b": AFTER_DONE}).unknown == {"a": 1}
 
 
 async def test_an_observer_that_has_done_gets_nothing_more_of_the_dialogue() -> None:
     room = Room()
     perform(room, "a")
     still_open = begin(room, "b")
-    back = room.observe({"a": HEARD_ALL, "b": HEARD_ALL})
+    back = room.observe({"a": AFTER_DONE, "b": AFTER_DONE})
     room.add(still_open, event(1))
     perform(room, "c")
     assert await back.next_batch() == data(1, 2, 3)

@@ -59,31 +59,31 @@ class AcceptedHandshake:
         self.headers = HEADERS.copy()
         """For the answer; a sender also gets the id of its session, percent-encoded."""
         self._gateway = gateway
-        self._party: Sender | Observer
+        self._participant: Sender | Observer
         self._tap: SessionTap | None = None
         if visitor.target.endpoint is kgent.Endpoint.PERTURB:
-            self._party = sender = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
+            self._participant = sender = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
             self.headers.append((b"kgent-session", quote(sender.session_id, safe=":").encode()))
         else:
             query = kgent.read_observe_query(visitor.query)
             room = gateway.room(user, agent)
             if query.session is not None:
                 self._tap = gateway.tap(user, agent, query.session)
-            self._party = room.observe(query.after)
+            self._participant = room.observe(query.after)
 
     def connection(
         self, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
     ) -> PerturbConnection | ObserveConnection:
-        if isinstance(self._party, Observer):
-            return ObserveConnection(self._gateway, socket, stream, tasks, self._party, self._tap)
-        return PerturbConnection(self._gateway, socket, stream, tasks, self._party)
+        if isinstance(self._participant, Observer):
+            return ObserveConnection(self._gateway, socket, stream, tasks, self._participant, self._tap)
+        return PerturbConnection(self._gateway, socket, stream, tasks, self._participant)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and isinstance(self._party, Observer):
-            self._party.leave()
+        if kind is not None and isinstance(self._participant, Observer):
+            self._participant.leave()
 
 
 @define(eq=False)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 MAX_TRACE = 1_024
 """Turns that a conversation keeps in its trace."""
 READ_PATIENCE = 5.0
-"""Seconds that the next dialogue still waits for the reader of one that must have ended."""
+"""Seconds that the next dialogue still waits for the reader, after the running one must have ended."""
 
 
 class ConversationState(StrEnum):
@@ -217,7 +217,7 @@ class Conversation:
         return self._deadline.at + COMMIT_PATIENCE
 
     async def _wait(self, wanted: Callable[[], Awaitable[None]]) -> None:
-        """Wait for something that happens when dialogues end. Raises `Busy` if nobody reads the one that runs."""
+        """Wait for something that happens when dialogues end. Raises `Busy` if the running one is not read."""
         while True:
             patience = self._ends_by + READ_PATIENCE
             with trio.move_on_at(patience) as waiting:
@@ -274,7 +274,7 @@ class Conversation:
     def _seconds_until_end(self) -> int:
         """Of the dialogue that runs."""
         left = self._ends_by - trio.current_time()
-        # If nobody reads it, its end is unknown: the longest time of a dialogue is as good as any.
+        # Unread, its end is unknown: the longest time of a dialogue is as good as any.
         return max(1, ceil(left if left > 0 else self.config.stream_timeout + COMMIT_PATIENCE))
 
     def _seconds_until_whisper(self) -> int:

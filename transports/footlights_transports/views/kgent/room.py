@@ -13,7 +13,7 @@ import trio
 from footlights.errors import Detached
 from footlights.stream.outbox import DetachReason
 from footlights_transports.views.kgent.pure.messages import InvalidMessage
-from footlights_transports.views.kgent.pure.wire import HEARD_ALL
+from footlights_transports.views.kgent.pure.wire import AFTER_DONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -122,7 +122,7 @@ class Room:
         """
         self.forget()
         known = {name: seen for name, seen in after.items() if name in self._dialogues}
-        unknown = {name: seen for name, seen in after.items() if name not in known and seen < HEARD_ALL}
+        unknown = {name: seen for name, seen in after.items() if name not in known and seen < AFTER_DONE}
         observer = Observer(self, unknown)
         is_after = False
         for name, dialogue in self._dialogues.items():

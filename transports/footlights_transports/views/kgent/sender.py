@@ -100,7 +100,7 @@ class Sender:
         )
 
     def _too_many(self) -> RateLimited:
-        """Its `retry_after` is when no limit would refuse a message, whichever refused this one."""
+        """Its `retry_after` covers every limit, and not only the one that was exceeded."""
         room = 0 if self.conversation is None else self.conversation.seconds_until_room()
         return RateLimited("Too many messages.", max(self.seconds_until_next(), room))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from footlights.errors import InvalidCommand
 from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.wire import (
+    AFTER_DONE,
     AGENTESE_HANDLES,
-    HEARD_ALL,
     PROTOCOL_VERSION,
     Endpoint,
     ObserveQuery,
@@ -132,7 +132,7 @@ def test_an_observe_query() -> None:
     assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveQuery(
         {"a": 3, "b": 0}, "s"
     )
-    assert read_observe_query("correlation_id=a&after=done") == ObserveQuery({"a": HEARD_ALL})
+    assert read_observe_query("correlation_id=a&after=done") == ObserveQuery({"a": AFTER_DONE})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Mirror of a conversation: its newest turns without their content, for watchers that must not read it.
 
-mirror.reflect(turn)             a plain call; it waits for nothing and calls nobody
+mirror.reflect(turn)             a plain call that never waits
 watcher = mirror.join()
 watcher.take()                   the kept reflections, then the new ones, each once and in order
 """

@@ -1,7 +1,7 @@
 """Trace of a conversation: its turns, and the turns that each depends on.
 
-Turns that do not depend on each other commute: the trace is the same whichever is appended first. Its linear order is
-the same in every process: causes come first; among turns that could be next, the earliest, then the smallest id.
+Turns that do not depend on each other commute: they may be appended in any order. The linear order of a trace is the
+same in every process: causes come first; among turns that could be next, the earliest, then the smallest id.
 """
 
 from __future__ import annotations

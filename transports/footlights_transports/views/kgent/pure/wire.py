@@ -43,7 +43,7 @@ MAX_RESUMED = 64
 """Dialogues that an observer may name when it comes back."""
 
 _DIGITS = 15
-HEARD_ALL = 10**_DIGITS
+AFTER_DONE = 10**_DIGITS
 """The position of an observer that has `done`: no sequence is greater."""
 _DONE = "done"
 _FLAGS = {"0": False, "1": True}
@@ -84,7 +84,7 @@ class ObserveQuery:
     """Query of `/observe/{agent}`: where an observer continues, and a session to tap."""
 
     after: Mapping[str, int]
-    """The last sequence that it has of each dialogue; 0 for none, `HEARD_ALL` for `done`."""
+    """The last sequence that it has of each dialogue; 0 for none, `AFTER_DONE` for `done`."""
     session: str | None = None
     """A session of which it wants the turns that the gateway did not begin."""
 
@@ -136,7 +136,7 @@ def read_observe_query(query: str) -> ObserveQuery:
         elif named is None or not _is_position(value):
             raise InvalidCommand("after must be a sequence or done, and stand behind its correlation_id.")
         else:
-            after[named] = HEARD_ALL if value == _DONE else int(value)
+            after[named] = AFTER_DONE if value == _DONE else int(value)
     if len(after) > MAX_RESUMED:
         raise InvalidCommand(f"An observer goes on with no more than {MAX_RESUMED} dialogues.")
     return ObserveQuery(after, session)
