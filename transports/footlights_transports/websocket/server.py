@@ -21,7 +21,7 @@ from footlights.token_bucket import TokenBucket
 from footlights_transports.access.idle import close_idle_sessions
 from footlights_transports.http.h11_errors import hold_no_input
 from footlights_transports.server.listening import Listening
-from footlights_transports.views.kgent.connection import AcceptedHandshake
+from footlights_transports.views.kgent.connection import Welcome
 from footlights_transports.views.kgent.gateway import UnknownAgent
 from footlights_transports.views.native.protocol import SUBPROTOCOL
 from footlights_transports.websocket.connection import NOT_ALLOWED, WsConnection
@@ -226,7 +226,7 @@ class WsServer:
     async def _answer(
         self,
         request: WebSocketRequest,
-        verdict: Admitted | AcceptedHandshake | Refused,
+        verdict: Admitted | Welcome | Refused,
         wire: WireStream,
         nursery: trio.Nursery,
     ) -> tuple[Client, User] | None:
@@ -234,13 +234,13 @@ class WsServer:
             self._access.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
-        if isinstance(verdict, AcceptedHandshake):
+        if isinstance(verdict, Welcome):
             with verdict:
                 socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
         else:
             socket = await request.accept(subprotocol=SUBPROTOCOL)
         wire.let_frames_pass(self._byte_budget(), self._access.byte_budget(verdict.user))
-        if isinstance(verdict, AcceptedHandshake):
+        if isinstance(verdict, Welcome):
             return verdict.connection(socket, wire, nursery), verdict.user
         return WsConnection(self._access, self._courier, socket, wire, verdict, nursery), verdict.user
 
@@ -248,7 +248,7 @@ class WsServer:
         burst = self._limits.byte_burst
         return TokenBucket(burst, burst / self._limits.bytes_per_second, trio.current_time())
 
-    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | AcceptedHandshake | Refused:
+    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | Welcome | Refused:
         verdict = judge(request, self._access.policy, has_gateway=self._kgent is not None)
         if isinstance(verdict, Refused):
             return verdict
@@ -257,12 +257,12 @@ class WsServer:
         except Busy as error:
             return Refused(503, error)
         place.callback(self._access.disconnect, verdict.user)
-        return self._accept(verdict) if isinstance(verdict, Visitor) else verdict
+        return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
 
-    def _accept(self, visitor: Visitor) -> AcceptedHandshake | Refused:
-        assert self._kgent is not None, "without a gateway there are no visitors"
+    def _welcome(self, visitor: Visitor) -> Welcome | Refused:
+        assert self._kgent is not None, "without a gateway nobody visits it"
         try:
-            return AcceptedHandshake(self._kgent, visitor)
+            return Welcome(self._kgent, visitor)
         except (UnknownAgent, UnknownSession) as error:
             return Refused(404, error)
         except InvalidCommand as error:

@@ -45,7 +45,7 @@ HEADERS = [
 """In the answer to every handshake."""
 
 
-class AcceptedHandshake:
+class Welcome:
     """An accepted handshake, before the connection exists. An observer is registered now, so that it misses nothing.
 
     As a context manager it unregisters the observer if the handshake fails after all.
