@@ -1,4 +1,4 @@
-"""What a dialogue may take is counted from when its turn runs: others that come first cost it nothing."""
+"""Deadline of an answer: it does not run while other turns of the session come first."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import trio.testing
 
 from footlights import Limits, RateLimitError, TurnParams, open_stage
 from footlights_actors import Fail, Pause, Say, standard_cast
-from footlights_transports.views.kgent.clock import MAX_STANDING, StreamClock
-from footlights_transports.views.kgent.flux import KgentFlux, session_allowance
+from footlights_transports.views.kgent.conversation import Conversation, session_tokens
+from footlights_transports.views.kgent.deadline import MAX_PAUSE, PausableDeadline
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.soul import COMMIT_PATIENCE, KgentSoul
+from footlights_transports.views.kgent.responder import COMMIT_PATIENCE, Responder
 from tests.kit.views.kgent_kit import ASKED, HungLedger, kinds, open_room, payload, scripted, talk
 
 if TYPE_CHECKING:
@@ -34,37 +34,37 @@ def script(prompt: Prompt) -> Iterable[Line]:
     return [Pause(8), Say("At last.")] if "slowly" in prompt.user else [Say("Yes.")]
 
 
-async def test_waiting_for_a_turn_that_was_begun_natively_is_no_timeout_and_costs_no_tokens(
+async def test_waiting_for_native_turns_does_not_count(
     quiet_clock: MockClock,
 ) -> None:
     config = ChatFluxConfig(stream_timeout=10.0)
     async with open_room(scripted(script), config) as room:
         began = trio.current_time()
         room.session.begin_turn("Tell me a tale.")
-        assert kinds(await talk(room.flux, "Will you answer slowly?")) == ["chunk", "message", "done"]
+        assert kinds(await talk(room.conversation, "Will you answer slowly?")) == ["chunk", "message", "done"]
         assert trio.current_time() - began == pytest.approx(48)
         room.session.begin_turn("Tell me a tale.")
         room.session.begin_turn("And one more tale.")
         room.session.begin_turn("Meanwhile", TurnParams(busy="concurrent"))
         assert room.session.cancel(room.session.begin_turn("Never mind."))
-        assert kinds(await talk(room.flux, "Will you answer slowly?")) == ["chunk", "message", "done"]
+        assert kinds(await talk(room.conversation, "Will you answer slowly?")) == ["chunk", "message", "done"]
         assert trio.current_time() - began == pytest.approx(48 + 88)
 
 
-async def test_the_time_counts_as_soon_as_it_is_its_turn(quiet_clock: MockClock) -> None:
+async def test_the_deadline_runs_as_soon_as_the_turn_does(quiet_clock: MockClock) -> None:
     async with open_room(scripted(script), ChatFluxConfig(stream_timeout=5.0)) as room:
         began = trio.current_time()
         room.session.begin_turn("Tell me a tale.")
-        events = await talk(room.flux, "Will you answer slowly?")
+        events = await talk(room.conversation, "Will you answer slowly?")
         assert payload(events, "error")["code"] == "STREAM_TIMEOUT"
         assert trio.current_time() - began == pytest.approx(45)
 
 
-async def test_agents_of_one_session_do_not_use_up_each_others_time(quiet_clock: MockClock) -> None:
+async def test_conversations_of_one_session_do_not_use_each_others_time(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=50.0)
     async with open_room(scripted(script), config) as room, trio.open_nursery() as nursery:
-        tokens = session_allowance(config)
-        first, second = (KgentFlux(KgentSoul(room.session), config, tokens=tokens) for _ in range(2))
+        tokens = session_tokens(config)
+        first, second = (Conversation(Responder(room.session), config, tokens=tokens) for _ in range(2))
         nursery.start_soon(talk, first, "Please tell me a tale.")
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(talk, first, "Please tell me another tale.")
@@ -72,7 +72,7 @@ async def test_agents_of_one_session_do_not_use_up_each_others_time(quiet_clock:
             assert kinds(await talk(second, "Will you answer slowly?"))[-2:] == ["message", "done"]
 
 
-async def test_who_waits_behind_a_dialogue_that_waits_itself_is_not_sent_away(quiet_clock: MockClock) -> None:
+async def test_a_dialogue_behind_one_that_waits_is_not_refused(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(stream_timeout=2.0)
     async with open_room(scripted(script), config) as room, trio.open_nursery() as nursery:
         began = trio.current_time()
@@ -80,27 +80,27 @@ async def test_who_waits_behind_a_dialogue_that_waits_itself_is_not_sent_away(qu
         heard: list[list[str]] = []
 
         async def ask() -> None:
-            heard.append(kinds(await talk(room.flux)))
+            heard.append(kinds(await talk(room.conversation)))
 
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
-        await room.flux.drain()
+        await room.conversation.drain()
         assert trio.current_time() - began == pytest.approx(40)
         assert heard == [["chunk", "message", "done"]] * 2
 
 
-async def test_a_dialogue_that_is_canceled_while_it_waits_is_done_and_its_reader_is_waited_for_no_longer(
+async def test_a_dialogue_canceled_while_it_waits_holds_up_the_next_for_a_limited_time(
     quiet_clock: MockClock,
 ) -> None:
     async with open_room(scripted(script), ChatFluxConfig(stream_timeout=2.0)) as room, trio.open_nursery() as nursery:
         room.session.begin_turn("Tell me a tale.")
-        async with aclosing(room.flux.dialogue_stream(ASKED)) as held:
+        async with aclosing(room.conversation.dialogue_stream(ASKED)) as held:
             nursery.start_soon(_cancel_soon, room.session)
             assert (await anext(held)).event_type == "done"
             began = trio.current_time()
-            error = payload(await talk(room.flux), "error")
+            error = payload(await talk(room.conversation), "error")
             assert (error["code"], error["retry_after_seconds"]) == ("RATE_LIMITED", 2 + COMMIT_PATIENCE)
             assert trio.current_time() - began < 30
 
@@ -110,7 +110,7 @@ async def _cancel_soon(session: InteractionSession) -> None:
     session.cancel()
 
 
-async def test_to_be_asked_again_takes_time_and_to_wait_for_others_meanwhile_does_not(quiet_clock: MockClock) -> None:
+async def test_a_retry_counts_and_waiting_for_other_turns_meanwhile_does_not(quiet_clock: MockClock) -> None:
     asked = 0
 
     def busy_script(prompt: Prompt) -> Iterable[Line]:
@@ -128,32 +128,32 @@ async def test_to_be_asked_again_takes_time_and_to_wait_for_others_meanwhile_doe
                 room.session.begin_turn("Tell me a tale.")
 
             nursery.start_soon(tell)
-            assert kinds(await talk(room.flux)) == ["chunk", "message", "done"]
+            assert kinds(await talk(room.conversation)) == ["chunk", "message", "done"]
         assert asked == 2
 
 
-async def test_a_turn_of_another_that_is_stuck_is_not_waited_for_for_ever(quiet_clock: MockClock) -> None:
+async def test_the_wait_for_a_stuck_turn_is_bounded(quiet_clock: MockClock) -> None:
     limits = Limits(shutdown_deadline=1.0)
     async with open_stage(standard_cast(scripted(script)), ledger=HungLedger(), limits=limits) as stage:
-        flux = KgentFlux(KgentSoul(stage.start()), ChatFluxConfig(stream_timeout=20.0))
-        stage.session(flux.soul.session.session_id).begin_turn("Yes or no?")
+        conversation = Conversation(Responder(stage.start()), ChatFluxConfig(stream_timeout=20.0))
+        stage.session(conversation.responder.session.session_id).begin_turn("Yes or no?")
         began = trio.current_time()
         for number in (1, 2):
-            assert payload(await talk(flux), "error")["code"] == "STREAM_TIMEOUT"
+            assert payload(await talk(conversation), "error")["code"] == "STREAM_TIMEOUT"
             assert trio.current_time() - began <= number * (600 + 20 + COMMIT_PATIENCE)
 
 
-async def test_a_clock_that_stands_still_goes_on_from_where_it_was(quiet_clock: MockClock) -> None:
-    clock, began = StreamClock(10.0), trio.current_time()
-    assert (clock.deadline, clock.latest, clock.is_standing) == (began + 10, began + 10, False)
+async def test_a_paused_deadline_goes_on_from_where_it_was(quiet_clock: MockClock) -> None:
+    deadline, began = PausableDeadline(10.0), trio.current_time()
+    assert (deadline.at, deadline.latest, deadline.is_paused) == (began + 10, began + 10, False)
     await trio.sleep(4)
-    clock.stand()
-    clock.stand()
-    assert clock.is_standing
+    deadline.pause()
+    deadline.pause()
+    assert deadline.is_paused
     await trio.sleep(100)
-    assert clock.deadline == began + 110, "as if it went on now"
-    assert clock.latest == began + 10 + MAX_STANDING
-    clock.go()
-    clock.go()
+    assert deadline.at == began + 110, "as if it went on now"
+    assert deadline.latest == began + 10 + MAX_PAUSE
+    deadline.resume()
+    deadline.resume()
     await trio.sleep(1)
-    assert (clock.deadline, clock.latest, clock.is_standing) == (began + 110, began + 110, False)
+    assert (deadline.at, deadline.latest, deadline.is_paused) == (began + 110, began + 110, False)

@@ -1,4 +1,4 @@
-"""What a frame, a path and a query say, and how a dialogue ends of which no more will come."""
+"""Frames, paths and queries of the K-gent protocol."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights.errors import InvalidCommand
-from footlights_transports.views.kgent.pure.messages import ChatEvent, DialogueMode, ErrorCode
-from footlights_transports.views.kgent.pure.reading import Spoke
-from footlights_transports.views.kgent.pure.telling import Telling
+from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.wire import (
+    AFTER_DONE,
     AGENTESE_HANDLES,
-    HEARD_ALL,
     PROTOCOL_VERSION,
     Endpoint,
-    ObserveWish,
-    PerturbWish,
+    ObserveQuery,
+    PerturbQuery,
     Target,
     Unreadable,
-    cut_off,
     expired,
     read_message,
     read_observe_query,
     read_path,
     read_perturb_query,
-    write_event,
 )
 
 
@@ -58,6 +54,25 @@ def test_mode_and_correlation_id_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("no object", "JSON object"),
+        (frame().replace("1.0.0", "2.0.0"), "version must be 1.0.0"),
+        ('{"action": "message", "data": {"content": "x"}}', "version must be 1.0.0"),
+        (frame().replace('"message"', '"shout"'), "action must be message"),
+        ('{"action": "message", "version": "1.0.0"}', "data must be"),
+        (frame(content=" "), "cannot be empty"),
+        (frame(content=5), "content must be"),
+        (frame(mode="sing"), "mode must be"),
+        (frame(correlation_id="t1-000002"), "the id of a turn"),
+    ],
+)
+def test_a_refusal_names_the_first_mistake(wrong: str, hint: str) -> None:
+    with pytest.raises(Unreadable, match=hint):
+        read_message(wrong, 5.0)
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         b"{}",
@@ -80,14 +95,14 @@ def test_mode_and_correlation_id_may_be_left_out() -> None:
         frame().replace('"1.0.0"', "1"),
     ],
 )
-def test_what_is_no_message_is_refused_and_not_quoted(wrong: str | bytes) -> None:
+def test_an_invalid_frame_is_refused_and_not_quoted(wrong: str | bytes) -> None:
     with pytest.raises(Unreadable) as refused:
         read_message(wrong, 5.0)
     assert refused.value.correlation_id is None
     assert "secret" not in str(refused.value)
 
 
-def test_a_refusal_knows_whose_message_it_was() -> None:
+def test_a_refusal_repeats_the_correlation_id() -> None:
     for wrong in (frame(content=" ", correlation_id="mine"), frame(correlation_id="mine").replace("1.0.0", "9")):
         with pytest.raises(Unreadable) as refused:
             read_message(wrong, 5.0)
@@ -95,33 +110,45 @@ def test_a_refusal_knows_whose_message_it_was() -> None:
 
 
 @given(st.text() | st.binary())
-def test_whatever_comes_is_a_message_or_refused(wrong: str | bytes) -> None:
+def test_any_frame_is_a_message_or_refused(wrong: str | bytes) -> None:
     with pytest.raises(Unreadable):
         read_message(wrong, 5.0)
 
 
-def test_paths_lead_to_the_two_ends_of_an_agent() -> None:
+def test_paths_name_an_endpoint_and_an_agent() -> None:
     assert read_path("/perturb/kgent") == Target(Endpoint.PERTURB, "kgent")
     assert read_path("/observe/the%20muse") == Target(Endpoint.OBSERVE, "the muse")
     for path in ("", "/", "/perturb", "/perturb/", "perturb/kgent", "/v1", "/perturb/a/b", "/PERTURB/kgent"):
         assert read_path(path) is None
 
 
-def test_a_session_may_be_named_and_agree_to_things() -> None:
-    assert read_perturb_query("") == PerturbWish(None, None, None)
-    assert read_perturb_query("session=mine&remote_models=1&keep_content=0") == PerturbWish("mine", True, False)
+def test_a_perturb_query() -> None:
+    assert read_perturb_query("") == PerturbQuery(None, None, None)
+    assert read_perturb_query("session=mine&remote_models=1&keep_content=0") == PerturbQuery("mine", True, False)
 
 
-def test_an_observer_may_name_where_it_goes_on() -> None:
-    assert read_observe_query("") == ObserveWish({})
-    assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveWish(
+def test_an_observe_query() -> None:
+    assert read_observe_query("") == ObserveQuery({})
+    assert read_observe_query("correlation_id=a&after=3&correlation_id=b&session=s") == ObserveQuery(
         {"a": 3, "b": 0}, "s"
     )
-    assert read_observe_query("correlation_id=a&after=done") == ObserveWish({"a": HEARD_ALL})
+    assert read_observe_query("correlation_id=a&after=done") == ObserveQuery({"a": AFTER_DONE})
 
 
-@pytest.mark.parametrize("query", ["after=1", "correlation_id=a&after=", "correlation_id=a&after=²", "what=1", "a;b"])
-def test_a_query_that_makes_no_sense_is_refused(query: str) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        "after=1",
+        "correlation_id=a&after=",
+        "correlation_id=a&after=-1",
+        "correlation_id=a&after=²",
+        "what=1",
+        "session",
+        "a;b",
+        "&".join(f"correlation_id={number}" for number in range(65)),
+    ],
+)
+def test_an_invalid_query_is_refused(query: str) -> None:
     with pytest.raises(InvalidCommand):
         read_observe_query(query)
     with pytest.raises(InvalidCommand):
@@ -136,36 +163,14 @@ def test_a_session_is_named_once(query: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "%00", "a%0Ab", "a%1b", "%E2%80%AE", "a" * 129])
-def test_an_observer_cannot_name_what_no_message_may_be_called(name: str) -> None:
+def test_an_observe_query_needs_valid_correlation_ids(name: str) -> None:
     with pytest.raises(InvalidCommand, match="printable"):
         read_observe_query(f"correlation_id=good&correlation_id={name}&after=1")
 
 
-def test_a_dialogue_that_broke_off_ends_lawfully() -> None:
-    telling = Telling("mine", DialogueMode.REFLECT, 1)
-    told: list[ChatEvent] = [event for piece in "abc" for event in telling.take(Spoke(piece), 9.0)]
-    error, done = cut_off(told, ErrorCode.LLM_UNAVAILABLE, "mine", 5.0)
-    assert [each.sequence for each in (*told, error, done)] == [1, 2, 3, 4, 5]
-    assert error.payload["code"] == "LLM_UNAVAILABLE"
-    assert done.payload == {"total_chunks": 3, "correlation_id": "mine"}
-    assert error.timestamp == done.timestamp == 9.0
-    assert cut_off([*told, error, done], ErrorCode.LLM_UNAVAILABLE, "mine", 5.0) == []
-    first, _ = cut_off([], ErrorCode.SESSION_EXPIRED, "mine", 5.0)
-    assert (first.sequence, first.timestamp) == (1, 5.0)
-
-
-def test_a_dialogue_that_nobody_remembers_ends_behind_what_was_heard_of_it() -> None:
+def test_a_forgotten_dialogue_ends_behind_the_last_sequence() -> None:
     for after in (0, 4):
         error, done = expired("mine", after, 5.0)
         assert (error.sequence, done.sequence) == (after + 1, after + 2)
         assert error.payload["code"] == "SESSION_EXPIRED"
         assert done.payload == {"total_chunks": after, "correlation_id": "mine"}
-
-
-def test_an_event_is_one_frame() -> None:
-    assert orjson.loads(write_event(ChatEvent("done", {"total_chunks": 0}, 1, 2.5))) == {
-        "event_type": "done",
-        "payload": {"total_chunks": 0},
-        "sequence": 1,
-        "timestamp": 2.5,
-    }

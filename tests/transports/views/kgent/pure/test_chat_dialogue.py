@@ -1,4 +1,4 @@
-"""Core events in, chat events out: nothing lost, counted from 1, and `done` last."""
+"""Reader and writer of a dialogue: core events in, chat events out; nothing lost, numbered from 1, `done` last."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from footlights import TokenDelta, TurnAccepted, TurnFinal, TurnInterrupted
 from footlights.events import CommitOutcome, Ext, InterruptReason, ModelReady, WarmState
 from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, DialogueMode, ErrorCode
-from footlights_transports.views.kgent.pure.reading import (
+from footlights_transports.views.kgent.pure.reader import (
     ERROR_CODES,
     NAMESPACE,
-    BrokeOff,
+    AnswerPiece,
+    AnswerText,
     Committed,
-    Spoke,
-    SpokeAll,
-    TurnReading,
+    DialogueReader,
+    Failed,
 )
-from footlights_transports.views.kgent.pure.telling import Telling
 from footlights_transports.views.kgent.pure.templates import TemplateUse
-from tests.kit.views.chat_kit import committed, core, turn
+from footlights_transports.views.kgent.pure.writer import DialogueWriter
+from tests.kit.views.chat_kit import committed, core
 
 if TYPE_CHECKING:
     from footlights.events import Payload
-    from footlights_transports.views.kgent.pure.reading import SoulEvent
+    from footlights_transports.views.kgent.pure.reader import AnswerEvent
 
 
-def read(*payloads: Payload) -> list[SoulEvent]:
-    reading = TurnReading("t1-000001")
-    return [told for seq, each in enumerate(payloads) for told in reading.take(core(seq, each))]
+def read(*payloads: Payload) -> list[AnswerEvent]:
+    reader = DialogueReader("t1-000001")
+    return [told for seq, each in enumerate(payloads) for told in reader.take(core(seq, each))]
 
 
 def deltas(*pieces: str) -> list[TokenDelta]:
@@ -41,7 +41,7 @@ def deltas(*pieces: str) -> list[TokenDelta]:
 # -- reading
 
 
-def test_a_turn_is_read_as_pieces_then_all_of_it_then_that_it_counts() -> None:
+def test_a_turn_is_read_as_pieces_text_and_commit() -> None:
     told = read(
         TurnAccepted(),
         ModelReady("m", WarmState.HOT, 0),
@@ -50,27 +50,27 @@ def test_a_turn_is_read_as_pieces_then_all_of_it_then_that_it_counts() -> None:
         committed(),
     )
     assert told == [
-        Spoke("Good"),
-        Spoke(" evening"),
-        SpokeAll("t1-000001", "Good evening", 7),
-        Committed("t1-000001", "digest"),
+        AnswerPiece("Good"),
+        AnswerPiece(" evening"),
+        AnswerText(7),
+        Committed("t1-000001", "Good evening", 7, "digest"),
     ]
 
 
-def test_other_turns_are_passed_over() -> None:
-    reading = TurnReading("t1-000001")
-    assert list(reading.take(core(0, TokenDelta("Psst", 0), turn_id="t1-000002"))) == []
-    assert not reading.is_over
+def test_other_turns_are_ignored() -> None:
+    reader = DialogueReader("t1-000001")
+    assert list(reader.take(core(0, TokenDelta("Psst", 0), turn_id="t1-000002"))) == []
+    assert not reader.is_over
 
 
-def test_a_turn_waits_until_all_that_were_ahead_of_it_are_settled() -> None:
-    reading = TurnReading("t1-000003")
+def test_a_turn_waits_until_earlier_turns_are_settled() -> None:
+    reader = DialogueReader("t1-000003")
 
     def is_waiting_after(payload: Payload, turn_id: str) -> bool:
-        assert list(reading.take(core(0, payload, turn_id=turn_id))) == []
-        return reading.is_waiting
+        assert list(reader.take(core(0, payload, turn_id=turn_id))) == []
+        return reader.is_waiting
 
-    assert not reading.is_waiting
+    assert not reader.is_waiting
     assert not is_waiting_after(committed(), "t1-000001"), "what was settled before is not ahead of it"
     assert is_waiting_after(TurnAccepted(turns_ahead=2), "t1-000003")
     assert is_waiting_after(TurnFinal("Well"), "t1-000001")
@@ -79,23 +79,23 @@ def test_a_turn_waits_until_all_that_were_ahead_of_it_are_settled() -> None:
     assert not is_waiting_after(committed(), "t1-000002")
 
 
-def test_a_turn_of_which_more_is_told_waits_for_nobody() -> None:
-    reading = TurnReading("t1-000003")
+def test_a_turn_with_further_events_does_not_wait() -> None:
+    reader = DialogueReader("t1-000003")
     for payload in (TurnAccepted(turns_ahead=2), TurnInterrupted(InterruptReason.CANCELED)):
-        assert list(reading.take(core(0, payload, turn_id="t1-000003"))) == []
-    assert not reading.is_waiting
+        assert list(reader.take(core(0, payload, turn_id="t1-000003"))) == []
+    assert not reader.is_waiting
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=3), max_size=8), st.sets(st.integers(0, 7)))
-def test_whatever_deltas_are_missing_the_pieces_joined_are_the_text(pieces: list[str], missing: set[int]) -> None:
+def test_the_joined_pieces_are_the_text_even_with_gaps(pieces: list[str], missing: set[int]) -> None:
     kept = [each for place, each in enumerate(deltas(*pieces)) if place not in missing]
     told = read(TurnAccepted(), *kept, TurnFinal("".join(pieces)), committed())
-    assert "".join(each.text for each in told if isinstance(each, Spoke)) == "".join(pieces)
-    assert [each.text for each in told if isinstance(each, SpokeAll)] == ["".join(pieces)]
+    assert "".join(each.text for each in told if isinstance(each, AnswerPiece)) == "".join(pieces)
+    assert [each.text for each in told if isinstance(each, Committed)] == ["".join(pieces)]
 
 
-def test_what_no_model_said_takes_no_tokens_however_many_pieces_it_came_in() -> None:
-    assert SpokeAll("t1-000001", "abc", 0) in read(*deltas("a", "b", "c"), TurnFinal("abc"))
+def test_an_answer_without_a_model_uses_no_tokens() -> None:
+    assert AnswerText(0) in read(*deltas("a", "b", "c"), TurnFinal("abc"))
 
 
 @pytest.mark.parametrize("reason", InterruptReason)
@@ -110,72 +110,72 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
         "runtime_restart": "SESSION_EXPIRED",
     }.get(reason, "LLM_UNAVAILABLE")
     told = read(*deltas("a"), TurnInterrupted(reason), committed(CommitOutcome.FAIL_CLOSED))[-1]
-    assert isinstance(told, BrokeOff)
+    assert isinstance(told, Failed)
     assert told.code == (None if expected is None else ErrorCode(expected))
-    assert told.said_something
-    # What the code alone means is that there is no model.
+    assert told.has_begun
+    # The standard text of the code says that there is no model.
     assert (told.meaning is not None) is (reason in {"tool_error", "workload_error"})
     assert set(ERROR_CODES) == set(InterruptReason)
 
 
-def test_a_model_that_wants_to_be_asked_later_says_so() -> None:
+def test_a_model_rate_limit_is_recognized() -> None:
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "model_rate_limited")
-    assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [BrokeOff(ErrorCode.LLM_UNAVAILABLE, asks_later=True)]
+    assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, is_rate_limit=True)]
 
 
-def test_an_answer_that_was_not_committed_does_not_count() -> None:
+def test_an_uncommitted_answer_is_a_failure() -> None:
     told = read(*deltas("a"), TurnFinal("a"), committed(CommitOutcome.FAIL_CLOSED))
     meaning = "The answer was not committed, and does not count."
-    assert told[-1] == BrokeOff(ErrorCode.LLM_UNAVAILABLE, said_something=True, meaning=meaning)
+    assert told[-1] == Failed(ErrorCode.LLM_UNAVAILABLE, has_begun=True, meaning=meaning)
 
 
 @pytest.mark.parametrize("outcome", CommitOutcome)
-def test_a_turn_whose_words_are_forgotten_has_expired_and_blanks_nothing(outcome: CommitOutcome) -> None:
+def test_a_turn_with_forgotten_text_has_expired(outcome: CommitOutcome) -> None:
     forgotten = TurnFinal("", text_forgotten=True)
-    assert read(forgotten, committed(outcome)) == [BrokeOff(ErrorCode.SESSION_EXPIRED)]
+    assert read(forgotten, committed(outcome)) == [Failed(ErrorCode.SESSION_EXPIRED)]
     told = read(*deltas("Good"), forgotten, committed(outcome))
-    assert told == [Spoke("Good"), BrokeOff(ErrorCode.SESSION_EXPIRED, said_something=True)]
+    assert told == [AnswerPiece("Good"), Failed(ErrorCode.SESSION_EXPIRED, has_begun=True)]
 
 
-def test_a_turn_of_which_only_the_commit_is_known_has_expired() -> None:
-    assert read(committed()) == [BrokeOff(ErrorCode.SESSION_EXPIRED)]
+def test_a_turn_with_only_a_commit_has_expired() -> None:
+    assert read(committed()) == [Failed(ErrorCode.SESSION_EXPIRED)]
 
 
-def test_losing_sight_of_a_turn_is_an_end_too() -> None:
-    reading = TurnReading("t1-000001")
-    assert reading.lose_sight() == BrokeOff(ErrorCode.SESSION_EXPIRED)
-    assert reading.is_over
+def test_losing_sight_of_a_turn_ends_it() -> None:
+    reader = DialogueReader("t1-000001")
+    assert reader.lose_sight() == Failed(ErrorCode.SESSION_EXPIRED)
+    assert reader.is_over
 
 
-def marked(data: Any, namespace: str = NAMESPACE) -> list[SoulEvent]:
-    return read(TokenDelta("Hello", 0, ext=Ext(namespace, data)), TurnFinal("Hello", output_tokens=9))
+def marked(data: Any, namespace: str = NAMESPACE) -> list[AnswerEvent]:
+    return read(TokenDelta("Hello", 0, ext=Ext(namespace, data)), TurnFinal("Hello", output_tokens=9), committed())
 
 
-def test_a_template_is_known_by_its_mark_and_costs_nothing() -> None:
-    assert marked({"template": "fallback"})[-1] == SpokeAll("t1-000001", "Hello", 0, TemplateUse.FALLBACK)
+def test_a_template_is_marked_and_uses_no_tokens() -> None:
+    committed_answer = Committed("t1-000001", "Hello", 0, "digest", TemplateUse.FALLBACK)
+    assert marked({"template": "fallback"})[1:] == [AnswerText(0), committed_answer]
 
 
 @pytest.mark.parametrize("data", [{"template": "other"}, {"template": ["fallback"]}, {}, "fallback", None])
 def test_other_data_of_an_extension_is_no_mark(data: Any) -> None:
-    assert marked(data)[-1] == SpokeAll("t1-000001", "Hello", 9)
+    assert marked(data)[-1] == Committed("t1-000001", "Hello", 9, "digest")
 
 
-def test_the_mark_of_somebody_else_is_no_mark() -> None:
-    assert marked({"template": "fallback"}, "ext.some.body")[-1] == SpokeAll("t1-000001", "Hello", 9)
+def test_a_mark_in_another_namespace_is_ignored() -> None:
+    assert marked({"template": "fallback"}, "ext.some.body")[-1] == Committed("t1-000001", "Hello", 9, "digest")
 
 
-# -- telling
+# -- writing
 
 
 def told(pieces: list[str], buffer_chunks: int = 5) -> list[ChatEvent]:
-    telling = Telling("c-1", DialogueMode.ADVISE, buffer_chunks)
+    writer = DialogueWriter("c-1", DialogueMode.ADVISE, buffer_chunks)
     whole = "".join(pieces)
     events: list[ChatEvent] = []
     for number, piece in enumerate(pieces):
-        events += telling.take(Spoke(piece), 100.0 + number)
-    events += telling.take(SpokeAll("t1-000001", whole, 47), 200.0)
-    events += telling.take(Committed("t1-000001", "digest"), 200.5)
-    return events + telling.complete(turn("t1-000001", whole, entropy=0.047), 47, None, 201.0)
+        events += writer.take(AnswerPiece(piece), 100.0 + number)
+    events += writer.take(AnswerText(47), 200.0)
+    return events + writer.take(Committed("t1-000001", whole, 47, "digest"), 201.0)
 
 
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
@@ -190,9 +190,7 @@ def test_stream_content_identity(pieces: list[str], buffer_chunks: int) -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=23), st.integers(1, 7))
-def test_a_chunk_is_told_with_the_last_of_its_pieces_and_waits_for_no_more(
-    pieces: list[str], buffer_chunks: int
-) -> None:
+def test_a_chunk_is_sent_with_its_last_piece(pieces: list[str], buffer_chunks: int) -> None:
     chunks = [each for each in told(pieces, buffer_chunks) if each.event_type == "chunk"]
     for number, chunk in enumerate(chunks[:-1], 1):
         assert chunk.payload["content"] == "".join(pieces[(number - 1) * buffer_chunks : number * buffer_chunks])
@@ -223,9 +221,9 @@ def test_the_payloads_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_an_error_has_its_hint_and_is_followed_by_done(code: ErrorCode) -> None:
-    telling = Telling("c-1", DialogueMode.REFLECT, 5)
-    telling.take(Spoke("Well,"), 1.0)
-    chunk, error, done = telling.fail(code, 2.0, retry_after=60)
+    writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)
+    writer.take(AnswerPiece("Well,"), 1.0)
+    chunk, error, done = writer.fail(code, 2.0, retry_after=60)
     assert chunk.payload == {"content": "Well,", "correlation_id": "c-1", "final": False}, "what was said is told"
     assert error.payload == {
         "code": code.value,
@@ -238,8 +236,10 @@ def test_an_error_has_its_hint_and_is_followed_by_done(code: ErrorCode) -> None:
     assert [each.sequence for each in (chunk, error, done)] == [1, 2, 3]
 
 
-def test_an_error_may_say_more_precisely_what_is_wrong() -> None:
-    error, _ = Telling("c-1", DialogueMode.REFLECT, 5).fail(ErrorCode.INVALID_MESSAGE, 2.0, meaning="It is empty.")
+def test_an_error_may_replace_the_standard_text() -> None:
+    error, _ = DialogueWriter("c-1", DialogueMode.REFLECT, 5).fail(
+        ErrorCode.INVALID_MESSAGE, 2.0, meaning="It is empty."
+    )
     assert error.payload == {
         "code": "INVALID_MESSAGE",
         "message": "It is empty. Fix the client's payload.",
@@ -247,20 +247,33 @@ def test_an_error_may_say_more_precisely_what_is_wrong() -> None:
     }
 
 
-def test_a_canceled_dialogue_is_only_done() -> None:
-    telling = Telling("c-1", DialogueMode.REFLECT, 5)
-    assert [each.event_type for each in telling.end(1.0)] == ["done"]
+def test_a_canceled_dialogue_ends_with_done_alone() -> None:
+    writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)
+    assert [each.event_type for each in writer.take(Failed(None), 1.0)] == ["done"]
 
 
-def test_a_template_says_that_it_is_one() -> None:
-    message, _ = Telling("c-1", DialogueMode.REFLECT, 5).complete(turn("a"), 0, "fallback", 1.0)
+def test_the_message_of_a_template_is_marked() -> None:
+    answer = Committed("a", "Hello", 0, "digest", TemplateUse.FALLBACK)
+    message, _ = DialogueWriter("c-1", DialogueMode.REFLECT, 5).take(answer, 1.0)
     assert message.payload["template"] == "fallback"
 
 
-def test_a_clock_that_goes_back_does_not_show() -> None:
-    telling = Telling("c-1", DialogueMode.REFLECT, 5)
-    error, done = telling.fail(ErrorCode.STREAM_TIMEOUT, 50.0)
+def test_timestamps_never_go_back() -> None:
+    writer = DialogueWriter("c-1", DialogueMode.REFLECT, 5)
+    error, done = writer.fail(ErrorCode.STREAM_TIMEOUT, 50.0)
     assert error.timestamp == done.timestamp == 50.0
-    telling = Telling("c-1", DialogueMode.REFLECT, 1)
-    (chunk,) = telling.take(Spoke("a"), 50.0)
-    assert [each.timestamp for each in (chunk, *telling.end(40.0))] == [50.0, 50.0]
+    writer = DialogueWriter("c-1", DialogueMode.REFLECT, 1)
+    (chunk,) = writer.take(AnswerPiece("a"), 50.0)
+    assert [each.timestamp for each in (chunk, *writer.take(Failed(None), 40.0))] == [50.0, 50.0]
+
+
+def test_a_dialogue_that_is_aborted_ends_with_what_was_said_and_an_error() -> None:
+    writer = DialogueWriter("c-1", DialogueMode.REFLECT, 2)
+    written = [event for piece in "abc" for event in writer.take(AnswerPiece(piece), 9.0)]
+    written += writer.abort(ErrorCode.LLM_UNAVAILABLE, 5.0)
+    assert [each.sequence for each in written] == [1, 2, 3, 4]
+    assert [each.event_type for each in written] == ["chunk", "chunk", "error", "done"]
+    assert written[2].payload["code"] == "LLM_UNAVAILABLE"
+    assert written[3].payload == {"total_chunks": 2, "correlation_id": "c-1"}
+    assert {each.timestamp for each in written} == {9.0}
+    assert writer.abort(ErrorCode.LLM_UNAVAILABLE, 5.0) == []

@@ -1,4 +1,4 @@
-"""What a gateway remembers and for how long, what becomes of a dialogue that fails, and of one that is cut off."""
+"""Sessions of a gateway: what it remembers and for how long, consent, failures and cancellation of dialogues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import trio
 import trio.testing
 from attrs import Factory, define
 
-from footlights import BudgetConfig, Persona, SessionClosed, SessionParams, open_stage
+from footlights import BudgetConfig, Limits, Persona, SessionClosed, SessionParams, open_stage
 from footlights.errors import InvalidCommand
 from footlights.testing import cancel_everywhere
 from footlights.testing.quiesce import Gate as ThreadGate
@@ -23,14 +23,15 @@ from footlights.turn.turn import Turn
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.views.kgent.flux import KgentFlux
-from footlights_transports.views.kgent.gateway import KEEPING, SWEEP, KgentGateway, UnknownAgent
+from footlights_transports.views.kgent.gateway import SWEEP, KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.wire import PerturbWish
-from footlights_transports.views.kgent.sender import TooManyMessages
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
+from footlights_transports.views.kgent.pure.writer import DialogueWriter
+from footlights_transports.views.kgent.sender import KEEPING
 from footlights_transports.views.kgent.store import ContentStore, new_key
 from tests.kit.peers.kgent_peer import lawful, only
+from tests.kit.views.kgent_kit import HungLedger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights.testing import Trial
-    from footlights_transports.views.kgent.conversation import Conversation
     from footlights_transports.views.kgent.gateway import Keeper
     from footlights_transports.views.kgent.room import Dialogue
+    from footlights_transports.views.kgent.sender import Sender
 
 ANN, BOB = User("ann"), User("bob")
 SECRET = "xyzzy-said"
@@ -62,7 +63,7 @@ def frames(dialogue: Dialogue) -> list[dict[str, Any]]:
 
 @define
 class Notebook:
-    """Keeps what it is given, and may fail."""
+    """A store in memory that may be slow or fail."""
 
     kept: list[tuple[str, str, str, str]] = Factory(list[tuple[str, str, str, str]])
     error: Exception | None = None
@@ -97,104 +98,112 @@ async def open_gateway(
         nursery.cancel_scope.cancel()
 
 
-def perturb(
-    gateway: KgentGateway, conversation: Conversation, message: ChatMessage, *, may_be_kept: bool = False
-) -> Dialogue:
-    return gateway.perturb(gateway.sender(conversation), message, may_be_kept=may_be_kept)
-
-
-async def perform(
-    gateway: KgentGateway, conversation: Conversation, name: str, *, may_be_kept: bool = False
-) -> Dialogue:
-    dialogue = perturb(gateway, conversation, said(name), may_be_kept=may_be_kept)
+async def perform(sender: Sender, name: str) -> Dialogue:
+    dialogue = sender.perturb(said(name))
     await dialogue.over.wait()
     return dialogue
 
 
-async def test_a_conversation_goes_on_until_its_session_ends(quiet_clock: MockClock) -> None:
+async def test_a_conversation_lasts_as_long_as_its_session(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
-        first = gateway.enter(ANN, "default", PerturbWish())
-        assert gateway.enter(ANN, "default", PerturbWish()) is first
-        assert gateway.enter(BOB, "default", PerturbWish()) is not first
-        named = gateway.enter(ANN, "default", PerturbWish("diary"))
-        assert named is not first
-        assert gateway.enter(ANN, "default", PerturbWish("diary")) is named
-        await first.session.close()
-        assert gateway.enter(ANN, "default", PerturbWish()) is not first
+        first = gateway.enter(ANN, "default", PerturbQuery())
+        conversation = first.conversation
+        assert gateway.enter(ANN, "default", PerturbQuery()).conversation is conversation
+        assert gateway.enter(BOB, "default", PerturbQuery()).conversation is not conversation
+        named = gateway.enter(ANN, "default", PerturbQuery("diary")).conversation
+        assert named is not conversation
+        assert gateway.enter(ANN, "default", PerturbQuery("diary")).conversation is named
+        await first.chat.session.close()
+        assert gateway.enter(ANN, "default", PerturbQuery()).conversation is not conversation
 
 
-async def test_what_belongs_to_a_session_is_forgotten_with_it(quiet_clock: MockClock) -> None:
+async def test_a_session_is_forgotten_when_it_ends(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish())
-        await perform(gateway, conversation, "a")
+        sender = gateway.enter(ANN, "default", PerturbQuery())
+        await perform(sender, "a")
         with pytest.raises(InvalidMessage):
-            perturb(gateway, conversation, said("a"))
-        flux = conversation.flux
-        assert flux is not None
-        assert len(flux.trace) == 1
+            sender.perturb(said("a"))
+        assert sender.conversation is not None
+        assert len(sender.conversation.trace) == 1
         room = gateway.room(ANN, "default")
         await trio.sleep(2 * SWEEP)
         assert gateway.room(ANN, "default") is room
-        await conversation.session.close()
+        await sender.chat.session.close()
         assert gateway.room(ANN, "default").observe({"a": 0}).unknown == {"a": 0}, "at once, and not at the next sweep"
         with pytest.raises(SessionClosed):
-            perturb(gateway, conversation, said("b"))
+            sender.perturb(said("b"))
         await trio.sleep(2 * SWEEP)
-        assert [conversation.flux] == [None], "the trace is gone too, though somebody may still be connected"
+        assert [sender.conversation] == [None], "the trace is gone too, though a client may still be connected"
         with pytest.raises(SessionClosed):
-            perturb(gateway, conversation, said("c"))
+            sender.perturb(said("c"))
 
 
-async def test_what_was_said_is_forgotten_with_its_session_although_somebody_listens_on(quiet_clock: MockClock) -> None:
+async def test_dialogues_are_forgotten_with_their_session_despite_an_observer(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish())
+        sender = gateway.enter(ANN, "default", PerturbQuery())
         observer = gateway.room(ANN, "default").observe({})
-        dialogue = weakref.ref(await perform(gateway, conversation, "a"))
+        dialogue = weakref.ref(await perform(sender, "a"))
         await observer.next_batch()
-        await conversation.session.close()
+        await sender.chat.session.close()
         await trio.sleep(2 * SWEEP)
         gc.collect()
         assert dialogue() is None
 
 
-async def test_what_belongs_to_a_session_is_forgotten_also_if_it_is_begun_again_at_once(
+async def test_a_session_that_begins_again_remembers_nothing(
     quiet_clock: MockClock,
 ) -> None:
     async with open_gateway() as gateway:
-        first = gateway.enter(ANN, "default", PerturbWish("diary"))
-        await perform(gateway, first, "a")
-        await first.session.close()
-        again = gateway.enter(ANN, "default", PerturbWish("diary"))
-        assert first.flux is None
-        assert again.flux is not None
-        assert len(again.flux.trace) == 0
+        first = gateway.enter(ANN, "default", PerturbQuery("diary"))
+        await perform(first, "a")
+        await first.chat.session.close()
+        again = gateway.enter(ANN, "default", PerturbQuery("diary"))
+        assert first.conversation is None
+        assert again.conversation is not None
+        assert len(again.conversation.trace) == 0
         await trio.sleep(2 * SWEEP)
-        assert gateway.enter(ANN, "default", PerturbWish("diary")) is again
+        assert gateway.enter(ANN, "default", PerturbQuery("diary")).conversation is again.conversation
 
 
-async def test_who_names_no_session_gets_one_for_what_it_agreed_to(quiet_clock: MockClock) -> None:
+async def test_clients_without_a_session_name_share_one_for_each_consent(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
-        wishes = [PerturbWish(remote_models=each) for each in (None, False, True)]
-        found = [gateway.enter(ANN, "default", wish) for wish in wishes]
-        assert len({each.session.session_id for each in found}) == 3
-        assert [each.terms.remote_models for each in found] == [None, False, True]
+        queries = [PerturbQuery(remote_models=each) for each in (None, False, True)]
+        found = [gateway.enter(ANN, "default", query) for query in queries]
+        assert len({each.session_id for each in found}) == 3
+        assert [each.chat.remote_models for each in found] == [None, False, True]
         await trio.sleep(2 * SWEEP)
-        assert [gateway.enter(ANN, "default", wish) for wish in wishes] == found
-        await found[1].session.close()
+        assert [gateway.enter(ANN, "default", each).chat for each in queries] == [each.chat for each in found]
+        await found[1].chat.session.close()
         await trio.sleep(2 * SWEEP)
-        assert gateway.enter(ANN, "default", wishes[1]) is not found[1]
-        assert gateway.enter(ANN, "default", wishes[2]) is found[2]
+        assert gateway.enter(ANN, "default", queries[1]).chat is not found[1].chat
+        assert gateway.enter(ANN, "default", queries[2]).chat is found[2].chat
 
 
-async def test_what_was_said_is_in_no_turn_that_is_retained() -> None:
+async def test_a_client_without_a_session_name_gets_a_new_one_while_the_old_one_closes() -> None:
+    cast, limits = standard_cast(ScriptedModel(lambda _: [Say("Well.")])), Limits(shutdown_deadline=1.0)
+    async with open_stage(cast, ledger=HungLedger(), limits=limits) as stage, trio.open_nursery() as nursery:
+        gateway = KgentGateway(SessionAccess(stage))
+        await nursery.start(gateway.keep)
+        first = gateway.enter(ANN, "default", PerturbQuery())
+        first.perturb(said("a"))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(first.chat.session.close)
+        await trio.testing.wait_all_tasks_blocked()
+        assert gateway.enter(ANN, "default", PerturbQuery()).session_id != first.session_id
+        with pytest.raises(SessionClosed):
+            gateway.enter(ANN, "default", PerturbQuery(first.session_id)).perturb(said("b"))
+        nursery.cancel_scope.cancel()
+
+
+async def test_retained_turns_hold_no_input() -> None:
     async with open_gateway() as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish("retained"))
-        await perform(gateway, conversation, "a")
+        sender = gateway.enter(ANN, "default", PerturbQuery("retained"))
+        await perform(sender, "a")
         retained = [each for each in gc.get_objects() if isinstance(each, Turn) and each.session_id == "ann:retained"]
         assert [each.input for each in retained] == [""]
 
 
-async def test_a_room_that_nobody_needs_goes(quiet_clock: MockClock) -> None:
+async def test_an_empty_room_is_dropped(quiet_clock: MockClock) -> None:
     async with open_gateway() as gateway:
         room = gateway.room(ANN, "default")
         observer = room.observe({})
@@ -205,147 +214,104 @@ async def test_a_room_that_nobody_needs_goes(quiet_clock: MockClock) -> None:
         assert gateway.room(ANN, "default") is not room
 
 
-async def test_an_agent_that_is_not_there_is_unknown() -> None:
-    async with open_gateway() as gateway:
-        with pytest.raises(UnknownAgent):
-            gateway.room(ANN, "nobody")
-        with pytest.raises(UnknownAgent):
-            gateway.enter(ANN, "nobody", PerturbWish())
-        assert gateway.access.open_sessions() == []
-
-
-async def test_a_client_that_sends_too_much_is_told_the_truth_about_when_it_may_go_on(quiet_clock: MockClock) -> None:
-    async with open_gateway(config=ChatFluxConfig(messages_per_minute=6, message_burst=3)) as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish())
-        for name in "abc":
-            await perform(gateway, conversation, name)
-        with pytest.raises(TooManyMessages) as refused:
-            perturb(gateway, conversation, said("d"))
-        await trio.sleep(refused.value.retry_after - 1)
-        with pytest.raises(TooManyMessages):
-            perturb(gateway, conversation, said("d"))
-        await trio.sleep(1)
-        perturb(gateway, conversation, said("d"))
-        other = gateway.enter(BOB, "default", PerturbWish())
-        perturb(gateway, other, said("d"))
-
-
-async def test_a_gateway_without_a_home_begins_nothing() -> None:
+async def test_a_gateway_that_does_not_run_begins_nothing() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: []))) as stage:
         gateway = KgentGateway(SessionAccess(stage))
         with pytest.raises(SessionClosed):
-            perturb(gateway, gateway.enter(ANN, "default", PerturbWish()), said("a"))
+            gateway.enter(ANN, "default", PerturbQuery()).perturb(said("a"))
 
 
-async def test_a_dialogue_that_fails_in_an_unknown_way_ends_and_hurts_no_other(
+async def test_an_unexpected_failure_ends_one_dialogue(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_gateway() as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish())
+        sender = gateway.enter(ANN, "default", PerturbQuery())
         with monkeypatch.context() as broken:
-            broken.setattr(KgentFlux, "_told", lambda *_: [][1])
-            dialogue = await perform(gateway, conversation, "a")
+            broken.setattr(DialogueWriter, "take", lambda *_: [][1])
+            dialogue = await perform(sender, "a")
         assert only(frames(dialogue), "error")[0]["code"] == "LLM_UNAVAILABLE"
         assert "dialogue failed: IndexError" in caplog.text
         assert SECRET not in caplog.text
-        assert only(frames(await perform(gateway, conversation, "b")), "message")
+        assert only(frames(await perform(sender, "b")), "message")
 
 
-# -- what is kept
+# -- stored content
 
 
-async def test_nothing_is_kept_without_consent() -> None:
+async def test_nothing_is_stored_without_consent() -> None:
     notebook = Notebook()
     async with open_gateway(keeper=notebook) as gateway:
-        for wish in (PerturbWish(), PerturbWish("no", keep_content=False)):
-            conversation = gateway.enter(ANN, "default", wish)
-            await perform(gateway, conversation, wish.session or "a", may_be_kept=True)
+        for query in (PerturbQuery(), PerturbQuery("no", keep_content=False)):
+            sender = gateway.enter(ANN, "default", query)
+            await perform(sender, query.session or "a")
     assert notebook.kept == []
 
 
-async def test_nothing_is_kept_of_a_client_that_did_not_agree_in_a_session_that_did() -> None:
-    notebook = Notebook()
-    async with open_gateway(keeper=notebook) as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish(keep_content=True))
-        for wish in (PerturbWish(), PerturbWish(keep_content=False)):
-            assert gateway.enter(ANN, "default", wish) is conversation
-        await perform(gateway, conversation, "a")
-        await trio.testing.wait_all_tasks_blocked()
-    assert notebook.kept == []
-
-
-async def test_a_session_that_did_not_agree_when_it_began_does_not_agree_later() -> None:
+async def test_consent_to_store_is_given_when_a_session_begins() -> None:
     async with open_gateway(
         keeper=Notebook(), personas={"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
     ) as gateway:
         gateway.access.start(ANN, SessionParams(session_id="native"))
-        gateway.enter(ANN, "muse", PerturbWish("chat"))
-        gateway.enter(ANN, "muse", PerturbWish("diary", keep_content=True))
+        gateway.enter(ANN, "muse", PerturbQuery("chat"))
+        gateway.enter(ANN, "muse", PerturbQuery("diary", keep_content=True))
         for agent in ("muse", "sage"):
             for session in ("native", "chat"):
                 with pytest.raises(InvalidCommand, match="what it agreed to stands"):
-                    gateway.enter(ANN, agent, PerturbWish(session, keep_content=True))
-            gateway.enter(ANN, agent, PerturbWish("diary", keep_content=True))
+                    gateway.enter(ANN, agent, PerturbQuery(session, keep_content=True))
+            gateway.enter(ANN, agent, PerturbQuery("diary", keep_content=True))
 
 
-async def test_a_session_may_say_again_what_it_agreed_to() -> None:
+async def test_a_client_may_repeat_the_consent_of_its_session() -> None:
     async with open_gateway() as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish("chat", remote_models=False))
-        assert gateway.enter(ANN, "default", PerturbWish("chat", remote_models=False)) is conversation
+        sender = gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=False))
+        assert gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=False)).chat is sender.chat
         with pytest.raises(InvalidCommand):
-            gateway.enter(ANN, "default", PerturbWish("chat", remote_models=True))
+            gateway.enter(ANN, "default", PerturbQuery("chat", remote_models=True))
 
 
-async def test_what_is_kept_without_a_name_is_kept_under_one_that_never_comes_again() -> None:
+async def test_a_stored_session_without_a_name_gets_a_unique_id() -> None:
     names: set[str] = set()
     for _ in range(2):
         async with open_gateway(keeper=Notebook()) as gateway:
-            names.add(gateway.enter(User(), "default", PerturbWish(keep_content=True)).session.session_id)
+            names.add(gateway.enter(User(), "default", PerturbQuery(keep_content=True)).session_id)
     assert len(names) == 2
 
 
-async def test_a_session_has_its_tokens_once_whoever_is_talked_to(quiet_clock: MockClock) -> None:
+async def test_conversations_of_one_session_share_its_tokens(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("one two three four five")])
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=1e6)
     budget = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
     personas = {"muse": Persona(text="Hm."), "sage": Persona(text="Oh.")}
     async with open_gateway(model, config, personas=personas, budget=budget) as gateway:
-        first = await perform(gateway, gateway.enter(ANN, "muse", PerturbWish("one")), "a")
+        first = await perform(gateway.enter(ANN, "muse", PerturbQuery("one")), "a")
         assert only(frames(first), "message")
-        second = await perform(gateway, gateway.enter(ANN, "sage", PerturbWish("one")), "b")
+        second = await perform(gateway.enter(ANN, "sage", PerturbQuery("one")), "b")
         assert only(frames(second), "error")[0]["code"] == "RATE_LIMITED"
-        other = await perform(gateway, gateway.enter(ANN, "sage", PerturbWish("two")), "c")
+        other = await perform(gateway.enter(ANN, "sage", PerturbQuery("two")), "c")
         assert only(frames(other), "message")
 
 
-async def test_with_consent_completed_dialogues_are_kept(quiet_clock: MockClock) -> None:
+async def test_completed_dialogues_are_stored_with_consent(quiet_clock: MockClock) -> None:
     notebook = Notebook()
     model = ScriptedModel(lambda prompt: [Say("Well."), Pause(99 if "wait" in prompt.user else 0)])
     async with open_gateway(model, keeper=notebook) as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
-        await perform(gateway, conversation, "a", may_be_kept=True)
-        late = perturb(gateway, conversation, said("b", "wait for it"), may_be_kept=True)
+        sender = gateway.enter(ANN, "default", PerturbQuery("diary", keep_content=True))
+        await perform(sender, "a")
+        late = sender.perturb(said("b", "wait for it"))
         await late.over.wait()
         assert only(frames(late), "error")[0]["code"] == "STREAM_TIMEOUT"
         await trio.sleep(1)
-        assert gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True)) is conversation
+        assert gateway.enter(ANN, "default", PerturbQuery("diary", keep_content=True)).chat is sender.chat
     assert notebook.kept == [("ann:diary", "t1-000001", SECRET, "Well.")]
 
 
-async def test_nobody_may_agree_where_nothing_is_kept() -> None:
-    async with open_gateway() as gateway:
-        with pytest.raises(InvalidCommand):
-            gateway.enter(ANN, "default", PerturbWish(keep_content=True))
-        gateway.enter(ANN, "default", PerturbWish(keep_content=False))
-
-
-async def test_what_cannot_be_kept_is_logged_without_a_word_of_it(
+async def test_a_failing_store_is_logged_without_content(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with open_gateway(keeper=Notebook(error=OSError(SECRET))) as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish(keep_content=True))
-        assert only(frames(await perform(gateway, conversation, "corr-7", may_be_kept=True)), "message")
+        sender = gateway.enter(ANN, "default", PerturbQuery(keep_content=True))
+        assert only(frames(await perform(sender, "corr-7")), "message")
         await trio.sleep(1)
     assert "t1-000001 could not be kept: OSError" in caplog.text
     assert SECRET not in caplog.text
@@ -353,13 +319,13 @@ async def test_what_cannot_be_kept_is_logged_without_a_word_of_it(
 
 
 @pytest.mark.parametrize("seconds", [1, 100])
-async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_too_long(
+async def test_a_stopping_gateway_stores_completed_dialogues_within_a_timeout(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock, seconds: float
 ) -> None:
     notebook = Notebook(seconds=seconds)
     async with open_gateway(keeper=notebook) as gateway:
-        conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
-        await perform(gateway, conversation, "a", may_be_kept=True)
+        sender = gateway.enter(ANN, "default", PerturbQuery("diary", keep_content=True))
+        await perform(sender, "a")
         began = trio.current_time()
     assert trio.current_time() - began == pytest.approx(min(seconds, KEEPING))
     assert len(notebook.kept) == (seconds < KEEPING)
@@ -367,7 +333,7 @@ async def test_what_was_told_is_kept_although_the_gateway_stops_unless_it_takes_
 
 
 @pytest.mark.parametrize("hangs", ["lock", "disk"])
-async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_not_kept(
+async def test_a_hanging_store_does_not_keep_a_gateway_from_stopping(
     caplog: pytest.LogCaptureFixture,
     quiet_clock: MockClock,
     tmp_path: Path,
@@ -388,8 +354,8 @@ async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_n
         monkeypatch.setattr(os, "fsync", hang)
     try:
         async with open_gateway(keeper=store) as gateway:
-            conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
-            dialogues = [perturb(gateway, conversation, said(each), may_be_kept=True) for each in "ab"]
+            sender = gateway.enter(ANN, "default", PerturbQuery("diary", keep_content=True))
+            dialogues = [sender.perturb(said(each)) for each in "ab"]
             for dialogue in dialogues:
                 await dialogue.over.wait()
             began = trio.current_time()
@@ -403,10 +369,10 @@ async def test_a_gateway_stops_in_time_although_keeping_hangs_and_says_what_is_n
     assert [each.turn_id for each in await store.read("ann:diary")][-1] == "t1-000003"
 
 
-# -- cut off anywhere
+# -- cancellation
 
 
-def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_is_canceled() -> None:
+def test_a_gateway_canceled_anywhere_ends_dialogues_and_stores_completed_ones() -> None:
     outcomes: set[str] = set()
 
     async def scenario(trial: Trial) -> None:
@@ -424,19 +390,20 @@ def test_a_dialogue_ends_lawfully_and_is_kept_if_it_counts_wherever_its_gateway_
                         await gateway.keep(task_status)
 
                 await nursery.start(keep)
-                conversation = gateway.enter(ANN, "default", PerturbWish("diary", keep_content=True))
-                assert conversation.flux is not None
+                sender = gateway.enter(ANN, "default", PerturbQuery("diary", keep_content=True))
+                conversation = sender.conversation
+                assert conversation is not None
                 observer = gateway.room(ANN, "default").observe({})
                 trial.aim(home.cancel)
-                dialogue = perturb(gateway, conversation, said("a"), may_be_kept=True)
+                dialogue = sender.perturb(said("a"))
                 observer.end()
                 heard: list[bytes] = []
                 while batch := await observer.next_batch():
                     heard += batch
                 trial.disarm()
                 told = frames(dialogue)
-                assert heard == [entry.data for entry in dialogue.entries]
-                assert len(conversation.flux.trace.events) == len(only(told, "message"))
+                assert heard == dialogue.encoded
+                assert len(conversation.trace.events) == len(only(told, "message"))
                 outcomes.add(str(told[-2]["payload"].get("code", told[-2]["event_type"])))
                 home.cancel()
             assert len(notebook.kept) == len(only(told, "message"))
