@@ -11,7 +11,7 @@ from footlights.modes import Candidate, Condition, ExecutionPolicy, Intent, Inte
 from footlights.params import Mode
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
-from footlights_transports.views.dexi.pure.narration import DexiRun
+from footlights_transports.views.dexi.pure.narration import Narrator
 from footlights_transports.views.dexi.pure.schema import dexi_schema
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def project(
     tools: Sequence[str] | None = None,
 ) -> list[Raw]:
     """The whole run, held to its schema and to the laws. Before event n there is a pause of `pauses[n]` seconds."""
-    run = DexiRun(RUN, decision, agent=agent, redactor=redactor, tools=tools)
+    run = Narrator(RUN, decision, agent=agent, redactor=redactor, tools=tools)
     now = 0.0
     sent = list(run.begin(now))
     for at, event in enumerate(events):
         until = now + (pauses[at] if at < len(pauses) else 0.0)
         while (due := run.heartbeat_at) is not None and due < until:
-            sent += run.silent(due)
+            sent += run.silence(due)
         now = until
         sent += run.take(event, now)
     return lawful([to_json(event) for event in sent])

@@ -29,7 +29,7 @@ from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.chat_feed.routes import ChatRoutes
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 from footlights_transports.views.mission.missions import Missions
 from footlights_transports.views.mission.routes import MissionRoutes
 from footlights_transports.views.native.events import OpenStreams
@@ -153,7 +153,7 @@ async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
             *ChatRoutes(access, ChatFeeds(stage.ledger)).routes(),
             *MissionRoutes(access, Missions(access)).routes(),
         ]
-        app = HttpRoutes(access, Metrics(), OpenStreams(), DexiRuns(access), Readiness(access), others).app()
+        app = HttpRoutes(access, Metrics(), OpenStreams(), Runs(access), Readiness(access), others).app()
     routes = {
         (route.path, method.lower())
         for route in app.routes

@@ -60,13 +60,13 @@ def run(
     from footlights_transports.cli.play.play import is_terminal
     from footlights_transports.cli.run.run import run_here
     from footlights_transports.views.dexi.pure.events import RunOutcome
-    from footlights_transports.views.dexi.runs import Request
+    from footlights_transports.views.dexi.runs import RunRequest
 
     # A terminal that lacks a character gets another one, and not a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     tavern = tavern_cast() if is_terminal() else tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
     try:
-        outcome = run_here(tavern, Request(message=message, policy=policy, agent=agent), _printer(as_json))
+        outcome = run_here(tavern, RunRequest(message=message, policy=policy, agent=agent), _printer(as_json))
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

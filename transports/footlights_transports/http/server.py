@@ -27,7 +27,7 @@ from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.chat_feed.routes import ChatRoutes
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 from footlights_transports.views.mission.missions import Missions
 from footlights_transports.views.mission.routes import MissionRoutes
 from footlights_transports.views.native.events import OpenStreams
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from footlights_transports.access.policy import User, WireLimits
     from footlights_transports.access.session_access import SessionAccess
-    from footlights_transports.views.dexi.runs import DexiSettings
+    from footlights_transports.views.dexi.runs import RunSettings
     from footlights_transports.views.mission.missions import MissionSettings
 
 _MAX_HEADER_BYTES = 16_384
@@ -53,7 +53,7 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
-    dexi: DexiSettings | None = None,
+    dexi: RunSettings | None = None,
     mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -73,7 +73,7 @@ async def serve_http(
         _close(listeners[1:])
         del listeners[1:]
     metrics = metrics or Metrics()
-    runs = DexiRuns(access, dexi)
+    runs = Runs(access, dexi)
     feeds = ChatFeeds(access.stage.ledger, access.incidents)
     missions = Missions(access, mission)
     server = _Server(access, metrics, tls, goodbye, runs, feeds, missions)
@@ -120,7 +120,7 @@ class _Server:
         metrics: Metrics,
         tls: ssl.SSLContext | None,
         goodbye: float,
-        runs: DexiRuns,
+        runs: Runs,
         feeds: ChatFeeds,
         missions: Missions,
     ) -> None:

@@ -14,7 +14,7 @@ from footlights_actors import Call, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.runs import DexiRuns, Request
+from footlights_transports.views.dexi.runs import RunRequest, Runs
 from tests.kit.views.dexi_kit import lawful, output, types
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from footlights_transports.views.dexi.run import Run
 
 ANN = User("ann")
-ASKED = Request(message="Search and simulate it.", policy=ExecutionPolicy.AUTO)
+ASKED = RunRequest(message="Search and simulate it.", policy=ExecutionPolicy.AUTO)
 
 
 def study(*, cold: bool = False, cancel_safe: bool = True) -> Cast:
@@ -72,7 +72,7 @@ def explore(make_cast: Callable[[], Cast], *, orders: int = 2, pairs: int = 10) 
     async def scenario(trial: Trial) -> None:
         async with open_stage(make_cast(), wall_clock=trio.current_time) as stage, trio.open_nursery() as nursery:
             access = SessionAccess(stage, AccessPolicy({"ann": "a-token-for-this-test-only"}))
-            runs = DexiRuns(access, wall_clock=lambda: 1_700_000_000.0)
+            runs = Runs(access, wall_clock=lambda: 1_700_000_000.0)
             await nursery.start(runs.keep)
             run = await runs.begin(ANN, ASKED)
             won: list[bool] = []
@@ -103,7 +103,7 @@ def test_a_run_is_lawful_wherever_its_stage_closes() -> None:
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as host:
                 async with open_stage(study(), wall_clock=trio.current_time) as stage:
-                    runs = DexiRuns(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
+                    runs = Runs(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
                     await nursery.start(runs.keep)
                     run = await runs.begin(User(), ASKED)
                     trial.aim(host.cancel)
@@ -121,7 +121,7 @@ def test_whoever_asks_for_a_run_may_be_canceled_anywhere() -> None:
 
     async def scenario(trial: Trial) -> None:
         async with open_stage(study(), wall_clock=trio.current_time) as stage, trio.open_nursery() as nursery:
-            runs = DexiRuns(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
+            runs = Runs(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
             await nursery.start(runs.keep)
             with trio.CancelScope() as asking:
                 trial.aim(asking.cancel)

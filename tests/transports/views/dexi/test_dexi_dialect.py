@@ -27,7 +27,7 @@ from footlights.events import (
 from footlights.modes import Confirmation, ExecutionPolicy
 from footlights.redaction.redactor import Redactor, SecretPattern
 from footlights_transports.views.dexi.pure.events import timestamp, to_json
-from footlights_transports.views.dexi.pure.narration import DexiRun
+from footlights_transports.views.dexi.pure.narration import Narrator, broken_end
 from tests.kit.views.dexi_kit import (
     CHAT,
     EXECUTION,
@@ -366,7 +366,7 @@ def test_what_the_authority_refuses_has_failed() -> None:
 
 
 def test_a_server_that_closes_without_knowing_says_so_once() -> None:
-    run = DexiRun(RUN, EXECUTION)
+    run = Narrator(RUN, EXECUTION)
     sent = run.begin(0)
     for event in core_events([*HOT, STARTED, TokenDelta("Wait", 0)]):
         sent += run.take(event, 1)
@@ -387,63 +387,42 @@ def test_a_server_that_closes_without_knowing_says_so_once() -> None:
 
 
 def test_nothing_follows_the_end() -> None:
-    run = DexiRun(RUN, EXECUTION)
-    run.begin(0)
+    narrator = Narrator(RUN, EXECUTION)
+    narrator.begin(0)
     events = core_events([STARTED, FOUND, TurnFinal(""), OK])
     for event in events:
-        run.take(event, 1)
-    assert run.take(events[0], 2) == run.silent(9) == run.lose_sight(9) == run.break_off(9) == []
+        narrator.take(event, 1)
+    assert narrator.take(events[0], 2) == narrator.silence(9) == narrator.lose_sight(9) == []
 
 
 BROKEN_OFF = ("summary", "The run could not be told to its end, and whether it was committed is not known.")
 
 
-def test_when_telling_fails_what_was_sent_is_ended_in_words_that_cannot_fail() -> None:
-    run = DexiRun(RUN, EXECUTION)
-    sent = run.begin(0)
-    for event in core_events([*HOT, STARTED, ToolCallStarted("call-2", "look"), FOUND]):
-        sent += run.take(event, 1)
+@pytest.mark.parametrize(
+    ("payloads", "end"),
+    [
+        ((), [("step_start", "step-1", "Prepare the answer"), ("step_end", "step-1", "failed")]),
+        (HOT, [("step_end", "step-1", "failed")]),
+        (
+            (*HOT, STARTED, ToolCallStarted("call-2", "look"), FOUND),
+            [
+                ("tool_result", "step-3", "look", "The tool's result was not seen.", False),
+                ("step_end", "step-3", "failed"),
+            ],
+        ),
+    ],
+)
+def test_a_run_whose_narration_fails_ends_what_was_sent(
+    payloads: tuple[Payload, ...], end: list[tuple[object, ...]]
+) -> None:
+    narrator = Narrator(RUN, EXECUTION)
+    sent = narrator.begin(0)
+    for event in core_events(payloads):
+        sent += narrator.take(event, 1)
     with pytest.raises(InvalidEvent):
-        run.take(core_events([ToolCallStarted("call-3", "\ud800")])[0], 1)
-    sent += run.break_off(2)
-    assert told(lawful([to_json(event) for event in sent]))[-4:] == [
-        ("tool_result", "step-3", "look", "The tool's result was not seen.", False),
-        ("step_end", "step-3", "failed"),
-        BROKEN_OFF,
-        ("done", "unknown"),
-    ]
-    assert run.is_done
-    assert run.heartbeat_at is None
-
-
-def test_when_telling_fails_before_any_step_there_is_one() -> None:
-    run = DexiRun(RUN, EXECUTION)
-    sent = run.begin(0) + run.break_off(2)
-    assert told(lawful([to_json(event) for event in sent]))[2:] == [
-        ("step_start", "step-1", "Prepare the answer"),
-        ("step_end", "step-1", "failed"),
-        BROKEN_OFF,
-        ("done", "unknown"),
-    ]
-
-
-def test_when_telling_fails_while_a_model_is_asked_that_step_fails() -> None:
-    run = DexiRun(RUN, EXECUTION)
-    sent = run.begin(0)
-    for event in core_events(HOT):
-        sent += run.take(event, 1)
-    sent += run.break_off(2)
-    assert told(lawful([to_json(event) for event in sent]))[4:] == [
-        ("step_end", "step-1", "failed"),
-        BROKEN_OFF,
-        ("done", "unknown"),
-    ]
-
-
-def test_when_telling_a_chat_fails_only_its_end_is_told() -> None:
-    run = DexiRun(RUN, CHAT)
-    sent = run.begin(0) + run.break_off(2)
-    assert told(lawful([to_json(event) for event in sent])) == [("mode", "chat"), ("done", "unknown")]
+        narrator.take(core_events([ToolCallStarted("call-3", "\ud800")])[0], 1)
+    run = lawful([to_json(event) for event in [*sent, *broken_end(RUN, sent, 2)]])
+    assert told(run)[len(sent) :] == [*end, BROKEN_OFF, ("done", "unknown")]
 
 
 @pytest.mark.parametrize("reason", [InterruptReason.MODEL_ERROR, InterruptReason.STALLED, InterruptReason.TIMEOUT])
@@ -558,13 +537,13 @@ def test_words_that_are_held_back_do_not_count_as_sent() -> None:
 
 
 def test_there_is_no_heartbeat_before_it_is_due() -> None:
-    run = DexiRun(RUN, EXECUTION)
+    run = Narrator(RUN, EXECUTION)
     run.begin(98)
-    assert run.silent(100) == []
+    assert run.silence(100) == []
     run.take(core_events([STARTED])[0], 100)
     assert run.heartbeat_at == 102.4
-    assert run.silent(102.3) == []
-    assert [event.type for event in run.silent(102.4)] == ["heartbeat"]
+    assert run.silence(102.3) == []
+    assert [event.type for event in run.silence(102.4)] == ["heartbeat"]
     assert run.heartbeat_at == pytest.approx(104.8)
 
 
@@ -637,7 +616,7 @@ def test_the_answer_is_the_turn_s_own_text() -> None:
 def test_events_are_held_to_their_schema_unless_that_is_switched_off() -> None:
     half_a_pair = core_events([*HOT, TurnFinal("\ud800")])
     for checked in (True, False):
-        run = DexiRun(RUN, EXECUTION, checked=checked)
+        run = Narrator(RUN, EXECUTION, checked=checked)
         run.begin(0)
         for event in half_a_pair[:-1]:
             run.take(event, 0)

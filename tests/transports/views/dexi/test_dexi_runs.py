@@ -18,7 +18,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.runs import DexiRuns, DexiSettings, Request, UnknownRun
+from footlights_transports.views.dexi.runs import RunRequest, Runs, RunSettings, UnknownRun
 from tests.kit.views.dexi_house import agency
 from tests.kit.views.dexi_kit import lawful, output, types
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from tests.kit.views.dexi_kit import Raw
 
 ME = User()
-SLOW = Request(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
+SLOW = RunRequest(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
 
 
 @asynccontextmanager
-async def keeping(stage: Stage, settings: DexiSettings | None = None) -> AsyncGenerator[DexiRuns]:
+async def keeping(stage: Stage, settings: RunSettings | None = None) -> AsyncGenerator[Runs]:
     async with trio.open_nursery() as nursery:
-        runs = DexiRuns(SessionAccess(stage), settings)
+        runs = Runs(SessionAccess(stage), settings)
         await nursery.start(runs.keep)
         yield runs
         nursery.cancel_scope.cancel()
@@ -68,9 +68,9 @@ async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockC
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=5)
         async with open_stage(agency(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
-            runs = DexiRuns(SessionAccess(stage))
+            runs = Runs(SessionAccess(stage))
             await nursery.start(runs.keep)
-            run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))
+            run = await runs.begin(ME, RunRequest(message="Good evening.", policy=ExecutionPolicy.FORCE))
             await trio.testing.wait_all_tasks_blocked()
             assert not run.is_over
         await run.wait_over()
@@ -92,9 +92,9 @@ async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> No
     divining = IntentRule(
         id="host.divine", activity="divine", conditions=(Condition.TOOLS_NEEDED,), verbs=["divine"]
     )  # fmt: skip
-    settings = DexiSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
+    settings = RunSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
     async with open_stage(agency()) as stage, keeping(stage, settings) as runs:
-        run = await runs.begin(ME, Request(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
+        run = await runs.begin(ME, RunRequest(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
         await run.wait_over()
     events = lawful(events_of(run))
     assert events[1]["content"].startswith("The agent will divine")
@@ -104,7 +104,7 @@ async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> No
 async def test_who_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         name = stage.tools[0]
-        request = Request(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
+        request = RunRequest(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
         run = await runs.begin(ME, request)
         await run.wait_over()
     events = lawful(events_of(run))
@@ -129,7 +129,7 @@ async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
         def text(self, text: str) -> Redacted:
             return Redacted("\ud800" if "not seen" in text else text, applied=False)
 
-    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    settings = RunSettings(redactor=Broken())  # type: ignore[arg-type]
     async with open_stage(agency()) as stage:
         async with keeping(stage, settings) as runs:
             run = await runs.begin(ME, SLOW)
@@ -142,7 +142,7 @@ async def test_what_a_document_keeps_secret_is_in_no_event_of_a_run(tmp_path: Pa
     (tmp_path / "keys.md").write_text("# Rain\nThe rain api_key: zz99secret, and mail bob@example.com about the rain.")
     cast = tavern_cast(documents=tmp_path)
     async with open_stage(cast) as stage, keeping(stage) as runs:
-        request = Request(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
+        request = RunRequest(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
         run = await runs.begin(ME, request)
         await run.wait_over()
     events = lawful(events_of(run))
@@ -172,4 +172,4 @@ class Misnamed:
 @pytest.mark.parametrize("classifier", [Unnamed(), Misnamed()])
 def test_a_classifier_whose_id_cannot_be_kept_is_refused_before_anything_is_run(classifier: Classifier) -> None:
     with pytest.raises(RegistrationError, match="id is lower-case"):
-        DexiSettings(classifier=classifier)
+        RunSettings(classifier=classifier)

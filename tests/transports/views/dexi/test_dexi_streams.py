@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from footlights.events import EventType, StreamEvent, TokenDelta, TurnFinal
 from footlights.modes import ExecutionPolicy, ModeDecision
 from footlights.testing.streams import Events, turns, views_of
+from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
-from tests.kit.views.dexi_kit import decided, output, project, types
+from footlights_transports.views.dexi.pure.narration import Narrator, broken_end
+from tests.kit.views.dexi_kit import RUN, decided, lawful, output, project, types
 
 DECISIONS = [
     decided(policy, activities)
@@ -60,6 +62,18 @@ def test_what_a_subscriber_gets_of_a_turn_is_a_lawful_run_that_says_no_wrong_wor
 @given(turns(), decisions)
 def test_the_same_events_make_the_same_run(events: tuple[StreamEvent, ...], decision: ModeDecision) -> None:
     assert project(events, decision) == project(events, decision)
+
+
+@given(turns(), decisions, st.data())
+def test_a_run_whose_narration_fails_anywhere_ends_lawfully(
+    events: Events, decision: ModeDecision, data: st.DataObject
+) -> None:
+    narrator = Narrator(RUN, decision)
+    sent = narrator.begin(0)
+    for event in events[: data.draw(st.integers(0, len(events) - 1))]:
+        sent += narrator.take(event, 0)
+    run = lawful([to_json(event) for event in [*sent, *broken_end(RUN, sent, 1)]])
+    assert run[-1]["outcome"] == "unknown"
 
 
 MISSED = {"mode", "plan_narrative", "step_start", "step_end", "tool_start", "tool_result", "done"}

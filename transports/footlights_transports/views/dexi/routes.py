@@ -1,17 +1,16 @@
-"""The Dexi routes: say something and be told what is done about it, as Server-Sent Events or as one answer.
+"""Routes of narrated runs: begin one, as Server-Sent Events or as one answer, and read or cancel it later.
 
-    POST /api/chat                       words, unless execution is asked for and allowed
-    POST /api/agents/{agent}/invoke      the same of one agent, and execution is allowed
-    GET  /api/runs/{run_id}              where a run is kept, and why it is in its mode
-    GET  /api/runs/{run_id}/events       a run from its beginning, or from Last-Event-ID on
+    POST /api/chat                       text only, unless the request asks for execution
+    POST /api/agents/{agent}/invoke      the same for one agent, with execution allowed
+    GET  /api/runs/{run_id}              the session and turn of a run, and why it is in its mode
+    GET  /api/runs/{run_id}/events       the events of a run, from its beginning or after Last-Event-ID
     POST /api/runs/{run_id}/cancel       interrupt it
 
-Losing the connection cancels nothing. A run is its user's own, and to others looks as if it did not exist.
+A client that disconnects cancels nothing. A run belongs to its user; for other users it does not exist.
 """
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING, cast
 
 import trio
@@ -28,29 +27,31 @@ from footlights_transports.http.authentication import authenticate
 from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.guard import body_of
 from footlights_transports.json_text import read_object
-from footlights_transports.views.dexi.runs import Request as RunRequest
+from footlights_transports.views.dexi.run import RunReader
+from footlights_transports.views.dexi.runs import RunRequest
 from footlights_transports.views.native.events import while_connected
 from footlights_transports.views.native.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
+    from footlights.wire.values import Reader
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
-    from footlights_transports.views.dexi.runs import DexiError, DexiRuns
+    from footlights_transports.views.dexi.runs import DexiError, Runs
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
-_QUIET = 2.0
-"""A heartbeat that comes sooner than this after anything else of the same response is left out."""
 
 
 class DexiRoutes:
-    def __init__(self, access: SessionAccess, runs: DexiRuns) -> None:
+    """The routes, for one server."""
+
+    def __init__(self, access: SessionAccess, runs: Runs) -> None:
         self._access = access
         self._runs = runs
 
@@ -67,31 +68,31 @@ class DexiRoutes:
         return await self._begin(request, None, ExecutionPolicy.DENY)
 
     async def invoke(self, request: Request) -> Response:
-        return await self._begin(request, _path(request)["agent"], ExecutionPolicy.AUTO)
+        return await self._begin(request, request.path_params["agent"], ExecutionPolicy.AUTO)
 
     async def describe(self, request: Request) -> Response:
         return json_response(self._run(request).description())
 
     async def events(self, request: Request) -> Response:
-        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
+        if request.method != "GET":  # Starlette routes a HEAD here too, and that stream would never end
             raise HTTPException(405, headers={"allow": "GET"})
         run = self._run(request)
         place = _place(request.headers.get("last-event-id"), run)
         if run.is_over and place == len(run.entries):
-            return Response(status_code=204)  # an EventSource would come back again and again
+            return Response(status_code=204)  # otherwise an EventSource would reconnect forever
         return self._stream(run, place)
 
     async def cancel(self, request: Request) -> Response:
         user = self._user(request)
-        return json_response({"canceled": self._runs.cancel(user, _path(request)["run_id"])})
+        return json_response({"canceled": self._runs.cancel(user, request.path_params["run_id"])})
 
     async def _begin(self, request: Request, agent: str | None, policy: ExecutionPolicy) -> Response:
         user = self._user(request)
         if "last-event-id" in request.headers:
             raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
-        wish, streams = _read(request, agent, policy)
+        wanted, streams = _read(request, agent, policy)
         try:
-            run = await self._runs.begin(user, wish)
+            run = await self._runs.begin(user, wanted)
         except InvalidCommand as error:
             raise Refused(422, error) from None
         if streams:
@@ -100,80 +101,59 @@ class DexiRoutes:
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream:
-        return RunStream(run, place, self._access.policy.limits.keep_alive)
+        return RunStream(RunReader(run, place), self._access.policy.limits.keep_alive)
 
     def _run(self, request: Request) -> Run:
-        return self._runs.find(self._user(request), _path(request)["run_id"])
+        return self._runs.find(self._user(request), request.path_params["run_id"])
 
     def _user(self, request: Request) -> User:
         return authenticate(request, self._access)
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:
-    """How a run or an agent that does not exist is refused."""
+    """The response for a run or an agent that does not exist."""
     unknown = cast("DexiError", error)
     return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
 
 
 class RunStream(Response):
-    """A run as a response, from one of its events on, until it is over or the client goes away."""
+    """A run as Server-Sent Events, until it is over or the client disconnects."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, run: Run, place: int, keep_alive: float) -> None:
+    def __init__(self, reader: RunReader, keep_alive: float) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
-        self._run = run
-        self._place = place
-        self._live_from = len(run.entries)
+        self._reader = reader
         self._keep_alive = keep_alive
-        self._sent_at = -inf
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await while_connected(receive, lambda: self._pump(send))
-        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
+        # Outside while_connected: to it, the end of the response looks like a client that disconnects.
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:
-        run = self._run
         while True:
-            text = self._next()
-            if not text and run.is_over:
-                return
+            text = KEEP_ALIVE
+            with trio.move_on_after(self._keep_alive):
+                text = await self._reader.receive()
             if not text:
-                with trio.move_on_after(self._keep_alive):
-                    await run.wait_beyond(self._place)
-                    continue
-            await send({"type": "http.response.body", "body": text or KEEP_ALIVE, "more_body": True})
-
-    def _next(self) -> bytes:
-        """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.
-
-        One who has just come back is sent what was missed, whenever that was made, and has not waited since. Heartbeats
-        that were missed say nothing any more.
-        """
-        entries, begin = self._run.entries, self._place
-        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
-        fresh = [*missed, *entries[max(begin, self._live_from) :]]
-        self._place = len(entries)
-        now = trio.current_time()
-        if all(each.is_heartbeat for each in fresh) and now - self._sent_at < _QUIET:
-            return b""
-        if fresh:
-            self._sent_at = now
-        return b"".join(each.text for each in fresh)
+                return
+            await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
-# -- reading requests
-
-
-def _path(request: Request) -> dict[str, str]:
-    return cast("dict[str, str]", request.path_params)
+_FIELDS: Mapping[str, Reader] = {
+    "message": values.name,
+    "execution_policy": values.member_of(ExecutionPolicy),
+    "stream": values.flag,
+    "session_id": values.text,
+}
+"""The fields of a request. All but the first may be missing or null."""
 
 
 def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
-    """What is wanted, and whether as a stream. Raises `Refused`."""
+    """The run that a request asks for, and whether as a stream. Raises `Refused`."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
@@ -181,48 +161,28 @@ def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple
     fields = read_object(body)
     try:
         parse_line(body)
-    except ValueError as error:  # it was read before, so it can only be ambiguous
+    except ValueError as error:  # read_object accepted it, so a field is named twice
         raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
-    try:
-        given = {name: _field(fields, name) for name in _FIELDS}
-    except Unfit as error:
-        raise Refused(422, InvalidCommand(f"{error.field}: {error}")) from None
+    given: dict[str, Any] = {}
+    for name, read in _FIELDS.items():
+        value = fields.pop(name, None)
+        try:
+            given[name] = read(value, None) if value is not None or name == "message" else None
+        except Unfit as error:
+            raise Refused(422, InvalidCommand(f"{name}: {error}")) from None
     if fields:
         raise Refused(422, InvalidCommand("The body has a field that this request does not know."))
-    wish = RunRequest(
+    wanted = RunRequest(
         message=given["message"],
-        policy=policy if given["execution_policy"] is None else given["execution_policy"],
+        policy=given["execution_policy"] or policy,
         agent=agent,
         session_id=given["session_id"],
     )
-    return wish, given["stream"] is not False
-
-
-def _field(fields: dict[str, Any], name: str) -> Any:
-    value = fields.pop(name, None)
-    if value is None and name != "message":
-        return None
-    try:
-        return _FIELDS[name](value)
-    except Unfit as error:
-        raise Unfit(str(error), name) from None
-
-
-def _policy(value: object) -> ExecutionPolicy:
-    policy = values.member_of(ExecutionPolicy)(value, None)
-    return cast("ExecutionPolicy", policy)
-
-
-_FIELDS: Mapping[str, Callable[[object], object]] = {
-    "message": values.name,
-    "execution_policy": _policy,
-    "stream": values.flag,
-    "session_id": values.text,
-}
+    return wanted, given["stream"] is not False
 
 
 def _place(last_id: str | None, run: Run) -> int:
-    """Where to go on: after the event with this id."""
+    """The place in the log after the event with this id. Raises `InvalidCommand`."""
     if last_id is None:
         return 0
     if last_id.isascii() and last_id.isdigit() and len(last_id) < 10 and int(last_id) < len(run.entries):

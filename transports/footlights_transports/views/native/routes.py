@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.server.readiness import Readiness
-    from footlights_transports.views.dexi.runs import DexiRuns
+    from footlights_transports.views.dexi.runs import Runs
     from footlights_transports.views.native.events import OpenStreams
 
 MAX_COMMITS = 200
@@ -71,7 +71,7 @@ class HttpRoutes:
         access: SessionAccess,
         metrics: Metrics,
         streams: OpenStreams,
-        runs: DexiRuns,
+        runs: Runs,
         readiness: Readiness,
         others: Sequence[Route] = (),
     ) -> None:
