@@ -40,8 +40,8 @@ from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
-from tests.kit.views.dexi_house import KEY, agency
 from tests.kit.views.dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
+from tests.kit.views.dexi_server import KEY, agency
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,4 @@
-"""An execution run, canceled at every point: whatever happens, its stream is lawful, whole and ends."""
+"""Runs that are canceled at every point: each ends with a lawful and complete stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKED = RunRequest(message="Search and simulate it.", policy=ExecutionPolicy.AUT
 
 
 def study(*, cold: bool = False, cancel_safe: bool = True) -> Cast:
-    """A model that looks, then simulates twice at once, with a silence that wants a heartbeat."""
+    """A model that searches, then runs two simulations in parallel, with a silence long enough for a heartbeat."""
 
     def script(prompt: Prompt) -> Iterable[Line]:
         if not prompt.rounds:
@@ -55,7 +55,7 @@ def study(*, cold: bool = False, cancel_safe: bool = True) -> Cast:
 
 
 def check(run: Run) -> str:
-    """How the run ended."""
+    """Check the run; returns its outcome."""
     events = lawful([to_json(entry.event) for entry in run.entries])
     assert types(events)[:2] == ["mode", "plan_narrative"]
     assert types(events).count("tool_start") == types(events).count("tool_result")
@@ -116,8 +116,8 @@ def test_a_run_is_lawful_wherever_its_stage_closes() -> None:
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
 
 
-def test_whoever_asks_for_a_run_may_be_canceled_anywhere() -> None:
-    """What was begun goes on, and what was not begun leaves nothing behind."""
+def test_a_request_for_a_run_can_be_canceled_anywhere() -> None:
+    """A run that has begun continues, and one that has not begun leaves no session."""
 
     async def scenario(trial: Trial) -> None:
         async with open_stage(study(), wall_clock=trio.current_time) as stage, trio.open_nursery() as nursery:

@@ -1,7 +1,4 @@
-"""Both endpoints, every policy, both intents, streaming or not, and everything that can happen on the way.
-
-Each row has its whole sequence of events, and when each of them comes.
-"""
+"""Matrix of narrated runs: endpoint, policy, message, and stream or answer, with every event and its time."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ import trio
 
 from footlights import Limits
 from tests.kit.peers.http_peer import open_house
-from tests.kit.views.dexi_house import KEY, agency, answer_of, cancel_after, stream_of, timed
 from tests.kit.views.dexi_kit import lawful
+from tests.kit.views.dexi_server import KEY, agency, answer_of, cancel_after, stream_of, timed
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -201,7 +198,7 @@ Row: TypeAlias = "tuple[str, str | None, str, bool, bool, Sequence]"
 
 
 def rows() -> list[Row]:
-    """Endpoint, policy, message, streaming, canceled after 3 s, and what comes."""
+    """Endpoint, policy, message, whether it streams, whether it is canceled after 3 s, and the events."""
     table: list[Row] = []
     for endpoint, policy, streaming in product(ENDPOINTS, (None, "deny", "auto", "force"), (True, False)):
         who = "The agent" if endpoint == "/api/chat" else "clerk"
@@ -241,13 +238,13 @@ def _name(row: Row) -> str:
 ROWS = rows()
 
 
-def test_the_matrix_is_as_large_as_it_should_be() -> None:
+def test_the_matrix_is_complete() -> None:
     assert len(ROWS) == 144
     assert len({_name(row) for row in ROWS}) == len(ROWS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=map(_name, ROWS))
-async def test_every_row_has_its_whole_sequence(row: Row, quiet_clock: MockClock) -> None:
+async def test_every_row_has_its_exact_sequence_of_events(row: Row, quiet_clock: MockClock) -> None:
     endpoint, policy, message, streaming, cancels, expected = row
     body: dict[str, object] = {"message": message}
     if policy is not None:
