@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from footlights.modes.rules import IntentRule, IntentRules, Match
 
-MAX_LEADS = 12
-"""Leads that are read at the beginning of a clause; a limit, so that no message takes long."""
+_MAX_LEADS = 12
+"""Leads that are read at the beginning of a clause. The limit keeps the time linear."""
 _NAME_WORDS = 8
 """Words of a phrase in which its noun is looked for."""
 
@@ -64,7 +64,7 @@ def _link(joiners: Sequence[str]) -> str:
 
 
 def _begins(sentence: Sequence[str], place: int, rules: IntentRules) -> bool:
-    for _ in range(MAX_LEADS):
+    for _ in range(_MAX_LEADS):
         lead = LEADS.longest(sentence, place)
         if any(not match.ing for _, match in rules.verbs.matches(sentence, place)) or (lead and lead[1] in _BEGINS):
             return True
@@ -150,7 +150,7 @@ def mentions(words: Sequence[str], rules: IntentRules) -> Iterator[IntentRule]:
 
 def _start(words: Sequence[str], rules: IntentRules) -> _Start:
     at, leads, choice = 0, set[Lead](), False
-    for _ in range(MAX_LEADS):
+    for _ in range(_MAX_LEADS):
         lead = LEADS.longest(words, at)
         if lead is None or _is_work(words, at, lead[0], frozenset(leads), rules):
             break

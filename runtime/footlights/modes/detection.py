@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from footlights.modes.clauses import Speech, clauses, mentions, read
+from footlights.modes.clauses import Reading, Speech, clauses, mentions, read
 from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
 from footlights.modes.speech import FILLERS, LEADS, Lead
 from footlights.modes.standard import STANDARD_RULES
@@ -19,7 +19,7 @@ from footlights.modes.words import COMMA, sentences
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from footlights.modes.clauses import Clause, Reading
+    from footlights.modes.clauses import Clause
     from footlights.modes.rules import IntentRule, IntentRules, VetoRule
 
 _REFERENT_WORDS = 4
@@ -104,7 +104,7 @@ def _read_sentence(sentence: Sequence[str], rules: IntentRules, found: _Found) -
         _keep(clause, reading, speech, rules, found)
         if speech is Speech.REQUEST and before is not None and before.speech is Speech.REQUEST and clause.link == "or":
             found.paths |= before.choice or _activities(before) != _activities(reading)
-        before = reading if speech is reading.speech else type(reading)(speech)
+        before = reading if speech is reading.speech else Reading(speech)
     _obey_vetoes(sentence, rules, found)
 
 

@@ -108,7 +108,11 @@ def _is_mode(line: bytes) -> bool:
         event = orjson.loads(line)
     except orjson.JSONDecodeError:
         return False  # the checker reports it
-    return isinstance(event, dict) and event.get("type") == "mode"
+    match event:
+        case {"type": "mode"}:
+            return True
+        case _:
+            return False
 
 
 def count(number: int, noun: str) -> str:

@@ -45,7 +45,7 @@ async def test_a_client_can_disconnect_and_reconnect(quiet_clock: MockClock) -> 
         await trio.sleep(6)
         rest = await stream_of(house.client, f"/api/runs/{run_id}/events", headers={"last-event-id": reader.last_id})
         whole = await stream_of(house.client, f"/api/runs/{run_id}/events")
-    assert types(rest).count("heartbeat") == 1, "the one that fills a silence of who came back"
+    assert types(rest).count("heartbeat") == 1, "the one that fills a silence after the client reconnected"
     assert "heartbeat" not in types(lawful(whole, replayed=True))
     assert [event for event in first + rest if event["type"] != "heartbeat"] == whole
     assert lawful(first + rest, replayed=True)[-1]["outcome"] == "completed"

@@ -47,7 +47,7 @@ class Entry:
 
 
 class Run:
-    """A run: who began it, where its turn is, and what was sent of it.
+    """A run: its user, its session and turn, and its log.
 
     Timestamps begin with the wall clock at the start of the run, and then follow a clock that never goes back.
     """
