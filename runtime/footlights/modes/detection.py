@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import define, evolve, field
 
-from footlights.modes.clauses import Reading, Speech, clauses, mentions, read
+from footlights.modes.clauses import Speech, clauses, mentions, read
 from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
 from footlights.modes.speech import FILLERS, LEADS, Lead
 from footlights.modes.standard import STANDARD_RULES
@@ -19,7 +19,7 @@ from footlights.modes.words import COMMA, sentences
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from footlights.modes.clauses import Clause
+    from footlights.modes.clauses import Clause, Reading
     from footlights.modes.rules import IntentRule, IntentRules, VetoRule
 
 _REFERENT_WORDS = 4
@@ -100,33 +100,28 @@ def _read_sentence(sentence: Sequence[str], rules: IntentRules, found: _Found) -
     before: Reading | None = None
     for clause in clauses(sentence, rules):
         reading = read(clause.words, rules)
-        speech = _speech(clause, reading, before)
-        _keep(clause, reading, speech, rules, found)
-        if speech is Speech.REQUEST and before is not None and before.speech is Speech.REQUEST and clause.link == "or":
+        if before is not None and not reading.explicit and clause.link in _INHERITS.get(before.speech, ()):
+            reading = evolve(reading, speech=before.speech)
+        _keep(clause, reading, rules, found)
+        if clause.link == "or" and before is not None and before.speech is reading.speech is Speech.REQUEST:
             found.paths |= before.choice or _activities(before) != _activities(reading)
-        before = reading if speech is reading.speech else Reading(speech)
+        before = reading
     _obey_vetoes(sentence, rules, found)
-
-
-def _speech(clause: Clause, reading: Reading, before: Reading | None) -> Speech:
-    if before is None or reading.explicit or clause.link not in _INHERITS.get(before.speech, ()):
-        return reading.speech
-    return before.speech
 
 
 def _activities(reading: Reading) -> set[str]:
     return {rule.activity for rule in reading.rules}
 
 
-def _keep(clause: Clause, reading: Reading, speech: Speech, rules: IntentRules, found: _Found) -> None:
+def _keep(clause: Clause, reading: Reading, rules: IntentRules, found: _Found) -> None:
     ids = {rule.id: rule for rule in reading.rules}
-    if speech is Speech.REQUEST:
+    if reading.speech is Speech.REQUEST:
         found.requests.update(ids)
         if reading.vague:
             found.vague_words += sum(word not in FILLERS for word in clause.words)
         else:
             found.clear = True
-    elif speech is Speech.BAN:
+    elif reading.speech is Speech.BAN:
         found.negated.update(dict.fromkeys(ids))
     else:
         found.mentioned.update((rule.id, None) for rule in mentions(clause.words, rules))

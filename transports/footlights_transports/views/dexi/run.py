@@ -132,9 +132,8 @@ class Run:
             self._append(self._narrator.lose_sight(self._now()))
 
     def break_off(self) -> None:
-        """End the run, unless it has ended: its narration failed."""
-        if not self.is_over:
-            self._append(broken_end(self.run_id, [each.event for each in self.entries], self._now()))
+        """End the run, which has not ended, because its narration failed."""
+        self._append(broken_end(self.run_id, [each.event for each in self.entries], self._now()))
 
     def _now(self) -> float:
         return self._clock_offset + trio.current_time()
