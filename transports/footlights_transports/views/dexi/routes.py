@@ -11,41 +11,38 @@ A client that disconnects cancels nothing. A run belongs to its user; for other 
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, cast
 
 import trio
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
 from footlights.laws.recording import parse_fault, parse_line
 from footlights.modes import ExecutionPolicy
 from footlights.wire import values
 from footlights.wire.values import Unfit
-from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import Refused, json_response
-from footlights_transports.http.guard import body_of
-from footlights_transports.json_text import read_object
-from footlights_transports.views.dexi.run import RunReader
+from footlights_transports.http.openapi import answer, ref
+from footlights_transports.http.operations import operation
+from footlights_transports.http.requests import body_of, json_body_of, path_of
+from footlights_transports.http.sse import SseResponse
+from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
+from footlights_transports.views.dexi.pure.heartbeat import SKIPPED_WITHIN
 from footlights_transports.views.dexi.runs import RunRequest
-from footlights_transports.views.native.events import while_connected
-from footlights_transports.views.native.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from footlights.wire.values import Reader
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
     from footlights_transports.views.dexi.runs import DexiError, Runs
-
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 class DexiRoutes:
@@ -55,39 +52,36 @@ class DexiRoutes:
         self._access = access
         self._runs = runs
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("/api/chat", self.chat, methods=["POST"]),
-            Route("/api/agents/{agent}/invoke", self.invoke, methods=["POST"]),
-            Route("/api/runs/{run_id}", self.describe, methods=["GET"]),
-            Route("/api/runs/{run_id}/events", self.events, methods=["GET"]),
-            Route("/api/runs/{run_id}/cancel", self.cancel, methods=["POST"]),
-        ]
+    @operation("POST", "/api/chat", BEGUN, (409, 415, 422), body="RunRequest")
+    async def chat(self, request: Request, user: User) -> Response:
+        """Say something. Nothing is executed unless `execution_policy` allows it."""
+        return await self._begin(request, user, None, ExecutionPolicy.DENY)
 
-    async def chat(self, request: Request) -> Response:
-        return await self._begin(request, None, ExecutionPolicy.DENY)
+    @operation("POST", "/api/agents/{agent}/invoke", {**BEGUN, **NO_AGENT}, (409, 415, 422), body="RunRequest")
+    async def invoke(self, request: Request, user: User) -> Response:
+        """Ask an agent. What calls for execution is executed unless `execution_policy` denies it."""
+        return await self._begin(request, user, path_of(request)["agent"], ExecutionPolicy.AUTO)
 
-    async def invoke(self, request: Request) -> Response:
-        return await self._begin(request, request.path_params["agent"], ExecutionPolicy.AUTO)
+    @operation("GET", "/api/runs/{run_id}", {200: answer("The run.", ref("RunDescription")), **NO_RUN})
+    async def describe_run(self, request: Request, user: User) -> Response:
+        """Where a run is kept, and why it is in its mode."""
+        return json_response(self._run(request, user).description())
 
-    async def describe(self, request: Request) -> Response:
-        return json_response(self._run(request).description())
-
-    async def events(self, request: Request) -> Response:
-        if request.method != "GET":  # Starlette routes a HEAD here too, and that stream would never end
-            raise HTTPException(405, headers={"allow": "GET"})
-        run = self._run(request)
+    @operation("GET", "/api/runs/{run_id}/events", FOLLOWED, parameters=[LAST_ID])
+    async def follow_run(self, request: Request, user: User) -> Response:
+        """The events of a run as Server-Sent Events, from its beginning or after Last-Event-ID."""
+        run = self._run(request, user)
         place = _place(request.headers.get("last-event-id"), run)
         if run.is_over and place == len(run.entries):
             return Response(status_code=204)  # otherwise an EventSource would reconnect forever
         return self._stream(run, place)
 
-    async def cancel(self, request: Request) -> Response:
-        user = self._user(request)
-        return json_response({"canceled": self._runs.cancel(user, request.path_params["run_id"])})
+    @operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
+    async def cancel_run(self, request: Request, user: User) -> Response:
+        """Interrupt a run, unless it is ending or has ended."""
+        return json_response({"canceled": self._runs.cancel(user, path_of(request)["run_id"])})
 
-    async def _begin(self, request: Request, agent: str | None, policy: ExecutionPolicy) -> Response:
-        user = self._user(request)
+    async def _begin(self, request: Request, user: User, agent: str | None, policy: ExecutionPolicy) -> Response:
         if "last-event-id" in request.headers:
             raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
         wanted, streams = _read(request, agent, policy)
@@ -101,13 +95,10 @@ class DexiRoutes:
         return json_response(run.answer())
 
     def _stream(self, run: Run, place: int) -> RunStream:
-        return RunStream(RunReader(run, place), self._access.policy.limits.keep_alive)
+        return RunStream(run, place, self._access.policy.limits.keep_alive)
 
-    def _run(self, request: Request) -> Run:
-        return self._runs.find(self._user(request), request.path_params["run_id"])
-
-    def _user(self, request: Request) -> User:
-        return authenticate(request, self._access)
+    def _run(self, request: Request, user: User) -> Run:
+        return self._runs.find(user, path_of(request)["run_id"])
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:
@@ -116,31 +107,39 @@ async def tell_dexi_error(_: Request, error: Exception) -> Response:
     return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
 
 
-class RunStream(Response):
-    """A run as Server-Sent Events, until it is over or the client disconnects."""
+class RunStream(SseResponse):
+    """A run as Server-Sent Events for one client, from a place in its log on, until the run is over."""
 
-    media_type = "text/event-stream"
+    def __init__(self, run: Run, place: int, keep_alive: float) -> None:
+        super().__init__(keep_alive)
+        self._run = run
+        self._place = place
+        self._live_from = len(run.entries)
+        self._sent_at = -inf
 
-    def __init__(self, reader: RunReader, keep_alive: float) -> None:
-        super().__init__(headers=_HEADERS)
-        del self.headers["content-length"]
-        self._reader = reader
-        self._keep_alive = keep_alive
+    async def next_text(self) -> bytes | None:
+        text = self._unread()
+        if not text:
+            if self._run.is_over:
+                return None
+            await self._run.wait_beyond(self._place)
+        return text
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await while_connected(receive, lambda: self._pump(send))
-        # Outside while_connected: to it, the end of the response looks like a client that disconnects.
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    def _unread(self) -> bytes:
+        """What the client was not sent yet, without the heartbeats that would fill no silence of this client.
 
-    async def _pump(self, send: Send) -> None:
-        while True:
-            text = KEEP_ALIVE
-            with trio.move_on_after(self._keep_alive):
-                text = await self._reader.receive()
-            if not text:
-                return
-            await send({"type": "http.response.body", "body": text, "more_body": True})
+        Those are the heartbeats that were made before it came, and one that comes right after other events.
+        """
+        entries, begin = self._run.entries, self._place
+        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
+        unread = [*missed, *entries[max(begin, self._live_from) :]]
+        self._place = len(entries)
+        now = trio.current_time()
+        if all(each.is_heartbeat for each in unread) and now - self._sent_at < SKIPPED_WITHIN:
+            return b""
+        if unread:
+            self._sent_at = now
+        return b"".join(each.text for each in unread)
 
 
 _FIELDS: Mapping[str, Reader] = {
@@ -154,14 +153,10 @@ _FIELDS: Mapping[str, Reader] = {
 
 def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
     """The run that a request asks for, and whether as a stream. Raises `Refused`."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
-    body = body_of(request)
-    fields = read_object(body)
+    fields = json_body_of(request)
     try:
-        parse_line(body)
-    except ValueError as error:  # read_object accepted it, so a field is named twice
+        parse_line(body_of(request))
+    except ValueError as error:  # json_body_of accepted it, so a field is named twice
         raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
     given: dict[str, Any] = {}
     for name, read in _FIELDS.items():

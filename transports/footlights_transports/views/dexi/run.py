@@ -4,8 +4,7 @@
     event: tool_start
     data: {"type":"tool_start",...}
 
-The `id` of an event is its place in the log, so a client that reconnects with it continues after it. Every reader is
-sent the same events; only heartbeats depend on the reader.
+The `id` of an event is its place in the log, so a client that reconnects with it continues after it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import trio
 from attrs import frozen
 
 from footlights_transports.views.dexi.pure.events import Done, Heartbeat, OutputDelta, to_json
-from footlights_transports.views.dexi.pure.heartbeat import SKIPPED_WITHIN
 from footlights_transports.views.dexi.pure.narration import broken_end
 
 if TYPE_CHECKING:
@@ -145,35 +143,3 @@ class Run:
             self.entries.append(Entry(event, text))
         self._news.set()
         self._news = trio.Event()
-
-
-class RunReader:
-    """One client's position in the log of a run."""
-
-    def __init__(self, run: Run, place: int) -> None:
-        self._run = run
-        self._place = place
-        self._live_from = len(run.entries)
-        self._sent_at = -inf
-
-    async def receive(self) -> bytes:
-        """The next events for this client, as one piece; empty when the run is over and it has all of them."""
-        while not (text := self._unread()) and not self._run.is_over:
-            await self._run.wait_beyond(self._place)
-        return text
-
-    def _unread(self) -> bytes:
-        """What the client was not sent yet, without the heartbeats that would fill no silence of this client.
-
-        Those are the heartbeats that were made before it came, and one that comes right after other events.
-        """
-        entries, begin = self._run.entries, self._place
-        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
-        unread = [*missed, *entries[max(begin, self._live_from) :]]
-        self._place = len(entries)
-        now = trio.current_time()
-        if all(each.is_heartbeat for each in unread) and now - self._sent_at < SKIPPED_WITHIN:
-            return b""
-        if unread:
-            self._sent_at = now
-        return b"".join(each.text for each in unread)

@@ -2,7 +2,7 @@
 
 While it works, a run in execution mode makes a heartbeat after `HEARTBEAT_AFTER` seconds in which it sent nothing
 (`Narrator.heartbeat_at`). A reader that came back late may have been sent something else just before. It then skips
-the heartbeat (`RunReader`), and gets the next one.
+the heartbeat (`RunStream`), and gets the next one.
 
 The laws `heartbeat_quiet` and `heartbeat_pace` bound both: no heartbeat within 2 seconds after another event, and at
 most 5 seconds of silence while a step is open, which includes a heartbeat that is skipped.
