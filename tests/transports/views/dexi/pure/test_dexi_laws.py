@@ -1,4 +1,4 @@
-"""Every law of a Dexi stream catches what breaks it, and says nothing of what does not."""
+"""Laws of narrated runs: each finds what breaks it and reports nothing else."""
 
 from __future__ import annotations
 
@@ -182,14 +182,14 @@ def test_every_law_has_a_breach_here() -> None:
     assert {law for law, _, _ in BREACHES} | {"json"} == set(DEXI_LAWS)
 
 
-def test_what_was_cut_short_is_lawful_as_far_as_it_goes() -> None:
+def test_an_incomplete_recording_is_lawful_up_to_its_end() -> None:
     whole = execution()
     for end in range(len(whole)):
         assert check_dexi(whole[:end], complete=False) == []
         assert {each.law for each in check_dexi(whole[:end])} == ({"done_last"} if end else set())
 
 
-def test_lines_are_judged_like_events() -> None:
+def test_lines_are_checked_like_events() -> None:
     lines = [json.dumps(event) for event in execution()]
     assert check_dexi_jsonl(lines) == []
     assert check_dexi_jsonl(lines[:-1], complete=False) == []
@@ -202,11 +202,11 @@ def test_lines_are_judged_like_events() -> None:
 
 
 @pytest.mark.parametrize("event", [None, 7, "mode", [], {}, {"type": 7}, {"type": []}, {"type": "words"}])
-def test_the_checker_never_raises_for_what_it_is_given(event: object) -> None:
+def test_the_checker_never_raises(event: object) -> None:
     assert "schema" in laws_broken([event])
 
 
-def test_a_violation_says_where_it_is_in_one_line() -> None:
+def test_a_violation_names_its_place_in_one_line() -> None:
     events = chat()
     events[0]["run_id"] = events[-1]["run_id"] = "two\nlines"
     (violation,) = check_dexi(events[:-1])

@@ -1,4 +1,4 @@
-"""Whatever the core sends and a subscriber misses, the run that is made of it is lawful and loses no word."""
+"""Properties of narrated runs, for any turn and any events that a subscriber misses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from footlights.events import EventType, StreamEvent, TokenDelta, TurnFinal
 from footlights.modes import ExecutionPolicy, ModeDecision
 from footlights.testing.streams import Events, turns, views_of
+from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
-from tests.kit.views.dexi_kit import decided, output, project, types
+from footlights_transports.views.dexi.pure.narration import Narrator, broken_end
+from tests.kit.views.dexi_kit import RUN, decided, lawful, output, project, types
 
 DECISIONS = [
     decided(policy, activities)
@@ -25,13 +27,13 @@ def said(events: Events) -> str:
 
 
 def explained(run: list[dict[str, str]]) -> int:
-    """How much of the output is the explanation of what was denied."""
+    """The length of the explanation of denied execution in the output."""
     first = run[1].get("content", "")
     return len(first) if "Nothing was run" in first else 0
 
 
 @given(turns(), decisions, pauses)
-def test_every_turn_is_a_lawful_run_that_says_all_of_its_text(
+def test_every_turn_is_a_lawful_run_with_all_of_its_text(
     events: Events, decision: ModeDecision, waits: list[float]
 ) -> None:
     run = project(events, decision, pauses=waits)
@@ -43,7 +45,7 @@ def test_every_turn_is_a_lawful_run_that_says_all_of_its_text(
 
 
 @given(st.data(), decisions, pauses)
-def test_what_a_subscriber_gets_of_a_turn_is_a_lawful_run_that_says_no_wrong_word(
+def test_a_turn_with_missed_events_is_a_lawful_run_without_wrong_text(
     data: st.DataObject, decision: ModeDecision, waits: list[float]
 ) -> None:
     whole = data.draw(turns())
@@ -62,13 +64,25 @@ def test_the_same_events_make_the_same_run(events: tuple[StreamEvent, ...], deci
     assert project(events, decision) == project(events, decision)
 
 
+@given(turns(), decisions, st.data())
+def test_a_run_whose_narration_fails_anywhere_ends_lawfully(
+    events: Events, decision: ModeDecision, data: st.DataObject
+) -> None:
+    narrator = Narrator(RUN, decision)
+    sent = narrator.begin(0)
+    for event in events[: data.draw(st.integers(0, len(events) - 1))]:
+        sent += narrator.take(event, 0)
+    run = lawful([to_json(event) for event in [*sent, *broken_end(RUN, sent, 1)]])
+    assert run[-1]["outcome"] == "unknown"
+
+
 MISSED = {"mode", "plan_narrative", "step_start", "step_end", "tool_start", "tool_result", "done"}
-"""Without any of these something is missing; of the others nobody who has only the recording could tell."""
+"""Types of events whose absence a recording shows."""
 ONCE = MISSED | {"narration_delta", "summary", "heartbeat"}
 
 
 @given(turns(), decisions, pauses, st.data())
-def test_whatever_is_left_out_or_comes_twice_is_found(
+def test_the_laws_find_a_missing_or_repeated_event(
     events: Events, decision: ModeDecision, waits: list[float], data: st.DataObject
 ) -> None:
     run = project(events, decision, pauses=waits)
@@ -81,7 +95,7 @@ def test_whatever_is_left_out_or_comes_twice_is_found(
 
 
 @given(turns(), decisions)
-def test_a_run_that_names_the_other_mode_is_found(events: Events, decision: ModeDecision) -> None:
+def test_the_laws_find_a_wrong_mode(events: Events, decision: ModeDecision) -> None:
     run = project(events, decision)
     other = "chat" if run[0]["mode"] == "execution" else "execution"
     assert check_dexi([{**run[0], "mode": other}, *run[1:]])

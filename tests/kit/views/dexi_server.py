@@ -1,7 +1,9 @@
-"""An agency with a clerk and tools of every temper, behind a real HTTP server; and clients that read its runs."""
+"""A cast for narrated runs behind a real HTTP server, and clients that read its runs."""
 
 from __future__ import annotations
 
+import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -10,10 +12,12 @@ from footlights import Persona, SideEffects, Tool, ToolError, ToolReturn
 from footlights.tools.artifact_notes import ArtifactNote
 from footlights_actors import Call, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.views.dexi.pure.events import seconds_of
+from tests.kit.peers.http_peer import Answer
 from tests.kit.views.dexi_kit import lawful
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     import httpx2
 
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
 KEY = "sk-abcdefghijklmnopqrstuvwxyz123456"
 SILENCE = 10.2
 """Seconds; a little more than ten, so that nothing else happens at the same moment."""
+WORK = {"message": "Search the shelves for rain."}
+SLOW = {"message": "Search the shelves with search_slowly."}
+INVOKE = "/api/agents/clerk/invoke"
+TOKENS = {"ann": "a-token-for-this-test-only", "bob": "another-token-for-this-test"}
 
 
 def agency() -> Cast:
@@ -111,3 +119,70 @@ async def cancel_after(house: House, seconds: float, run_id: str) -> None:
     await trio.sleep(seconds)
     answer = await house.client.post(f"/api/runs/{run_id}/cancel")
     assert answer.json() == {"canceled": True}
+
+
+def bearer(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {TOKENS[name]}"}
+
+
+class Reader:
+    """Reads one stream over a connection of its own, which breaks when the reader is left."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._rest = b""
+        self.last_id = ""
+        self.comments = 0
+
+    async def take(self) -> Raw | None:
+        """The next event; None at the end."""
+        while True:
+            block, found, rest = self._rest.partition(b"\n\n")
+            if not found:
+                more = await self._answer.read()
+                if not more:
+                    return None
+                self._rest += more
+                continue
+            self._rest = rest
+            if block == b":":
+                self.comments += 1
+                continue
+            fields = dict(line.split(": ", 1) for line in block.decode().split("\n"))
+            self.last_id = fields["id"]
+            event: Raw = json.loads(fields["data"])
+            return event
+
+    async def take_until(self, kind: str) -> list[Raw]:
+        events: list[Raw] = []
+        while not events or events[-1]["type"] != kind:
+            event = await self.take()
+            assert event is not None
+            events.append(event)
+        return events
+
+
+@asynccontextmanager
+async def asking(
+    house: House, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+) -> AsyncGenerator[Reader]:
+    async with await trio.open_tcp_stream("localhost", house.listening.port) as stream:
+        answer = Answer(stream)
+        await answer.ask(method, path, {"host": "localhost", **(headers or {})}, body)
+        assert answer.status == 200
+        yield Reader(answer)
+
+
+def following(house: House, run_id: str, last_id: str | None = None) -> AbstractAsyncContextManager[Reader]:
+    headers = {} if last_id is None else {"last-event-id": last_id}
+    return asking(house, "GET", f"/api/runs/{run_id}/events", headers)
+
+
+async def begin(house: House, body: Mapping[str, object], path: str = INVOKE) -> str:
+    """Begin a run, disconnect at its first event, and return its id."""
+    json_type = {"content-type": "application/json"}
+    async with asking(house, "POST", path, json_type, json.dumps(body).encode()) as reader:
+        first = await reader.take()
+        assert first is not None
+        run_id: str = first["run_id"]
+        return run_id
