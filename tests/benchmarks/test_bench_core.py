@@ -9,10 +9,9 @@ import pytest
 import trio
 from attrs import evolve
 
-from footlights_bench.core.channel import play_through_channel
 from footlights_bench.core.latency import time_calls
 from footlights_bench.core.suite import run_core
-from footlights_bench.core.throughput import race
+from footlights_bench.core.throughput import play_through_channel, race
 from footlights_bench.lib.figures import Aim, Figure, percentile
 from footlights_bench.lib.machine import name_of_processor, this_machine
 from footlights_bench.lib.report import Report, print_table

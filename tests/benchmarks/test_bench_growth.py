@@ -10,9 +10,10 @@ import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
 from footlights_bench.growth.cost import time_turns
+from footlights_bench.growth.long_run import Tenth, figures_of, run_long
 from footlights_bench.growth.pauses import recorded, stream
-from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
-from footlights_bench.growth.run import Tenth, figures_of, resident_bytes, run_long
+from footlights_bench.growth.troupe import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.lib.machine import resident_bytes
 from footlights_bench.lib.scripts import cast_of
 from tests.kit.command import footlights
 
@@ -91,8 +92,8 @@ async def test_a_long_run_is_noted_at_every_tenth() -> None:
     assert all(each.seconds_per_turn > 0 and each.blocks > 0 for each in tenths)
 
 
-def test_where_the_system_does_not_tell_nothing_is_resident(tmp_path: Path) -> None:
-    assert resident_bytes(tmp_path / "nowhere") is None
+def test_without_resident_memory_its_figure_is_left_out() -> None:
+    assert resident_bytes("no-such-process") is None
     tenths = [Tenth(0.001, 1.0, 100, None), Tenth(0.002, 1.5, 110, None)]
     ratios = {figure.name: round(figure.value, 3) for figure in figures_of(20, tenths)}
     assert ratios == {

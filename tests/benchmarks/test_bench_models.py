@@ -12,8 +12,7 @@ import trio
 import trio.testing
 
 from footlights_bench.models.direct import has_text
-from footlights_bench.models.jitter import heartbeat
-from footlights_bench.models.suite import run_models
+from footlights_bench.models.suite import heartbeat, run_models
 from tests.kit.command import footlights
 from tests.kit.paths import ROOT
 

@@ -83,9 +83,9 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ("exit 0", "without a word"),
-        ("echo fail_closed 1.0", "not committed as it should be"),
-        ("echo ok 1.0; exit 1", "did not end well"),
+        ("exit 0", "without output"),
+        ("echo fail_closed 1.0", "outcome fail_closed, not ok"),
+        ("echo ok 1.0; exit 1", "process of the first turn failed"),
     ],
 )
 def test_a_first_turn_that_goes_wrong_is_no_measurement(
@@ -96,5 +96,5 @@ def test_a_first_turn_that_goes_wrong_is_no_measurement(
 
 
 def test_a_server_that_never_opens_is_no_measurement(stand_in: Callable[[str], Runs]) -> None:
-    with pytest.raises(AssertionError, match="without a word"):
+    with pytest.raises(AssertionError, match="without output"):
         stand_in("echo Footlights is open.").server()

@@ -1,6 +1,6 @@
-"""What is played while it is counted: each scene plays the same thing again and again, and each time costs the same.
+"""Scenes without a transport: turns of a stage with an in-memory ledger, and commits of a durable ledger.
 
-Those here have no transport: turns of a stage with a ledger in memory, and commits of a durable one.
+A scene can be played again and again, and every play costs the same.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import evolve, frozen
 
-from footlights import Limits, MemoryLedger, open_stage, tool
+from footlights import MemoryLedger, open_stage, tool
 from footlights.authority import SqliteLedger
 from footlights.authority.ledger.sqlite.schema import connect
 from footlights_actors import Call, Flood, Pause, Stall
-from footlights_actors.committer import AuthorityCommitter
 from footlights_bench.authority.commits import WholeCommitter
-from footlights_bench.authority.work import RULES, SESSIONS, Judge, genesis
+from footlights_bench.authority.work import SESSIONS, Judge
 from footlights_bench.counts.meter import Count
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, TOKEN, TOKENS_PER_TURN, cast_of
 
@@ -31,38 +30,38 @@ if TYPE_CHECKING:
     from footlights_actors import Line, Script
 
 AFTERWARDS = 1.0
-"""Virtual seconds in which what was left to do when a turn was settled is done."""
+"""Virtual seconds for the work that is left when a turn has settled."""
 
 
 class Scene(Protocol):
-    """One thing that can be played again and again."""
+    """A repeatable piece of work."""
 
     async def play(self) -> None:
-        """Play it once. This is what is counted."""
+        """Play the scene once. This is counted."""
         ...
 
     async def look(self) -> dict[Count, int]:
-        """What else it cost, to be found out when it is over."""
+        """Counts that are only known after the play."""
         ...
 
 
 @frozen
 class Expected:
-    """How a turn goes."""
+    """The events that a turn must have."""
 
     events: int
     cancel_at: int | None = None
-    """The seq of the event at which its subscriber cancels it."""
+    """The seq of the event at which the subscriber cancels the turn."""
 
 
 WHOLE_TURN = Expected(EVENTS_PER_TURN)
 TURN_WITH_A_TOOL = Expected(EVENTS_PER_TURN + 2)
 HALF_A_TURN = Expected(TOKENS_PER_TURN // 2 + 5, cancel_at=TOKENS_PER_TURN // 2 + 2)
-"""Its last token is the one that is answered with a cancel."""
+"""The subscriber cancels at the last token."""
 
 
 class Told:
-    """A turn with so many subscribers in the same process."""
+    """A turn with subscribers in the same process."""
 
     def __init__(self, session: InteractionSession, streams: list[Subscription], turn: Expected) -> None:
         self._session = session
@@ -94,7 +93,7 @@ class Told:
 async def telling(
     script: Script, turn: Expected = WHOLE_TURN, *, subscribers: int = 1, tools: Iterable[Tool] = ()
 ) -> AsyncGenerator[Told]:
-    """A stage whose turns are taken by so many in the same process."""
+    """A stage with `subscribers` subscribers in the same process."""
     cast = evolve(cast_of(script), tools={each.name: each for each in tools})
     async with open_stage(cast, ledger=MemoryLedger(), wall_clock=same_time) as stage, AsyncExitStack() as leaving:
         session = stage.start()
@@ -103,7 +102,7 @@ async def telling(
 
 
 def same_time() -> float:
-    """A wall clock that stands still: what it says is part of every event's bytes."""
+    """A wall clock that stands still, because its time is part of the bytes of every event."""
     return 1_750_000_000.25
 
 
@@ -111,7 +110,7 @@ def same_time() -> float:
 
 
 def a_tool_in_the_middle(prompt: Prompt) -> Iterator[Line]:
-    """Half of the tokens, a tool, and the other half."""
+    """Half of the tokens, a tool call, and the other half."""
     yield Flood(TOKEN, TOKENS_PER_TURN // 2)
     if not prompt.rounds:
         yield Call("look_around")
@@ -124,7 +123,7 @@ def look_around() -> str:
 
 
 def half_a_turn_yielding(_prompt: Prompt) -> Iterator[Line]:
-    """Half of the tokens, and then silence."""
+    """Half of the tokens; then the model stalls."""
     for _ in range(TOKENS_PER_TURN // 2):
         yield Flood(TOKEN, 1)
         yield Pause(0)
@@ -132,7 +131,7 @@ def half_a_turn_yielding(_prompt: Prompt) -> Iterator[Line]:
 
 
 def paced_evenly(_prompt: Prompt) -> Iterator[Line]:
-    """A token every six milliseconds or so, of virtual time: never at the very moment at which a batch goes."""
+    """A token about every six milliseconds of virtual time, never at the moment when a batch is sent."""
     for _ in range(TOKENS_PER_TURN):
         yield Flood(TOKEN, 1)
         yield Pause(0.006_180_34)
@@ -142,7 +141,7 @@ def paced_evenly(_prompt: Prompt) -> Iterator[Line]:
 
 
 class Committed:
-    """So many turns that end at once, judged and written to a file."""
+    """Turns that end at once, judged and written to a file."""
 
     def __init__(self, committer: WholeCommitter, traced: list[str], commits: int) -> None:
         self._committer = committer
@@ -161,7 +160,7 @@ class Committed:
 
 @asynccontextmanager
 async def committing(commits: int, *, known_sessions: bool) -> AsyncGenerator[Committed]:
-    """A ledger in a temporary folder; `known_sessions` are those that have commits already."""
+    """A ledger in a temporary folder. With `known_sessions`, every session has a commit already."""
     statements: list[str] = []
 
     def traced(path: Path) -> sqlite3.Connection:
@@ -170,12 +169,10 @@ async def committing(commits: int, *, known_sessions: bool) -> AsyncGenerator[Co
         return connection
 
     with TemporaryDirectory() as folder:
-        async with SqliteLedger(Path(folder) / "ledger", connect=traced) as ledger, trio.open_nursery() as nursery:
-            opening = await ledger.begin_epoch(genesis())
-            committer = AuthorityCommitter(ledger, opening.world, RULES, Limits())
-            nursery.start_soon(committer.run)
-            whole = WholeCommitter(committer)
+        async with (
+            SqliteLedger(Path(folder) / "ledger", connect=traced) as ledger,
+            WholeCommitter.opened(ledger) as committer,
+        ):
             if known_sessions:
-                await whole.write([Judge().batch(SESSIONS)])
-            yield Committed(whole, statements, commits)
-            committer.close()
+                await committer.write([Judge().batch(SESSIONS)])
+            yield Committed(committer, statements, commits)

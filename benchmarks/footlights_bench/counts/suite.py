@@ -1,22 +1,20 @@
-"""`footlights bench counts`: what turns and commits cost in steps, calls and copies, each beside its bound.
+"""`footlights bench counts`: task steps, calls, encodes and sends of turns and commits, each with its bound.
 
-None of it is timed, so a busy machine changes nothing: a count that is over its bound is a change of the code.
-
-    python -m footlights_bench.counts.suite --write-bounds    # what is counted now is what may be
+Nothing is timed, so the load of the machine changes nothing: only a change of the code can exceed a bound.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from footlights_bench.counts.allocations import calibrated_meter
-from footlights_bench.counts.bounds import FILE, bound_of, read_bounds, write_bounds
+from footlights_bench.counts.bounds import FILE, bound_of, read_bounds
 from footlights_bench.counts.memory import count_blocks
 from footlights_bench.counts.meter import Count, repeatable
 from footlights_bench.counts.scenes import (
@@ -31,17 +29,15 @@ from footlights_bench.counts.scenes import (
 )
 from footlights_bench.counts.wire import over_sse, over_websocket
 from footlights_bench.lib.figures import Aim, Figure
-from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
+from footlights_bench.lib.report import run_suite
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn, whole_turn_yielding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
-    from footlights_bench.counts.allocations import AllocationMeter
     from footlights_bench.counts.bounds import Bounds, Counted
     from footlights_bench.counts.meter import Meter
     from footlights_bench.counts.scenes import Scene
@@ -52,16 +48,16 @@ _COMMITS = 64
 
 @frozen
 class Subject:
-    """What is played, and how many of something are in it."""
+    """A scene, and the number of events or commits in it, by which its counts are divided."""
 
     opened: Callable[[], AbstractAsyncContextManager[Scene]]
     number: int = EVENTS_PER_TURN
     each: str = "an event"
     is_followed: bool = False
-    """Whether its allocations are counted too. That is slow, and a crowd would tell nothing new.
+    """Whether allocations are counted too. That is slow, and eight clients would show nothing new.
 
-    Not where something is done that belongs into a thread, tools and durable commits: in one process of thirty those
-    are one or two more, and nobody found out why.
+    Never for scenes with work in worker threads (tools, durable commits): one process in thirty counts one or two
+    allocations more there, for a reason that is not known.
     """
 
 
@@ -90,17 +86,14 @@ SUBJECTS: Mapping[str, Subject] = {
 
 
 def run_counts(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Count, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_counts(quick=quick), json_path, strict=strict)
+    def measure() -> list[Figure]:
+        return figures(count_all(memory=not quick), read_bounds(FILE))
 
-
-def measure_counts(*, quick: bool) -> Report:
-    machine = this_machine()
-    return Report("counts", quick, machine, figures(count_all(memory=not quick), read_bounds(FILE)))
+    return run_suite("counts", {"counts": measure}, quick=quick, json_path=json_path, strict=strict)
 
 
 def count_all(*, memory: bool = True) -> Counted:
-    """Everything, with what is counted in blocks of memory or without."""
+    """All counts; those of memory only if `memory`."""
     counted: Counted = {}
     for name, subject in SUBJECTS.items():
         say(f"counting {name}")
@@ -114,42 +107,45 @@ def count_all(*, memory: bool = True) -> Counted:
 
 
 def count_scene(subject: Subject) -> dict[Count, int]:
-    return repeatable(partial(_count_scene, subject))
-
-
-async def _count_scene(subject: Subject, meter: Meter) -> dict[Count, int]:
-    async with subject.opened() as scene:
-        try:
-            with meter.time_goes_on():  # what is made once, for the first, is no cost of the next
-                await scene.play()
-            await scene.look()
+    async def count(meter: Meter) -> dict[Count, int]:
+        async with _opened(subject, meter, nullcontext()) as scene:
             with meter.running():
                 await scene.play()
             return {**meter.counts, **await scene.look()}
-        finally:
-            meter.let_time_pass()
+
+    return repeatable(count)
 
 
 def count_allocations_alone(name: str) -> dict[Count, int]:
-    """In a process of its own: there it is the same every time."""
-    command = [sys.executable, "-m", "footlights_bench.counts.suite", "--allocations", name]
+    """Count in a fresh process, where the count is the same every time."""
+    command = [sys.executable, "-m", "footlights_bench.counts", "--allocations", name]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8")
     return {Count.ALLOCATIONS: int(done.stdout)}
 
 
 def count_allocations(subject: Subject) -> dict[Count, int]:
-    return repeatable(partial(_count_allocations, subject, calibrated_meter()))
+    allocations = calibrated_meter()
 
-
-async def _count_allocations(subject: Subject, allocations: AllocationMeter, meter: Meter) -> dict[Count, int]:
-    async with subject.opened() as scene:
-        try:
-            with meter.time_goes_on(), allocations.learning():
-                await scene.play()
-            await scene.look()
+    async def count(meter: Meter) -> dict[Count, int]:
+        async with _opened(subject, meter, allocations.learning()) as scene:
             with meter.time_goes_on(), allocations.running():
                 await scene.play()
-            return {Count.ALLOCATIONS: allocations.allocations}
+        return {Count.ALLOCATIONS: allocations.allocations}
+
+    return repeatable(count)
+
+
+@asynccontextmanager
+async def _opened(
+    subject: Subject, meter: Meter, while_warming_up: AbstractContextManager[None]
+) -> AsyncGenerator[Scene]:
+    """A scene that was played once: objects that only the first play makes are not counted."""
+    async with subject.opened() as scene:
+        try:
+            with meter.time_goes_on(), while_warming_up:
+                await scene.play()
+            await scene.look()
+            yield scene
         finally:
             meter.let_time_pass()
 
@@ -170,20 +166,3 @@ def _figure(name: str, count: Count, value: int, bound: int | None) -> Figure:
     subject = SUBJECTS.get(name)
     spread = {} if subject is None or subject.number == 1 else {subject.each: round(value / subject.number, 2)}
     return Figure(name, count, value, unit, aim, spread)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Count what turns and commits cost.")
-    parser.add_argument("--write-bounds", action="store_true", help=f"keep what is counted in {FILE.name}")
-    parser.add_argument("--allocations", choices=SUBJECTS, metavar="SCENE", help="print how many this scene makes")
-    options = parser.parse_args(arguments)
-    if options.allocations:
-        sys.stdout.write(f"{count_allocations(SUBJECTS[options.allocations])[Count.ALLOCATIONS]}\n")
-    elif options.write_bounds:
-        write_bounds(count_all(), FILE)
-    else:
-        raise SystemExit(run_counts(quick=False, json_path=None, strict=True))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
-"""What a turn costs when many sessions are open: processor time, by how many there are.
+"""Processor time of a turn, by the number of open sessions.
 
-A stage for each size, all open in one process. Each session has played, keeps its last turns and waits; ten at a time
-play on, one after the other. Laps of all sizes alternate, and the ratio is the median of the ratios within a lap, so
-that other work on the machine slows both. All processor time of the process counts, that of the ledger's thread too.
+One process holds a stage for each number of sessions. Each session keeps its last turns and waits; ten at a time play
+on, one after the other. Laps of all stages alternate, and the ratio is the median of the ratios within a lap, so other
+load on the machine slows both. All processor time of the process counts, including that of the ledger's thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights import Limits, open_stage
-from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.growth.troupe import AT_A_TIME, SHORT, Troupe, short_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of
@@ -25,7 +25,7 @@ from footlights_bench.lib.scripts import cast_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from footlights_bench.growth.scale import GrowthScale
+    from footlights_bench.growth.suite import GrowthScale
 
 FLAT = Aim("at most", 1.2)
 KEPT = ("in memory", "in SQLite")
@@ -33,7 +33,7 @@ KEPT = ("in memory", "in SQLite")
 
 @frozen
 class Cost:
-    """Seconds of processor time that a turn took in each lap, with so many sessions open."""
+    """Processor seconds of a turn in each lap, with so many open sessions."""
 
     sessions: int
     seconds: list[float] = field(factory=list[float])

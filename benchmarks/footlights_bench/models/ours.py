@@ -1,4 +1,4 @@
-"""The local model as a player meets it: a session of a stage, a subscriber, and a turn."""
+"""Our side of the comparison: the local model through a session, a subscriber and a turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WatchedModel:
-    """A model that notes what it was told last, and when the work behind its last round was over."""
+    """A model that records its last prompt, and when the work of its last round ended."""
 
     def __init__(self, inner: Model) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class WatchedModel:
 
 
 class OurTurns:
-    """Turns of one session, timed where the subscriber sees them."""
+    """Turns of one session, timed at the subscriber."""
 
     def __init__(self, session: InteractionSession, model: WatchedModel) -> None:
         self._session = session
@@ -85,13 +85,13 @@ class OurTurns:
         return self._model.free_at - asked_at
 
     async def speak(self, said: str, until: trio.Event) -> None:
-        """Generate until then."""
+        """Generate until the event is set."""
         turn_id = await self._begin(said, TokenDelta)
         await until.wait()
         await self._end(turn_id)
 
     async def cold_start(self, said: str) -> tuple[float, float]:
-        """From the call until the loading of its model is seen, and until it is seen to be ready."""
+        """Seconds from `begin_turn` until the subscriber has `model_loading`, and until it has `model_ready`."""
         seen: dict[type[Payload], float] = {}
         async with self._session.subscribe() as stream:
             began = perf_counter()

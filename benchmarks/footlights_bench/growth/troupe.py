@@ -1,4 +1,4 @@
-"""Sessions that play short turns, so many at a time, each with a subscriber for as long as its turn takes."""
+"""Troupe: open sessions that play short turns, several at a time, each with a subscriber while its turn runs."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def tiny_turn(_prompt: Prompt) -> Iterator[Line]:
 
 
 class Troupe:
-    """Open sessions, whose turn it is one after the other."""
+    """Open sessions that play one after the other."""
 
     def __init__(self, sessions: Sequence[InteractionSession]) -> None:
         self.sessions = sessions
         self._next = cycle(sessions)
 
     async def play(self, turns: int) -> None:
-        """So many turns, `AT_A_TIME` of them at once."""
+        """Play so many turns, `AT_A_TIME` of them at once."""
         to_play = islice(self._next, turns)
         async with trio.open_nursery() as nursery:
             for _ in range(AT_A_TIME):
                 nursery.start_soon(_play, to_play)
 
     async def fill(self, limits: Limits) -> None:
-        """Let every session have as many finished turns as it keeps."""
+        """Let every session play as many turns as it keeps for replay."""
         for _ in range(limits.replay_turns):
             await self.play(len(self.sessions))
 

@@ -1,7 +1,7 @@
-"""The clients of `bench wire`: a process of its own that takes what it is sent, counts it, and does nothing else.
+"""Clients of `bench wire`: a program that receives events and counts them.
 
-It is told what to do in JSON, a line each on its standard input, and answers each with a line. It looks at no frame: it
-counts what stands in the bytes, so that whoever sends is what is measured.
+It reads commands from its standard input and answers them on its standard output, as lines of JSON. It parses no
+frames; it counts occurrences of byte strings, so that the sender is the bottleneck.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RECEIVE_BYTES = 1 << 18
 
 
 class _Tally:
-    """How often some bytes were there, also across the edges of what was received."""
+    """Counts a byte string in a stream, also across the boundaries of what was received at once."""
 
     def __init__(self, wanted: bytes) -> None:
         self._wanted = wanted
@@ -39,12 +39,12 @@ class _Tally:
     def add(self, data: bytes) -> None:
         data = self._tail + data
         self.seen += data.count(self._wanted)
-        # One byte short of a whole one: nothing is counted twice.
+        # One byte less than the string, so that none is counted twice.
         self._tail = data[max(0, len(data) - len(self._wanted) + 1) :]
 
 
 class Client:
-    """One connection."""
+    """A connection."""
 
     def __init__(self, port: int, request: str, status: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -75,11 +75,11 @@ class Client:
         self.socket.sendall(bytes((0x81, 0x80 | len(frame))) + bytes(4) + frame)
 
     def take(self) -> int:
-        """Take what is there. How many turns that commits."""
+        """Receive what there is; return how many turns it commits."""
         committed_before = self.commits.seen
         data = self.socket.recv(_RECEIVE_BYTES)
         if not data:
-            raise ConnectionError("The server is gone.")
+            raise ConnectionError("The server closed the connection.")
         self.bytes += len(data)
         for tally in (self.events, self.accepted, self.commits, self.replies, self.refusals):
             tally.add(data)
@@ -89,7 +89,7 @@ class Client:
 
 
 def open_websockets(port: int, path: str, sessions: list[list[str]]) -> list[Client]:
-    """One for each list of sessions, which it follows all."""
+    """Open a connection for each list of sessions, and follow them."""
     clients = [Client(port, _HANDSHAKE.format(path=path), b" 101 ") for _ in sessions]
     for client, session_ids in zip(clients, sessions, strict=True):
         client.follow(session_ids)
@@ -97,12 +97,12 @@ def open_websockets(port: int, path: str, sessions: list[list[str]]) -> list[Cli
 
 
 def open_event_streams(port: int, paths: list[str]) -> list[Client]:
-    """One for each path."""
+    """Open a connection for each path."""
     return [Client(port, _REQUEST.format(path=path), b" 200 ") for path in paths]
 
 
 def take_until(clients: list[Client], commits: int) -> dict[str, int]:
-    """Take until so many turns are committed; how much that was."""
+    """Receive until so many turns are committed; return the numbers of events and bytes."""
     before = [(client.events.seen, client.bytes) for client in clients]
     with selectors.DefaultSelector() as selector:
         for client in clients:
@@ -117,9 +117,9 @@ def take_until(clients: list[Client], commits: int) -> dict[str, int]:
 
 
 def begin_evenly(clients: list[Client], seconds: float) -> dict[str, list[float]]:
-    """Each client begins one turn, evenly over so many seconds, however slow the answers are.
+    """Begin one turn of each client, evenly over so many seconds, however slow the answers are.
 
-    Returns when every turn is committed: for each, how long after its time it was seen to be accepted.
+    Returns when every turn is committed: for each, the seconds from its due time until `turn_accepted`.
     """
     waits: list[float] = []
     open_turns = len(clients)

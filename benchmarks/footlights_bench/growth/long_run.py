@@ -1,19 +1,16 @@
-"""Whether a stage that has played very many turns is as quick and as small as it was.
+"""Long run: time and memory of a stage over very many turns.
 
-Sessions that each have one subscriber all the time play tiny turns, one after the other. At each tenth of the run the
-processor time of a turn, the blocks that Python has allocated and what the process has resident are noted. A machine is
-not as quick all day, so a stage that has just been opened plays some turns after every few of the old one: what counts
-is how many times the cost of a fresh stage a turn costs. The ledger is the one in memory, which is bounded: what a
-durable ledger does when it grows is a matter of `bench authority`.
+Sessions with one permanent subscriber each play tiny turns, one after the other. After each tenth of the run the
+processor time of a turn, the allocated memory blocks and the resident memory are recorded. The speed of a machine
+changes during a long run, so a fresh stage plays some turns after every lap of the old one, and the ratio of the two
+counts. The ledger is the in-memory one, which is bounded; `bench authority` measures the growth of a durable ledger.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 from statistics import fmean, median
 from time import process_time
 from typing import TYPE_CHECKING
@@ -22,8 +19,9 @@ import trio
 from attrs import frozen
 
 from footlights import MemoryLedger, open_stage
-from footlights_bench.growth.play import tiny_turn
+from footlights_bench.growth.troupe import tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.machine import resident_bytes
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from footlights import InteractionSession
-    from footlights_bench.growth.scale import GrowthScale
+    from footlights_bench.growth.suite import GrowthScale
 
 AS_QUICK = Aim("at most", 1.2)
 AS_SMALL = Aim("at most", 1.05)
@@ -39,24 +37,23 @@ AS_SMALL = Aim("at most", 1.05)
 _SESSIONS = 10
 _TENTHS = 10
 _LAPS = 20
-"""Of the old stage and a fresh one, in each tenth."""
+"""Laps of the old stage and of a fresh one, in each tenth."""
 _FRESH_SHARE = 10
-"""A fresh stage plays so many times fewer turns."""
+"""The old stage plays so many times the turns of a fresh one."""
 _RECORDS = 100
-"""That the ledger keeps: a bound that is reached long before the first tenth is over."""
-_PAGES = Path("/proc/self/statm")
+"""Records that the ledger keeps: it is full long before the first tenth is over."""
 
 
 @frozen
 class Tenth:
-    """One tenth of the run, and what there was when it was over."""
+    """The cost of a turn in one tenth of the run, and the memory at its end."""
 
     seconds_per_turn: float
     times_fresh: float
-    """That, as a multiple of what a turn cost meanwhile in a stage that had just been opened."""
+    """The cost of a turn as a multiple of its cost in a fresh stage at the same time."""
     blocks: int
     resident: int | None
-    """In bytes, where the system tells."""
+    """In bytes; None if the platform does not report it."""
 
 
 async def measure_long_run(scale: GrowthScale) -> list[Figure]:
@@ -82,7 +79,7 @@ async def run_long(turns: int) -> list[Tenth]:
 
 @asynccontextmanager
 async def _open_sessions() -> AsyncGenerator[Sequence[InteractionSession]]:
-    """Those of a stage of their own, each with somebody who follows."""
+    """Sessions of a new stage, each with a subscriber."""
     async with (
         open_stage(cast_of(tiny_turn), ledger=MemoryLedger(max_records=_RECORDS)) as stage,
         trio.open_nursery() as nursery,
@@ -98,16 +95,16 @@ async def _open_sessions() -> AsyncGenerator[Sequence[InteractionSession]]:
 @frozen
 class _Lap:
     old: float
-    """What a turn cost in the old stage, in seconds."""
+    """Processor time of a turn in the old stage, in seconds."""
     fresh: float
-    """And in a fresh one."""
+    """Processor time of a turn in a fresh stage, in seconds."""
     blocks: int
-    """How many more were allocated after the turns of the old stage. What fresh stages leave is not its doing."""
+    """Blocks by which the turns of the old stage have grown the process; those of fresh stages are left out."""
 
 
 async def _lap(sessions: Sequence[InteractionSession], turns: int) -> _Lap:
     few = max(turns // _FRESH_SHARE, _SESSIONS)
-    await _play(sessions, few)  # what a fresh stage pushed out of caches and free lists comes back
+    await _play(sessions, few)  # refill the caches and free lists after the fresh stage
     blocks_before = _blocks()
     old = await _cost(sessions, turns)
     blocks = _blocks() - blocks_before
@@ -128,7 +125,7 @@ async def _cost(sessions: Sequence[InteractionSession], turns: int) -> float:
 
 
 async def _play(sessions: Sequence[InteractionSession], turns: int) -> None:
-    """So many turns, of all sessions at once."""
+    """Play so many turns, all sessions at once."""
     for _ in range(turns // len(sessions)):
         for commit in [session.finalize(session.begin_turn("Go on.")) for session in sessions]:
             await commit.wait()
@@ -138,13 +135,6 @@ async def _follow(session: InteractionSession) -> None:
     async with session.subscribe() as stream:
         async for _ in stream:
             pass
-
-
-def resident_bytes(pages: Path = _PAGES) -> int | None:
-    """What the process has in memory, where the system tells."""
-    if not pages.exists():
-        return None
-    return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def figures_of(turns: int, tenths: Sequence[Tenth]) -> list[Figure]:
