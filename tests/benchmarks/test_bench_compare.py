@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from footlights_bench.compare import compared
 from footlights_bench.lib.figure_file import UnreadableResult, read_figures
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.report import Report
-from footlights_bench.scenario.compare_command import compared
 from footlights_transports.cli.commands import app
 from tests.benchmarks.test_bench_scenario_report import MET, found
 

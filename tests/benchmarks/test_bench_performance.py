@@ -26,7 +26,7 @@ from footlights_bench.performance.page import EXPLAINED_BY, explanations, render
 from footlights_bench.performance.results import Results, Taken
 from footlights_bench.performance.run import this_commit
 from footlights_bench.performance.suites import SUITES, Kind, Suite, why_not_here
-from footlights_bench.scenario.file import find_scenario, read_scenario
+from footlights_bench.scenario.definition import find_scenario, read_scenario
 from footlights_transports.cli.bench import app
 from tests.benchmarks.test_bench_compare import RACE
 from tests.benchmarks.test_bench_scenario_report import MET, MISSED, TWICE, found

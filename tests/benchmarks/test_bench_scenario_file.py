@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_bench.scenario.file import LOAD, UnknownScenario, find_scenario, read_scenario, shipped
-from footlights_bench.scenario.terms import Arrivals, LedgerKind, Metric, Target
+from footlights_bench.scenario.definition import (
+    Arrivals,
+    LedgerKind,
+    Load,
+    Metric,
+    Target,
+    UnknownScenario,
+    find_scenario,
+    read_scenario,
+    settings_of,
+    shipped,
+)
 from footlights_transports.config.schema import names
 from footlights_transports.config.source import ConfigError
 
@@ -112,11 +122,12 @@ cancel_share = 1.5
 metric = "speed"
 percentile = 0
 """
+    known = ", ".join(names(settings_of(Load)))
     assert wrong_with(tmp_path, text) == [
         "mine.toml:1: load needs duration, a number of seconds, more than 0.",
         "mine.toml:2: load.sessions must be a whole number from 1 up.",
         "mine.toml:4: load.arrivals must be one of constant, poisson, bursts.",
-        f"mine.toml:5: load.duraton is no setting. Did you mean duration? There are: {', '.join(names(LOAD))}.",
+        f"mine.toml:5: load.duraton is no setting. Did you mean duration? There are: {known}.",
         "mine.toml:8: turn.tool_calls must be a whole number from 0 to 8.",
         "mine.toml:11: trouble.cancel_share must be a number from 0 to 1.",
         "mine.toml:14: targets.fast.metric must be one of accept, first_token, final, commit, cancel.",

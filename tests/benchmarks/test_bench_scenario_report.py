@@ -17,17 +17,17 @@ from footlights.events import CommitFinal, CommitOutcome, EventType, InterruptRe
 from footlights_bench.lib.figure_file import UnreadableResult
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.scenario.compare import Change, Recorded, change, comparison, read_result
+from footlights_bench.scenario.definition import Load, Metric, Scenario, Target, Trouble, TurnShape
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.html import page
 from footlights_bench.scenario.plan import Arrival
-from footlights_bench.scenario.plot import linear_axis, log_axis, whole_axis
 from footlights_bench.scenario.plots import percentile_curves, throughput, timelines
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import Observed, Sample
+from footlights_bench.scenario.svg import linear_axis, log_axis, whole_axis
 from footlights_bench.scenario.system import Depths
-from footlights_bench.scenario.table import ms, table
 from footlights_bench.scenario.tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
-from footlights_bench.scenario.terms import Load, Metric, Scenario, Target, Trouble, TurnShape
+from footlights_bench.scenario.text import ms, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -228,25 +228,25 @@ def test_the_page_says_what_the_table_says() -> None:
     assert "1 of 2 targets missed" in text
     assert '<td>2,001</td><td class="bad">NO</td>' in text
     assert "All targets met" in page(found(MET))
-    assert "measures nothing" in page(found(MET, quick=True))
+    assert "a smoke test, not a measurement" in page(found(MET, quick=True))
     assert this_machine().python in text
 
 
 def test_the_plots_show_every_metric_and_what_waited() -> None:
     text = page(found())
-    for name in ("accept", "first_token", "final", "commit", "due", "over", "events that wait for subscribers"):
+    for name in ("accept", "first_token", "final", "commit", "due", "over", "waiting events"):
         assert f">{name}</text>" in text
     assert ">cancel</text>" not in text
     blind = found()
     blind = evolve(blind, samples=[evolve(sample, depths=None) for sample in blind.samples])
-    assert "events that wait for subscribers" not in page(blind)
+    assert "waiting events" not in page(blind)
 
 
-def test_targets_are_roofs_over_the_curves_of_their_metrics() -> None:
+def test_targets_are_brackets_over_the_curves_of_their_metrics() -> None:
     assert page(found()).count("its target</title>") == 0
-    assert "a roof is a target" not in page(found())
+    assert "brackets mark targets" not in page(found())
     assert page(found(MET, MISSED, NOWHERE, TWICE)).count("final: its target</title>") == 2, "twice of nothing is none"
-    assert "a roof is a target" in page(found(MET))
+    assert "brackets mark targets" in page(found(MET))
 
 
 def test_a_rate_is_that_of_a_twentieth_of_the_run() -> None:
@@ -276,7 +276,7 @@ def test_where_nothing_was_lost_there_is_nothing_to_look_for() -> None:
 def test_what_cannot_be_seen_is_not_said_to_be_nothing() -> None:
     result = found()
     blind = evolve(result, samples=[evolve(each, depths=None) for each in result.samples])
-    assert "No turn failed. What the server dropped cannot be seen from outside." in page(blind)
+    assert "No turn failed. Events that the server dropped cannot be seen from outside." in page(blind)
     failing = evolve(blind, samples=[evolve(each, failed=place) for place, each in enumerate(blind.samples)])
     assert ">turns failed</text>" in page(failing)
     assert "dropped</text>" not in page(failing)
@@ -289,7 +289,9 @@ def test_trouble_is_told_where_there_was_some() -> None:
     trouble = Trouble(cut_share=0.5, stalled_clients=4)
     troubled = page(evolve(result, scenario=evolve(result.scenario, trouble=trouble)))
     assert "2 connections were cut." in troubled
-    assert "4 stalled clients did not get 3 events, or got them joined; 1 of them were turned away." in troubled
+    assert (
+        "4 stalled clients missed 3 events, or received them joined; the server refused 1 of the clients." in troubled
+    )
 
 
 def test_a_canceled_turn_is_told_from_one_that_ended() -> None:
@@ -507,7 +509,7 @@ def test_a_comparison_says_if_the_load_the_server_or_what_failed_differs(tmp_pat
     assert "against: a stage before, ws://inn after" in told
     assert "load.sessions: 2 before, 9 after" in told
     assert "failed: 0 of 10 turns before, 2 of 10 turns after" in told
-    assert "At least one of them was a quick run: a smoke test, not a measurement." in told
+    assert "At least one of the runs was a quick run: a smoke test, not a measurement." in told
 
 
 def test_a_comparison_says_if_the_machines_run_different_systems(tmp_path: Path) -> None:

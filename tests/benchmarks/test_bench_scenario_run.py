@@ -31,13 +31,23 @@ from footlights.events import (
 )
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.scenario import run as scenario_run
-from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
+from footlights_bench.scenario.definition import (
+    Arrivals,
+    Load,
+    Metric,
+    Scenario,
+    Target,
+    Trouble,
+    TurnShape,
+    find_scenario,
+    read_scenario,
+    shipped,
+)
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.plan import number_of_turns, plan
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import observe
 from footlights_bench.scenario.system import Depths
-from footlights_bench.scenario.terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence

@@ -23,17 +23,16 @@ from footlights.errors import SessionClosed
 from footlights.testing import cancel_everywhere
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.progress import ignore_progress, progress_bar, shown_progress
 from footlights_bench.lib.report import Report, publish
-from footlights_bench.scenario import there as scenario_there
-from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
-from footlights_bench.scenario.here import Here, StageClient, open_here
+from footlights_bench.scenario import remote as scenario_remote
+from footlights_bench.scenario.definition import LedgerKind, Metric, TurnShape, find_scenario, read_scenario, shipped
 from footlights_bench.scenario.html import page
+from footlights_bench.scenario.in_process import InProcess, StagePlayer, open_in_process
 from footlights_bench.scenario.plan import plan
-from footlights_bench.scenario.progress import bar, shown
-from footlights_bench.scenario.run import observe, show_nothing
+from footlights_bench.scenario.remote import open_remote
+from footlights_bench.scenario.run import observe
 from footlights_bench.scenario.suite import Server, measure, run_scenario
-from footlights_bench.scenario.terms import LedgerKind, Metric, TurnShape
-from footlights_bench.scenario.there import open_there
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
@@ -93,7 +92,7 @@ def scenario(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", shipped())
 async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_clock: MockClock) -> None:
     quick = read_scenario(find_scenario(name)).quick()
-    result = await measure(quick, None, True, show_nothing)
+    result = await measure(quick, None, True, ignore_progress)
     assert result.turns > 10
     assert result.failed == 0
     assert all(each.percentile(100) < 10 for each in result.latencies.values() if each.count)
@@ -106,7 +105,7 @@ async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) ->
     turn = TurnShape(tokens=10, pace=0.5, tool_calls=2, tool_seconds=3.0, load_seconds=7.0)
     load = evolve(base.load, sessions=1, turns_per_second=0.01, duration=150.0, warm_up=0.0, patience=60.0)
     one = evolve(base, load=evolve(load, arrivals="constant"), turn=turn, trouble=evolve(base.trouble, cancel_share=0))
-    latencies = (await measure(one, None, False, show_nothing)).latencies
+    latencies = (await measure(one, None, False, ignore_progress)).latencies
     assert latencies[Metric.ACCEPT].percentile(100) == 0
     # The second turn finds the model loaded.
     assert latencies[Metric.FIRST_TOKEN].percentile(50) == pytest.approx(6.5, rel=2e-3)
@@ -115,7 +114,7 @@ async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) ->
 
 
 async def test_another_model_speaks_in_the_tavern(quiet_clock: MockClock) -> None:
-    async with open_here(TurnShape(model="innkeeper")) as here, here.open_player() as player:
+    async with open_in_process(TurnShape(model="innkeeper")) as stage, stage.open_player() as player:
         turn_id = await player.begin_turn("A room?")
         seen = [event async for event in _until_settled(player, turn_id)]
     assert seen[0] == "turn_accepted"
@@ -123,7 +122,7 @@ async def test_another_model_speaks_in_the_tavern(quiet_clock: MockClock) -> Non
 
 async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> None:
     limits = Limits(stall_detach=1.0)
-    async with open_stage(tavern_cast(), limits=limits) as stage, Here(stage).open_player() as player:
+    async with open_stage(tavern_cast(), limits=limits) as stage, InProcess(stage).open_player() as player:
         turn_id = await player.begin_turn("A room?")
         await trio.sleep(60)
         seen = [event async for event in _until_settled(player, turn_id)]
@@ -131,7 +130,7 @@ async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> No
 
 
 async def test_a_player_whose_session_was_closed_is_told(quiet_clock: MockClock) -> None:
-    async with open_stage(tavern_cast()) as stage, Here(stage).open_player() as player:
+    async with open_stage(tavern_cast()) as stage, InProcess(stage).open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
             await player.receive_batch()
@@ -150,7 +149,7 @@ def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
     async def scenario(trial: Trial) -> None:
         async with open_stage(tavern_cast()) as stage:
             session = stage.start()
-            client = StageClient(session, await session.subscribe().__aenter__())
+            client = StagePlayer(session, await session.subscribe().__aenter__())
             trial.aim(client.cut_nowait)
             turn_id = session.begin_turn("A room?")
             seen = [event async for event in _until_settled(client, turn_id)]
@@ -171,8 +170,8 @@ def test_a_run_may_be_stopped_anywhere() -> None:
     async def scenario(trial: Trial) -> None:
         with trio.CancelScope() as scope:
             trial.aim(scope.cancel)
-            async with open_here(turn) as here:
-                assert (await observe(short, here)).tally.failed == 0
+            async with open_in_process(turn) as system:
+                assert (await observe(short, system)).tally.failed == 0
             trial.disarm()
 
     assert cancel_everywhere(scenario, orders=1, pairs=0).points > 100
@@ -203,7 +202,7 @@ async def test_a_server_is_measured_from_outside(tmp_path: Path) -> None:
     read = read_scenario(scenario(tmp_path, EASY))
     many = evolve(read, load=evolve(read.load, sessions=5))  # more than share a connection
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
-        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, show_nothing)
+        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, ignore_progress)
     assert result.system == url
     assert result.failed == 0
     assert result.exit_code == 0
@@ -216,7 +215,7 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
     many = evolve(read, load=evolve(read.load, sessions=10, arrivals="constant", duration=0.1), trouble=trouble)
     # Its turns take real time, because sockets know no other; long enough that no cancel comes too late.
     async with serving(pace=0.03) as (url, _):
-        result = await measure(many, Server(url=url), False, show_nothing)
+        result = await measure(many, Server(url=url), False, ignore_progress)
     canceled = sum(arrival.cancel_due is not None for arrival in plan(many))
     assert 0 < canceled < 10
     assert result.outcomes == {"canceled": canceled, "final": 10 - canceled}
@@ -228,7 +227,7 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
 async def test_a_server_that_goes_away_is_measured_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scenario_there, "CLOSING", 0.01)
+    monkeypatch.setattr(scenario_remote, "CLOSING", 0.01)
     read = read_scenario(scenario(tmp_path, EASY))
     short = evolve(read, load=evolve(read.load, duration=0.2, patience=0.01))
     async with serving() as (url, stop):
@@ -245,11 +244,11 @@ async def test_a_server_that_goes_away_is_measured_all_the_same(
 async def test_without_its_token_nothing_is_measured(tmp_path: Path) -> None:
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
         with pytest.raises(Unauthorized):
-            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, show_nothing)
+            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, ignore_progress)
 
 
 async def test_a_remote_player_whose_session_was_closed_is_told() -> None:
-    async with serving() as (url, _), open_there(url, None) as there, there.open_player() as player:
+    async with serving() as (url, _), open_remote(url, None) as remote, remote.open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
             await player.receive_batch()
@@ -388,7 +387,7 @@ def test_a_benchmark_whose_figures_could_not_be_written_does_not_begin(
 
 def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
-    with bar(Console(file=screen, force_terminal=True)) as show:
+    with progress_bar(Console(file=screen, force_terminal=True)) as show:
         show("measuring", 5.0, 10.0)
     assert "measuring" in screen.getvalue()
 
@@ -396,7 +395,7 @@ def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_gets_a_bar_and_a_log_gets_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with shown() as show:
+    with shown_progress() as show:
         show("alone", 0.0, 1.0)
         show("alone", 0.5, 1.0)
         show("measuring", 0.0, 1.0)
@@ -404,6 +403,6 @@ def test_a_terminal_gets_a_bar_and_a_log_gets_lines(
     screen = StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]  # a terminal in all that matters
     monkeypatch.setattr(sys, "stderr", screen)
-    with shown() as show:
+    with shown_progress() as show:
         show("alone", 0.0, 1.0)
     assert "alone ..." not in screen.getvalue()

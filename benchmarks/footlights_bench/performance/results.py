@@ -11,7 +11,7 @@ from footlights_bench.lib.figure_file import read_figures, read_json
 from footlights_bench.lib.report import row
 from footlights_bench.performance.suites import Kind, Suite
 from footlights_bench.scenario.result import percentile_name
-from footlights_bench.scenario.table import ms
+from footlights_bench.scenario.text import ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -150,7 +150,7 @@ def bench_scenario(
     Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. A server's token comes from
     the environment: FOOTLIGHTS_TOKEN.
     """
-    from footlights_bench.scenario.file import find_scenario, read_scenario
+    from footlights_bench.scenario.definition import find_scenario, read_scenario
     from footlights_bench.scenario.suite import Server, run_scenario
 
     server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
@@ -218,7 +218,7 @@ def bench_compare(
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of another run.")],
 ) -> None:
     """What changed between two runs: of a scenario with 95 % confidence intervals, otherwise with ratios."""
-    from footlights_bench.scenario.compare_command import compared
+    from footlights_bench.compare import compared
 
     try:
         typer.echo(compared(before, after))

@@ -1,4 +1,4 @@
-"""A stage of this process, as the harness sees it: no transport, and the players share its loop."""
+"""In-process system: a stage in this process, without a transport. Its players share the event loop of the harness."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from footlights.errors import Detached, SessionClosed
 from footlights.events import WarmState
 from footlights_actors import Call, Flood, Pause, ScriptedModel, standard_cast
 from footlights_bench.lib.scripts import TOKEN
+from footlights_bench.scenario.definition import SCRIPTED, LedgerKind
 from footlights_bench.scenario.system import Depths
-from footlights_bench.scenario.terms import SCRIPTED, LedgerKind
 from footlights_transports.cli.model_choice import tavern_with
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from footlights.stream.subscription import Subscription
     from footlights.tools.tool import ToolContext
     from footlights_actors import Line
-    from footlights_bench.scenario.terms import TurnShape
+    from footlights_bench.scenario.definition import TurnShape
 
 _TOOL = "work"
 
 
-class StageClient:
-    """One who follows a session of this process, and comes back after a loss."""
+class StagePlayer:
+    """A client of a session in this process. It resubscribes after a cut, and after the session detached it."""
 
     def __init__(self, session: InteractionSession, stream: Subscription) -> None:
         self._session = session
@@ -49,7 +49,7 @@ class StageClient:
                 with trio.CancelScope() as self._reading:
                     if batch := await self._stream.receive_batch():
                         return batch
-                    raise SessionClosed("The session was closed by somebody else.")
+                    raise SessionClosed("The session was closed from elsewhere.")
             except Detached:
                 self._is_cut = True
 
@@ -70,24 +70,6 @@ class StageClient:
         self._stream = await self._session.subscribe(left.cursor, left.terminal_seen).__aenter__()
         self._is_cut = False
 
-
-@asynccontextmanager
-async def _open_client(session: InteractionSession) -> AsyncGenerator[StageClient]:
-    client = StageClient(session, await session.subscribe().__aenter__())
-    try:
-        yield client
-    finally:
-        await client.leave()
-
-
-class StagePlayer:
-    """One who follows a session of this process and speaks in it."""
-
-    def __init__(self, session: InteractionSession, client: StageClient) -> None:
-        self._session = session
-        self.receive_batch = client.receive_batch
-        self.cut = client.cut
-
     async def begin_turn(self, said: str) -> str:
         await trio.lowlevel.checkpoint()
         return self._session.begin_turn(said)
@@ -96,12 +78,21 @@ class StagePlayer:
         await trio.lowlevel.checkpoint()
         self._session.cancel(turn_id)
 
-    def open_audience(self) -> AbstractAsyncContextManager[StageClient]:
-        return _open_client(self._session)
+    def open_audience(self) -> AbstractAsyncContextManager[StagePlayer]:
+        return _open_player(self._session)
 
 
-class Here:
-    """A stage of this process."""
+@asynccontextmanager
+async def _open_player(session: InteractionSession) -> AsyncGenerator[StagePlayer]:
+    player = StagePlayer(session, await session.subscribe().__aenter__())
+    try:
+        yield player
+    finally:
+        await player.leave()
+
+
+class InProcess:
+    """A stage in this process."""
 
     def __init__(self, stage: Stage) -> None:
         self.name = "a stage in process"
@@ -110,8 +101,8 @@ class Here:
     @asynccontextmanager
     async def open_player(self) -> AsyncGenerator[StagePlayer]:
         session = self._stage.start()
-        async with _open_client(session) as client:
-            yield StagePlayer(session, client)
+        async with _open_player(session) as player:
+            yield player
         await session.close()
 
     def depths(self) -> Depths:
@@ -124,14 +115,14 @@ class Here:
 
 
 @asynccontextmanager
-async def open_here(turn: TurnShape) -> AsyncGenerator[Here]:
-    """A stage with the turns that a scenario wants. Raises `FootlightsError` for a model that there is not."""
+async def open_in_process(turn: TurnShape) -> AsyncGenerator[InProcess]:
+    """Open a stage with the turns of a scenario. Raises `FootlightsError` for an unknown model."""
     cast = _scripted_cast(turn) if turn.model == SCRIPTED else tavern_with(turn.model, None)
     is_durable = turn.ledger is LedgerKind.DURABLE
     with TemporaryDirectory() if is_durable else nullcontext() as folder:
         ledger = None if folder is None else Path(folder) / "scenario.ledger"
         async with open_stage(cast, ledger=ledger) as stage:
-            yield Here(stage)
+            yield InProcess(stage)
 
 
 def _scripted_cast(turn: TurnShape) -> Cast:

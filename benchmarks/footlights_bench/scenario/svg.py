@@ -1,4 +1,4 @@
-"""Line plots as SVG, to stand inside of a page: no script, nothing from elsewhere."""
+"""Line plots as SVG elements, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTER = 6.0
 
 @frozen
 class Axis:
-    """From where to where, and what to write beside it."""
+    """The range of an axis, its label and its ticks."""
 
     label: str
     low: float
@@ -27,22 +27,22 @@ class Axis:
     ticks: Sequence[tuple[float, str]]
 
     def share(self, value: float) -> float:
-        """Where a value stands, from 0 to 1."""
+        """The position of a value, from 0 to 1."""
         return (value - self.low) / (self.high - self.low)
 
 
 @frozen
 class Series:
-    """A line, in the units of the axes."""
+    """A line in the units of the axes."""
 
     name: str
     points: Sequence[tuple[float, float]]
     bounds: Sequence[tuple[float, float]] = ()
-    """Where a target wants the line to pass below."""
+    """Points of targets: the line should pass below them."""
 
 
 def linear_axis(label: str, values: Iterable[float]) -> Axis:
-    """From 0 to a round number that is not less than any."""
+    """From 0 to the next round number above all values."""
     highest = max([*values, 0.0]) or 1.0
     step = _round_step(highest / _TICKS)
     number = -(-highest // step)
@@ -50,21 +50,21 @@ def linear_axis(label: str, values: Iterable[float]) -> Axis:
 
 
 def whole_axis(label: str, values: Iterable[float]) -> Axis:
-    """From 0 to the highest, so that what is drawn is as wide as the plot."""
+    """From 0 to the highest value, so that the lines use the whole width."""
     highest = max([*values, 0.0]) or 1.0
     ticks = [tick for tick in linear_axis(label, [highest]).ticks if tick[0] <= highest]
     return Axis(label, 0.0, highest, ticks)
 
 
 def log_axis(label: str, values: Iterable[float]) -> Axis:
-    """For logarithms to the base of 10, from one power of ten to another."""
+    """For values that are logarithms to base 10, from one power of ten to another."""
     known = list(values) or [0.0]
     low, high = floor(min(known)), floor(max(known)) + 1
     return Axis(label, low, high, [(each, f"{10.0**each:,.10g}") for each in range(low, high + 1)])
 
 
 def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, warm_up: float = 0.0) -> str:
-    """What is before `warm_up` on the axis at the bottom is shaded."""
+    """The part of the x axis before `warm_up` is shaded."""
     shown = [each for each in series if each.points]
     parts = [_shade(x, warm_up) if warm_up else "", _axes(x, y)]
     for place, each in enumerate(shown):
@@ -84,7 +84,7 @@ def _shade(x: Axis, until: float) -> str:
 
 
 def _bound(across: float, down: float, place: int, name: str) -> str:
-    """A roof under which the line is to pass."""
+    """A bracket that marks a target."""
     return (
         f'<path class="line c{place}" d="M{across - 9:.1f} {down + 6:.1f} V{down:.1f} H{across + 9:.1f} v6">'
         f"<title>{escape(name)}: its target</title></path>"
@@ -99,7 +99,7 @@ def figure(title: str, inside: str, height: float) -> str:
 
 
 def ticks_below(x: Axis, bottom: float) -> str:
-    """The axis at the bottom, with lines up through the plot."""
+    """The x axis with its grid lines."""
     parts = [
         f'<line class="grid" x1="{_across(x, value):.1f}" x2="{_across(x, value):.1f}" y1="{TOP}" y2="{bottom:.1f}"/>'
         f'<text x="{_across(x, value):.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{escape(label)}</text>'
@@ -128,7 +128,7 @@ def _axes(x: Axis, y: Axis) -> str:
 
 
 def legend(names: Mapping[str, str]) -> str:
-    """What the colours mean, in a row above the plot: classes and names."""
+    """The legend in a row above the plot, from CSS classes and names."""
     parts: list[str] = []
     across = float(LEFT)
     for kind, name in names.items():
@@ -147,6 +147,6 @@ def _down(y: Axis, value: float) -> float:
 
 
 def _round_step(least: float) -> float:
-    """1, 2 or 5 times a power of ten, and not less."""
+    """The next step of 1, 2 or 5 times a power of ten that is not less."""
     power = 10.0 ** floor(log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)

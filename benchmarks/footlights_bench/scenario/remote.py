@@ -1,4 +1,4 @@
-"""A server elsewhere that speaks the native protocol, as the harness sees it: from outside, as players do."""
+"""Remote system: a server that speaks the native protocol, measured from outside."""
 
 from __future__ import annotations
 
@@ -18,40 +18,26 @@ if TYPE_CHECKING:
     from footlights_transports.client.client import Client, ClientSession, ClientStream
 
 PLAYERS_A_CONNECTION = 4
-"""How many share one for what they say. What they see comes over one for each; files are limited, on both sides."""
+"""Players that share a connection for commands. Each has another one for events; both sides limit open files."""
 
 CLOSING = 5.0
 """Seconds that a server may take to close a session."""
 
 
-class RemoteClient:
-    """One who follows a session of a server. Its stream comes back by itself."""
+class RemotePlayer:
+    """A client of a session on a server. Its stream reconnects by itself."""
 
-    def __init__(self, stream: ClientStream) -> None:
+    def __init__(self, session: ClientSession, stream: ClientStream) -> None:
+        self._session = session
         self._stream = stream
 
     async def receive_batch(self) -> Sequence[StreamEvent]:
         if batch := await self._stream.receive_batch():
             return batch
-        raise SessionClosed("The session was closed by somebody else.")
+        raise SessionClosed("The session was closed from elsewhere.")
 
     async def cut(self) -> None:
         await self._stream.hang_up()
-
-
-@asynccontextmanager
-async def _open_client(session: ClientSession) -> AsyncGenerator[RemoteClient]:
-    async with session.subscribe() as stream:
-        yield RemoteClient(stream)
-
-
-class RemotePlayer:
-    """One who follows a session of a server and speaks in it."""
-
-    def __init__(self, session: ClientSession, client: RemoteClient) -> None:
-        self._session = session
-        self.receive_batch = client.receive_batch
-        self.cut = client.cut
 
     async def begin_turn(self, said: str) -> str:
         return await self._session.begin_turn(said)
@@ -59,12 +45,18 @@ class RemotePlayer:
     async def cancel(self, turn_id: str) -> None:
         await self._session.cancel(turn_id)
 
-    def open_audience(self) -> AbstractAsyncContextManager[RemoteClient]:
-        return _open_client(self._session)
+    def open_audience(self) -> AbstractAsyncContextManager[RemotePlayer]:
+        return _open_player(self._session)
 
 
-class There:
-    """A server elsewhere. Made by `open_there`."""
+@asynccontextmanager
+async def _open_player(session: ClientSession) -> AsyncGenerator[RemotePlayer]:
+    async with session.subscribe() as stream:
+        yield RemotePlayer(session, stream)
+
+
+class Remote:
+    """A server at a URL, made by `open_remote`."""
 
     def __init__(self, url: str, token: str | None, stack: AsyncExitStack) -> None:
         self.name = url
@@ -77,15 +69,15 @@ class There:
     @asynccontextmanager
     async def open_player(self) -> AsyncGenerator[RemotePlayer]:
         session = await (await self._connected()).start()
-        async with _open_client(session) as client:
-            yield RemotePlayer(session, client)
+        async with _open_player(session) as player:
+            yield player
         await self._close(session)
 
     def depths(self) -> None:
         return None
 
     async def _close(self, session: ClientSession) -> None:
-        """A server that went away takes nothing from what was measured, and is not waited for again and again."""
+        """Ignore a server that went away, and wait for it only once: what was measured is still valid."""
         if self._is_there:
             self._is_there = False
             with suppress(FootlightsError), trio.move_on_after(CLOSING):
@@ -101,7 +93,7 @@ class There:
 
 
 @asynccontextmanager
-async def open_there(url: str, token: str | None) -> AsyncGenerator[There]:
-    """Raises nothing yet: players connect when they come."""
+async def open_remote(url: str, token: str | None) -> AsyncGenerator[Remote]:
+    """Connects only when a player is opened, so nothing is raised before that."""
     async with AsyncExitStack() as stack:
-        yield There(url, token, stack)
+        yield Remote(url, token, stack)

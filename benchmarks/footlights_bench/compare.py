@@ -1,8 +1,7 @@
-"""`footlights bench --compare`: what changed between two results, of a scenario or of any other benchmark.
+"""`footlights bench --compare`: the changes between two results of a scenario or of another benchmark.
 
-The results of scenarios hold every latency, so their differences have confidence intervals. Those of the others hold
-figures: they are shown with their ratio, and where both have laps, whether the laps lie apart. There is no interval
-where there are no samples.
+Results of scenarios hold every latency, so their differences have confidence intervals. Results of the other benchmarks
+hold figures without samples, so only the ratios are shown, and whether the laps of the two runs overlap.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from footlights_bench.lib.figure_file import UnreadableResult, read_figures, read_json
 from footlights_bench.lib.report import row
+from footlights_bench.lib.tables import aligned
 from footlights_bench.scenario.compare import QUICK, comparison, differing_facts, read_result
-from footlights_bench.scenario.table import aligned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,7 @@ _NO_INTERVALS = (
 
 
 def compared(before: Path, after: Path) -> str:
-    """As text, for a terminal. Raises `UnreadableResult`."""
+    """The comparison as text. Raises `UnreadableResult`."""
     scenarios = [read_json(file).get("bench") == "scenario" for file in (before, after)]
     if all(scenarios):
         return comparison(read_result(before), read_result(after))
@@ -38,7 +37,7 @@ def compared(before: Path, after: Path) -> str:
 
 
 def figures_compared(before: RecordedFigures, after: RecordedFigures) -> str:
-    """As text, for a terminal."""
+    """The comparison as text."""
     old = {(figure.subject, figure.name): figure for figure in before.figures}
     rows: list[tuple[str, ...]] = [("", "before", "after", "ratio", "laps", "aim")]
     for subject, figures in groupby(after.figures, lambda figure: figure.subject):
