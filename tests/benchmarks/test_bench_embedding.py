@@ -9,7 +9,6 @@ from footlights_bench.embedding.frames import play_frames
 from footlights_bench.embedding.guest import guest_stage
 from footlights_bench.embedding.suite import run_embedding
 from footlights_bench.lib.scripts import cast_of, paced
-from footlights_transports.embed.stage_thread import StageThread
 from tests.kit.command import footlights
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "embed.json"
-    assert run_embedding(StageThread, quick=True, json_path=path) == 0
+    assert run_embedding(quick=True, json_path=path) == 0
     printed = capsys.readouterr()
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["bench"] == "embed"

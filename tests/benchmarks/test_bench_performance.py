@@ -18,13 +18,12 @@ from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.report import Report
+from footlights_bench.performance import __main__ as performance
 from footlights_bench.performance import run as performance_run
-from footlights_bench.performance import suite as performance
 from footlights_bench.performance import suites as performance_suites
-from footlights_bench.performance.others import Worked, share_of_others, worked
 from footlights_bench.performance.page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
 from footlights_bench.performance.results import Results, Taken
-from footlights_bench.performance.run import this_commit
+from footlights_bench.performance.run import Worked, share_of_others, this_commit, worked
 from footlights_bench.performance.suites import SUITES, Kind, Suite, why_not_here
 from footlights_bench.scenario.definition import find_scenario, read_scenario
 from footlights_transports.cli.bench import app
@@ -63,7 +62,7 @@ def keep(results: Results, folder: Path, suite: Suite, *figures: Figure, quick: 
 def test_the_tables_are_those_of_the_results() -> None:
     page = (DOCS / performance.PAGE).read_text(encoding="utf-8")
     told = rendered(page, Results(DOCS / performance.FOLDER))
-    assert page == told, "run: python -m footlights_bench.performance.suite --render-only"
+    assert page == told, "run: python -m footlights_bench.performance --render-only"
 
 
 def test_every_suite_has_its_place() -> None:
@@ -323,8 +322,8 @@ def test_a_suite_without_a_place_and_a_miss_without_a_reason_are_told(
     (tmp_path / performance.PAGE).write_text(place("good"), encoding="utf-8")
     assert measured(tmp_path, bench("good"), bench("tea"), render_only="")[0] == 1
     told = capfd.readouterr().err
-    assert "*** performance.md has no place for tea ***" in told
-    assert "*** performance.md does not say all about why this was missed: good: tea: a|b ***" in told
+    assert "*** performance.md has no section for tea ***" in told
+    assert "*** performance.md does not fully explain why this aim was missed: good: tea: a|b ***" in told
 
 
 def test_a_quick_run_does_not_replace_measurements(capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,7 +348,7 @@ def test_without_weights_the_models_are_skipped_by_name(
     monkeypatch.setattr(performance_suites, "find", find)
     code, page = measured(tmp_path, breaks("models"))
     assert code == 0
-    assert "*** SKIPPED: models: there are no weights here" in capfd.readouterr().err
+    assert "*** SKIPPED: models: the weights are missing" in capfd.readouterr().err
     assert "footlights models fetch smollm2" in page
 
 
@@ -391,8 +390,8 @@ def test_results_are_no_change_of_what_was_measured(tmp_path: Path) -> None:
 
 def test_what_others_did_is_what_was_done_without_what_was_measured() -> None:
     cpus = os.cpu_count() or 1
-    before = Worked(at=100.0, everybody=50.0, children=5.0)
-    after = Worked(at=110.0, everybody=50.0 + 7.0, children=5.0 + 4.0)
+    before = Worked(at=100.0, machine=50.0, children=5.0)
+    after = Worked(at=110.0, machine=50.0 + 7.0, children=5.0 + 4.0)
     assert share_of_others(before, after) == pytest.approx(3.0 / (10.0 * cpus))
     assert share_of_others(before, evolve(after, children=50.0)) == 0.0
     assert share_of_others(None, after) is share_of_others(before, None) is None
@@ -404,4 +403,4 @@ def test_where_the_system_does_not_tell_nothing_is_made_up(tmp_path: Path) -> No
     told.write_text("cpu  100 20 3 4000 5 6 7 0 0 0\ncpu0 1 1 1 1\n", encoding="ascii")
     found = worked(told)
     assert found is not None
-    assert found.everybody == 123 / os.sysconf("SC_CLK_TCK")
+    assert found.machine == 123 / os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from statistics import median
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
 
@@ -20,13 +20,11 @@ from footlights_bench.embedding.guest import guest_stage
 from footlights_bench.lib.figures import Aim, Figure, latency_figure, percentile
 from footlights_bench.lib.report import run_suite
 from footlights_bench.lib.scripts import cast_of, paced
+from footlights_transports.embed.stage_thread import StageThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Generator, Sequence
     from pathlib import Path
-
-    from footlights import Cast, StreamEvent
 
 UNAFFECTED = Aim("below", 1.25)
 
@@ -47,32 +45,6 @@ FULL = EmbedScale(turns=100, frames=300, laps=5, calls=1_000)
 QUICK = EmbedScale(turns=5, frames=6, laps=2, calls=6)
 
 
-class Answer(Protocol):
-    """The pending result of a call to the stage thread."""
-
-    def result(self) -> object: ...
-
-
-class ThreadSession(Protocol):
-    """The part of a stage thread's session that is measured."""
-
-    def begin_turn(self, said: str) -> str: ...
-    def begin_turn_soon(self, said: str) -> Answer: ...
-    def cancel(self) -> tuple[str, ...]: ...
-    def poll(self) -> list[StreamEvent]: ...
-    def finalize(self, turn_id: str) -> Answer: ...
-
-
-class ThreadStage(Protocol):
-    """The part of a stage thread that is measured."""
-
-    def start(self) -> ThreadSession: ...
-
-
-OpenThread: TypeAlias = "Callable[[Cast], AbstractContextManager[ThreadStage]]"
-"""Opens a stage thread; the command passes it in."""
-
-
 class Host(Protocol):
     """A stage, as a game loop uses it."""
 
@@ -83,7 +55,7 @@ class Host(Protocol):
 
 
 class _ThreadHost:
-    def __init__(self, stage: ThreadStage, players: int) -> None:
+    def __init__(self, stage: StageThread, players: int) -> None:
         self._sessions = [stage.start() for _ in range(players)]
         self._turns: list[str] = []
 
@@ -103,18 +75,18 @@ class _ThreadHost:
         sleep(max(0.0, due - perf_counter()))
 
 
-def run_embedding(open_thread: OpenThread, *, quick: bool, json_path: Path | None, strict: bool = False) -> int:
+def run_embedding(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
     parts = {
-        "frames, with a stage on a thread of its own": partial(_measure_thread, open_thread, scale),
+        "frames, with a stage on a thread of its own": partial(_measure_thread, scale),
         "frames, with a stage as trio's guest": partial(_measure_guest, scale),
-        "calls to a stage thread": partial(_measure_calls, open_thread, scale),
+        "calls to a stage thread": partial(_measure_calls, scale),
     }
     return run_suite("embed", parts, quick=quick, json_path=json_path, strict=strict)
 
 
-def _measure_thread(open_thread: OpenThread, scale: EmbedScale) -> list[Figure]:
-    with open_thread(cast_of(paced)) as stage:
+def _measure_thread(scale: EmbedScale) -> list[Figure]:
+    with StageThread(cast_of(paced)) as stage:
         return _frame_figures("a thread of its own", _ThreadHost(stage, scale.turns), scale)
 
 
@@ -123,8 +95,8 @@ def _measure_guest(scale: EmbedScale) -> list[Figure]:
         return _frame_figures("trio's guest", guest, scale)
 
 
-def _measure_calls(open_thread: OpenThread, scale: EmbedScale) -> list[Figure]:
-    with open_thread(cast_of(paced)) as stage:
+def _measure_calls(scale: EmbedScale) -> list[Figure]:
+    with StageThread(cast_of(paced)) as stage:
         return _call_figures(stage, scale)
 
 
@@ -161,7 +133,7 @@ def _compare(
     ]
 
 
-def _call_figures(stage: ThreadStage, scale: EmbedScale) -> list[Figure]:
+def _call_figures(stage: StageThread, scale: EmbedScale) -> list[Figure]:
     sessions = [stage.start() for _ in range(scale.turns)]
     for session in sessions:
         session.begin_turn("Go on.")

@@ -8,9 +8,9 @@ count as a pause; the longest pause in wall time is in the spread.
 from __future__ import annotations
 
 import gc
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import trio
 from attrs import frozen
@@ -20,16 +20,14 @@ from footlights_bench.growth.troupe import Troupe, tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, paced_turn
+from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from footlights import InteractionSession, Prompt
     from footlights_actors import Line
     from footlights_bench.growth.suite import GrowthScale
-
-Policy: TypeAlias = "Callable[[], AbstractContextManager[object]]"
-"""Makes a context manager that sets how garbage is collected in its block."""
 
 SHORT_PAUSE = Aim("below", 10_000)
 """Microseconds."""
@@ -47,13 +45,14 @@ class Pause:
     clock: float
 
 
-async def measure_pauses(scale: GrowthScale, serving: Policy) -> list[Figure]:
+async def measure_pauses(scale: GrowthScale) -> list[Figure]:
     figures: list[Figure] = []
+    policies = (("as Python does it", nullcontext, None), ("as serve does it", GentleCollector, SHORT_PAUSE))
     for silent in (0, scale.open_besides):
         subject = f"garbage collection, {scale.streaming:,} sessions streaming"
         if silent:
             subject += f", {silent:,} more open"
-        for name, policy, aim in (("as Python does it", nullcontext, None), ("as serve does it", serving, SHORT_PAUSE)):
+        for name, policy, aim in policies:
             say(f"{subject}, {name}")
             with recorded() as pauses, policy():  # in this order: work of the policy is part of the pause
                 await stream(scale.streaming, silent, scale.seconds)

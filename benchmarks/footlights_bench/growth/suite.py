@@ -16,12 +16,12 @@ from footlights_bench.growth.cost import measure_cost
 from footlights_bench.growth.long_run import measure_long_run
 from footlights_bench.growth.pauses import measure_pauses
 from footlights_bench.lib.report import run_suite
+from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from footlights_bench.growth.pauses import Policy
     from footlights_bench.lib.figures import Figure
 
 
@@ -56,17 +56,16 @@ QUICK = GrowthScale(
 )
 
 
-def run_growth(serving: Policy, *, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """`serving` is the garbage collection policy of `footlights serve`."""
+def run_growth(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
 
     def collected(measure: Callable[[GrowthScale], Awaitable[list[Figure]]]) -> list[Figure]:
         # One process holds the sessions of all stages, and a full collection would go through all of them.
-        with serving():
+        with GentleCollector():
             return trio.run(measure, scale)
 
     parts = {
-        "pauses": partial(trio.run, measure_pauses, scale, serving),
+        "pauses": partial(trio.run, measure_pauses, scale),
         "turns among many sessions": partial(collected, measure_cost),
         "very many turns": partial(collected, measure_long_run),
     }

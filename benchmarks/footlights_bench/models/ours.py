@@ -9,47 +9,28 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import ModelLoading, ModelReady, TokenDelta
+from footlights_actors.models.local.model import LocalModel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from footlights import InteractionSession, Prompt
-    from footlights.events import Payload, WarmState
-    from footlights.models.model import Model, ModelTraits, Output
+    from footlights.events import Payload
+    from footlights.models.model import Output
 
 
-class WatchedModel:
-    """A model that records its last prompt, and when the work of its last round ended."""
+class WatchedModel(LocalModel):
+    """A local model that records its last prompt, and when the work of its last round ended."""
 
-    def __init__(self, inner: Model) -> None:
-        self._inner = inner
-        self.prompt: Prompt | None = None
-        self.free = trio.Event()
-        self.free_at = 0.0
-
-    @property
-    def model_id(self) -> str:
-        return self._inner.model_id
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._inner.traits
-
-    @property
-    def warm_state(self) -> WarmState:
-        return self._inner.warm_state
-
-    async def load(self, report: Callable[[float], None]) -> None:
-        await self._inner.load(report)
-
-    async def unload(self) -> None:
-        await self._inner.unload()
+    prompt: Prompt | None = None
+    free: trio.Event
+    free_at = 0.0
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         self.prompt = prompt
         self.free = trio.Event()
         try:
-            async with aclosing(self._inner.generate(prompt)) as output:
+            async with aclosing(super().generate(prompt)) as output:
                 async for item in output:
                     yield item
         finally:

@@ -19,7 +19,6 @@ from attrs import evolve, frozen
 
 from footlights import FootlightsError, open_stage
 from footlights_actors import standard_cast
-from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.local.weights import find
 from footlights_bench.lib.figures import Aim, Figure, latency_figure
 from footlights_bench.lib.progress import say
@@ -74,7 +73,7 @@ def run_models(*, quick: bool, json_path: Path | None, weights: str, strict: boo
 
 
 async def _measure(path: Path, scale: ModelsScale) -> list[Figure]:
-    model = WatchedModel(LocalModel(path, slots=SLOTS, context_tokens=CONTEXT_TOKENS))
+    model = WatchedModel(path, slots=SLOTS, context_tokens=CONTEXT_TOKENS)
     direct = DirectEngine(path)
     async with open_stage(standard_cast(model)) as stage:
         ours = OurTurns(stage.start(), model)

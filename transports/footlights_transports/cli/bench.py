@@ -77,18 +77,16 @@ def bench_models(
 def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
     from footlights_bench.embedding.suite import run_embedding
-    from footlights_transports.embed.stage_thread import StageThread
 
-    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_embedding(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("growth")
 def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """Many sessions and very many turns: what a turn costs, what memory does, how long collections take."""
     from footlights_bench.growth.suite import run_growth
-    from footlights_transports.server.collecting import GentleCollector
 
-    raise typer.Exit(run_growth(GentleCollector, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_growth(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("wire")
