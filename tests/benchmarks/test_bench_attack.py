@@ -16,13 +16,13 @@ from wsproto.events import AcceptConnection, CloseConnection, Message, Ping, Rej
 from wsproto.utilities import RemoteProtocolError
 
 from footlights_bench.attack import fairness
-from footlights_bench.attack.bounds import Watched
-from footlights_bench.attack.cases import run_case
-from footlights_bench.attack.cases_websocket import WEBSOCKET_CASES
-from footlights_bench.attack.flood import run_flood
+from footlights_bench.attack.cases.case import run_case
+from footlights_bench.attack.cases.websocket import WEBSOCKET_CASES
+from footlights_bench.attack.floods.bounds import FloodReport
+from footlights_bench.attack.floods.run import run_flood
 from footlights_bench.attack.privacy import sessions
 from footlights_bench.attack.results import Result, exit_code, print_results
-from footlights_bench.attack.suite import ATTACKS, Elsewhere, chosen
+from footlights_bench.attack.suite import ATTACKS, NoWatch, chosen
 from footlights_bench.attack.target import Address, CannotAttack, Target, loopback_address, target_from_json
 from tests.kit.command import footlights
 
@@ -123,7 +123,7 @@ async def toy(server: ToyServer) -> AsyncGenerator[Target]:
 
 async def flooded(server: ToyServer) -> Result:
     async with toy(server) as target:
-        return await run_flood(FLOOD, target, Elsewhere(), quiet=0.2, seconds=0.6)
+        return await run_flood(FLOOD, target, NoWatch(), quiet=0.2, seconds=0.6)
 
 
 async def test_a_server_that_stalls_is_found() -> None:
@@ -166,7 +166,7 @@ async def test_a_server_that_lets_everybody_in_is_found() -> None:
     assert "let another owner in" in private.failures[0]
 
 
-def watched(**changed: Any) -> Watched:
+def report(**changed: Any) -> FloodReport:
     quiet = {"pings": [1.0] * 100, "http": [2.0], "late": [0.1], "turns": {"ok": 3}, "problems": {}}
     facts: dict[str, Any] = {
         "quiet": quiet,
@@ -179,11 +179,11 @@ def watched(**changed: Any) -> Watched:
         "ended": None,
     }
     flooded = {name: changed.pop(name) for name in set(changed) & set(quiet)}
-    return Watched(**{**facts, "flooded": {**quiet, **flooded}, **changed})
+    return FloodReport(**{**facts, "flooded": {**quiet, **flooded}, **changed})
 
 
 def test_a_flood_within_every_bound_fails_nothing() -> None:
-    assert watched(pings=[25.0] * 100, http=[100.0]).failures() == []
+    assert report(pings=[25.0] * 100, http=[100.0]).failures() == []
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_a_flood_within_every_bound_fails_nothing() -> None:
     ],
 )
 def test_a_flood_that_breaks_one_bound_says_which(changed: dict[str, Any], why: str) -> None:
-    (failure,) = watched(**changed).failures()
+    (failure,) = report(**changed).failures()
     assert why in failure
 
 
 def test_a_slow_quiet_server_has_a_wider_bound() -> None:
     quiet = {"pings": [10.0], "http": [2.0], "late": [0.0], "turns": {}, "problems": {}}
-    assert watched(quiet=quiet, pings=[50.0]).failures() == []
-    assert watched(quiet=quiet, pings=[51.0]).failures() != []
+    assert report(quiet=quiet, pings=[50.0]).failures() == []
+    assert report(quiet=quiet, pings=[51.0]).failures() != []
 
 
 @pytest.mark.parametrize(

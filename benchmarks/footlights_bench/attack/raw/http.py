@@ -1,4 +1,4 @@
-"""HTTP/1.1 from the client's side, byte by byte: requests as they are wanted, and what came back (RFC 9112)."""
+"""HTTP/1.1 client, byte by byte: any request, and the parsed response (RFC 9112)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import frozen
 
-from footlights_bench.attack.sockets import PATIENCE, connected
+from footlights_bench.attack.raw.sockets import PATIENCE, open_connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from footlights_bench.attack.sockets import Wire
+    from footlights_bench.attack.raw.sockets import Connection
     from footlights_bench.attack.target import Address
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Response:
     status: int
     headers: Mapping[str, str]
-    """By their names in lower case."""
+    """By lower-case name."""
     body: bytes = b""
 
     @property
@@ -42,7 +42,7 @@ def request(
     headers: Sequence[str] = (),
     body: bytes | None = None,
 ) -> bytes:
-    """A lawful request; lines of `headers` are added as they are, lawful or not."""
+    """A lawful request; the lines of `headers` are added unchanged, lawful or not."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {address.authority}"]
     if token is not None:
         lines.append(f"Authorization: Bearer {token}")
@@ -52,7 +52,7 @@ def request(
 
 
 def take_head(buffer: bytearray) -> Response | None:
-    """Take the head of a response off the buffer; None if it is not whole yet. What is no HTTP has the status 0."""
+    """Remove the head of a response from the buffer; None if it is incomplete. A head that is not HTTP has status 0."""
     head, blank, rest = bytes(buffer).partition(b"\r\n\r\n")
     if not blank:
         return None
@@ -64,62 +64,62 @@ def take_head(buffer: bytearray) -> Response | None:
     return Response(status, {name.strip().lower(): value.strip() for name, _, value in pairs})
 
 
-async def read_response(wire: Wire, *, to_head: bool = False, seconds: float = PATIENCE) -> Response | None:
+async def read_response(connection: Connection, *, to_head: bool = False, seconds: float = PATIENCE) -> Response | None:
     """The next final response; None if the server closed the connection or did not answer in time."""
     with trio.move_on_after(seconds):
         while True:
-            while (head := take_head(wire.buffer)) is None:
-                if not await wire.receive():
+            while (head := take_head(connection.buffer)) is None:
+                if not await connection.receive():
                     return None
             if head.status >= 200 or head.status in (0, 101):
                 break
         if to_head or head.status in (0, 101, 204, 304):
             return head
-        with suppress(ValueError):  # of lengths that are none: the body was cut off, or is no HTTP
-            return Response(head.status, head.headers, await _body(wire, head))
+        with suppress(ValueError):  # from an invalid length: the body was cut off, or is not HTTP
+            return Response(head.status, head.headers, await _body(connection, head))
     return None
 
 
-async def _body(wire: Wire, head: Response) -> bytes:
+async def _body(connection: Connection, head: Response) -> bytes:
     if head.headers.get("transfer-encoding", "").lower() == "chunked":
         body = b""
-        while size := int((await _line(wire)).partition(b";")[0], 16):
-            body += await _exactly(wire, size)
-            await _line(wire)
-        while await _line(wire):
+        while size := int((await _line(connection)).partition(b";")[0], 16):
+            body += await _exactly(connection, size)
+            await _line(connection)
+        while await _line(connection):
             pass
         return body
     if (length := head.headers.get("content-length")) is not None:
-        return await _exactly(wire, int(length))
-    while await wire.receive():
+        return await _exactly(connection, int(length))
+    while await connection.receive():
         pass
-    body = bytes(wire.buffer)
-    wire.buffer.clear()
+    body = bytes(connection.buffer)
+    connection.buffer.clear()
     return body
 
 
-async def _exactly(wire: Wire, size: int) -> bytes:
-    while len(wire.buffer) < size and await wire.receive():
+async def _exactly(connection: Connection, size: int) -> bytes:
+    while len(connection.buffer) < size and await connection.receive():
         pass
-    body = bytes(wire.buffer[:size])
-    del wire.buffer[:size]
+    body = bytes(connection.buffer[:size])
+    del connection.buffer[:size]
     return body
 
 
-async def _line(wire: Wire) -> bytes:
-    while b"\r\n" not in wire.buffer and await wire.receive():
+async def _line(connection: Connection) -> bytes:
+    while b"\r\n" not in connection.buffer and await connection.receive():
         pass
-    line, _, rest = bytes(wire.buffer).partition(b"\r\n")
-    wire.buffer[:] = rest
+    line, _, rest = bytes(connection.buffer).partition(b"\r\n")
+    connection.buffer[:] = rest
     return line
 
 
 async def ask(
     address: Address, method: str, path: str, *, token: str | None = None, body: object = None
 ) -> Response | None:
-    """One request on a connection of its own; None if it was not answered."""
+    """Send a request on a new connection; None if the server did not answer."""
     encoded = None if body is None else json.dumps(body).encode()
-    async with connected(address) as wire:
-        if not await wire.try_send(request(address, method, path, token=token, body=encoded)):
+    async with open_connection(address) as connection:
+        if not await connection.try_send(request(address, method, path, token=token, body=encoded)):
             return None
-        return await read_response(wire, to_head=method == "HEAD")
+        return await read_response(connection, to_head=method == "HEAD")

@@ -1,4 +1,4 @@
-"""Floods over TCP and HTTP, most of them by strangers: HTTP/2, malformed handshakes, storms, requests, bodies."""
+"""Floods over TCP and HTTP, most of them without a token: HTTP/2, malformed handshakes, storms, requests, bodies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_bench.attack.exchange import request
-from footlights_bench.attack.frames import handshake
-from footlights_bench.attack.sockets import BROKEN
+from footlights_bench.attack.raw.http import request
+from footlights_bench.attack.raw.sockets import BROKEN
+from footlights_bench.attack.raw.websocket import handshake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from footlights_bench.attack.load import Flood, Load
-    from footlights_bench.attack.sockets import Wire
+    from footlights_bench.attack.floods.load import Flood, Load
+    from footlights_bench.attack.raw.sockets import Connection
     from footlights_bench.attack.target import Address
 
 CONNECTIONS = 8
@@ -48,29 +48,18 @@ _H2_CONTROL = (
 _H2_SEGMENT = _H2_CONTROL * (SEGMENT // len(_H2_CONTROL))
 
 
-async def pour(load: Load, wire: Wire, first: bytes, segment: bytes, units: int) -> None:
-    """Send one thing and then another again and again, and forget what is answered, until the server closes it."""
-
-    async def forget(scope: trio.CancelScope) -> None:
-        await wire.discard()
-        scope.cancel()
+async def pour(load: Load, connection: Connection, first: bytes, segment: bytes, units: int) -> None:
+    """Send `first`, then `segment` again and again, and discard the answers, until the server closes the connection."""
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(forget, nursery.cancel_scope)
+        nursery.start_soon(connection.discard_then_cancel, nursery.cancel_scope)
         try:
-            await load.send(wire, first, 1)
+            await load.send(connection, first, 1)
             while True:
-                await load.send(wire, segment, units)
+                await load.send(connection, segment, units)
                 await trio.lowlevel.checkpoint()
         except BROKEN:
             nursery.cancel_scope.cancel()
-
-
-async def _h2_preface(load: Load) -> None:
-    async def use(wire: Wire) -> None:
-        await pour(load, wire, H2_OPENING, _H2_SEGMENT, _H2_SEGMENT.count(_H2_CONTROL) * 5)
-
-    await load.wires(CONNECTIONS, load.target.http, use)
 
 
 def h2c_upgrade(address: Address) -> bytes:
@@ -78,12 +67,11 @@ def h2c_upgrade(address: Address) -> bytes:
     return request(address, "GET", "/healthz", headers=upgrade) + H2_OPENING
 
 
-async def _h2c_upgrade(load: Load) -> None:
-    async def use(wire: Wire) -> None:
-        first = h2c_upgrade(load.target.http)
-        await pour(load, wire, first, _H2_SEGMENT, _H2_SEGMENT.count(_H2_CONTROL) * 5)
+async def _http2(load: Load, *, first: Callable[[Address], bytes]) -> None:
+    async def use(connection: Connection) -> None:
+        await pour(load, connection, first(load.target.http), _H2_SEGMENT, _H2_SEGMENT.count(_H2_CONTROL) * 5)
 
-    await load.wires(CONNECTIONS, load.target.http, use)
+    await load.connections_to(CONNECTIONS, load.target.http, use)
 
 
 def _malformed(address: Address) -> list[bytes]:
@@ -106,16 +94,16 @@ def _malformed(address: Address) -> list[bytes]:
 
 
 async def _once_each(load: Load, address: Address, things: Sequence[bytes], connections: int = CONNECTIONS) -> None:
-    """Connections that send one thing, wait for the answer and come again."""
+    """Connections that each send one of these, wait for the answer and are opened again."""
     following = cycle(things)
 
-    async def use(wire: Wire) -> None:
-        await load.send(wire, next(following), 1)
-        wire.finish_sending()
+    async def use(connection: Connection) -> None:
+        await load.send(connection, next(following), 1)
+        connection.finish_sending()
         with trio.move_on_after(1):
-            await wire.discard()
+            await connection.discard()
 
-    await load.wires(connections, address, use)
+    await load.connections_to(connections, address, use)
 
 
 async def _malformed_handshakes(load: Load) -> None:
@@ -133,31 +121,31 @@ async def _wrong_tokens(load: Load) -> None:
 
 
 async def _connections(load: Load) -> None:
-    async def use(wire: Wire) -> None:
-        await load.send(wire, b"G", 1)
+    async def use(connection: Connection) -> None:
+        await load.send(connection, b"G", 1)
 
     async with trio.open_nursery() as nursery:
         for address in (load.target.websocket, load.target.http):
-            nursery.start_soon(load.wires, CONNECTIONS, address, use)
+            nursery.start_soon(load.connections_to, CONNECTIONS, address, use)
 
 
 async def _handshakes(load: Load) -> None:
     async def use(_talk: object) -> None:
         load.tally.units += 1
 
-    await load.talks(CONNECTIONS, use, reads=False)
+    await load.websockets(CONNECTIONS, use, reads=False)
 
 
 async def _requests(load: Load, make: Callable[[Load], bytes], connections: int = CONNECTIONS) -> None:
-    """Pipelined requests, answered or not, on connections that stay."""
+    """Pipelined requests on open connections, whether they are answered or not."""
     one = make(load)
     many = max(1, SEGMENT // len(one))
     segment = one * many
 
-    async def use(wire: Wire) -> None:
-        await pour(load, wire, one, segment, many)
+    async def use(connection: Connection) -> None:
+        await pour(load, connection, one, segment, many)
 
-    await load.wires(connections, load.target.http, use)
+    await load.connections_to(connections, load.target.http, use)
 
 
 def _health(load: Load) -> bytes:
@@ -178,19 +166,19 @@ def _strangers_body(load: Load) -> bytes:
 
 
 async def _unread(load: Load) -> None:
-    """Large answers that are asked for and never read."""
+    """Requests for large answers that are never read."""
     segment = request(load.target.http, "GET", "/v1/openapi.json", token=load.target.token) * 100
 
-    async def use(wire: Wire) -> None:
+    async def use(connection: Connection) -> None:
         while True:
-            await load.send(wire, segment, 100)
+            await load.send(connection, segment, 100)
 
-    await load.wires(CONNECTIONS, load.target.http, use)
+    await load.connections_to(CONNECTIONS, load.target.http, use)
 
 
 HTTP_FLOODS: Mapping[str, Flood] = {
-    "flood/h2-preface": _h2_preface,
-    "flood/h2c-upgrade": _h2c_upgrade,
+    "flood/h2-preface": partial(_http2, first=lambda _: H2_OPENING),
+    "flood/h2c-upgrade": partial(_http2, first=h2c_upgrade),
     "flood/malformed-handshakes": _malformed_handshakes,
     "flood/wrong-tokens": _wrong_tokens,
     "flood/connections": _connections,

@@ -1,4 +1,4 @@
-"""Raw TCP connections to the server, with a deadline on every wait."""
+"""Raw TCP connections to a server, with a deadline on every wait."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from footlights_bench.attack.target import Address
 
 PATIENCE = 5.0
-"""Seconds that an answer may take before it counts as none."""
+"""Seconds that an answer may take before it counts as missing."""
 
 BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
-# Connections of a storm linger on their ports. With a source address of their own they take none from the bystander.
+# Closed connections of a storm keep their ports for a while. A source address of their own spares those of others.
 _STORM_SOURCE = "127.0.0.2"
 _CHUNK = 65_536
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class Wire:
-    """One connection. Everything that was received and not taken yet is in `buffer`."""
+class Connection:
+    """A connection. Bytes that were received and not consumed are in `buffer`."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self.buffer = bytearray()
         self.is_closed = False
-        """Whether the server has closed or reset it."""
+        """Whether the server has closed or reset the connection."""
 
     async def send(self, data: bytes) -> None:
-        """Raises one of `BROKEN` if the server has closed it."""
+        """Raises one of `BROKEN` if the server has closed the connection."""
         await self._stream.send_all(data)
 
     async def try_send(self, data: bytes) -> bool:
-        """Whether it could be sent before `PATIENCE` ended."""
+        """Whether the data could be sent within `PATIENCE`."""
         with trio.move_on_after(PATIENCE):
             try:
                 await self.send(data)
@@ -49,7 +49,7 @@ class Wire:
         return False
 
     async def receive(self) -> bool:
-        """Wait for more; False when the server has closed it."""
+        """Wait for more bytes; False when the server has closed the connection."""
         try:
             data = await self._stream.receive_some(_CHUNK)
         except BROKEN:
@@ -59,24 +59,28 @@ class Wire:
         return bool(data)
 
     async def receive_until_closed(self, seconds: float = PATIENCE) -> bool:
-        """Whether the server closed it in time. All that came is in `buffer`."""
+        """Whether the server closed the connection in time. What it sent is in `buffer`."""
         with trio.move_on_after(seconds):
             while await self.receive():
                 pass
         return self.is_closed
 
     async def discard(self) -> None:
-        """Receive and forget until the server closes it."""
+        """Discard what comes until the server closes the connection."""
         while await self.receive():
             self.buffer.clear()
+
+    async def discard_then_cancel(self, scope: trio.CancelScope) -> None:
+        await self.discard()
+        scope.cancel()
 
     def finish_sending(self) -> None:
         self._stream.socket.shutdown(socket.SHUT_WR)
 
 
 @asynccontextmanager
-async def connected(address: Address, *, source: str | None = None) -> AsyncGenerator[Wire]:
-    """Raises `OSError` if nothing listens there. Closing it leaves no port behind."""
+async def open_connection(address: Address, *, source: str | None = None) -> AsyncGenerator[Connection]:
+    """Raises `OSError` if nothing listens there. The connection is reset on exit, which frees its port."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     with trio.socket.socket(family, socket.SOCK_STREAM) as raw:
         if source is not None:
@@ -85,11 +89,11 @@ async def connected(address: Address, *, source: str | None = None) -> AsyncGene
             await raw.connect((address.host, address.port))
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        yield Wire(trio.SocketStream(raw))
+        yield Connection(trio.SocketStream(raw))
 
 
 def storm_source(address: Address) -> str | None:
-    """The source address of connections that attack, where the system has one to spare."""
+    """The source address of attacking connections; None if the system has no second loopback address."""
     if ":" in address.host:
         return None
     with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""Bounds of a flood: what the bystander and the server's memory may feel of it, relative to the quiet server."""
+"""Bounds of a flood: latency of the bystander and memory of the server, relative to the quiet server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 TIMES_QUIET = 5
 LEAST_BOUND_MS = 25.0
 LEAST_HTTP_BOUND_MS = 100.0
-"""A request on a new connection waits for the loop several times."""
+"""Higher: a request on a new connection waits for the event loop several times."""
 MEMORY_GROWTH = 1.10
 WARM_UP = 0.5
-"""The part of a flood in which buffers may grow to their size. From then on memory must be flat."""
+"""The part of a flood in which buffers may grow. After it, memory must be flat."""
 MEMORY_IN_ALL = 2.0
-"""Times the memory of the quiet server: the buffers of a flood have a size too."""
+"""The limit of the memory, in multiples of the memory of the quiet server."""
 LOG_BYTES_PER_SECOND = 2_000
 
 
@@ -28,22 +28,22 @@ def bound_ms(quiet_ms: float, least: float = LEAST_BOUND_MS) -> float:
 
 
 @frozen
-class Watched:
-    """What was seen of one flood. Phases are those of the bystander's report."""
+class FloodReport:
+    """The measurements of one flood. The phases are those of the bystander's report."""
 
     quiet: dict[str, Any]
     flooded: dict[str, Any]
     seconds: float
     quiet_resident: int | None
-    """Bytes of the server's memory before the flood; None if its process is not known."""
+    """Resident bytes of the server before the flood; None if its process is not known."""
     resident: Sequence[int]
     """The same at equal intervals of the flood."""
     waited: float | None
-    """The part of the flood in which the server could have run and had no processor; None if that cannot be seen."""
+    """The part of the flood in which the server was runnable without a processor; None if that cannot be seen."""
     logged: int | None
-    """Bytes that the server logged meanwhile; None if that cannot be seen."""
+    """Bytes that the server logged during the flood; None if that cannot be seen."""
     ended: str | None
-    """How the server's process ended, if it did."""
+    """How the server's process ended; None if it runs."""
 
     @property
     def bound(self) -> str:
@@ -88,7 +88,7 @@ class Watched:
         return found
 
     def _machine(self) -> str:
-        """What of it may be the machine's doing."""
+        """How much of the latency the machine itself may have caused."""
         waited = "" if self.waited is None else f", and the server waited for a processor {self.waited:.0%} of the time"
         return f"The bystander itself woke up {_p99(self.flooded['late']):,.1f} ms late (p99){waited}."
 
@@ -129,7 +129,7 @@ def _megabytes(size: int) -> str:
 
 
 def _p99(samples: Sequence[float]) -> float:
-    # No sample at all is as bad as it gets: the bystander could not even send.
+    # Without samples the bystander could not even send, which is the worst case.
     return percentile(samples, 99) if samples else float("inf")
 
 

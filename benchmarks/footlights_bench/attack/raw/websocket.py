@@ -1,4 +1,4 @@
-"""WebSocket from the client's side, byte by byte: lawful frames and every unlawful one (RFC 6455)."""
+"""WebSocket client, byte by byte: lawful and unlawful frames (RFC 6455)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import frozen
 
-from footlights_bench.attack.exchange import Response, take_head
-from footlights_bench.attack.sockets import PATIENCE, connected
+from footlights_bench.attack.raw.http import Response, take_head
+from footlights_bench.attack.raw.sockets import PATIENCE, open_connection
 from footlights_bench.attack.target import WEBSOCKET_PATH, CannotAttack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from footlights_bench.attack.sockets import Wire
+    from footlights_bench.attack.raw.sockets import Connection
     from footlights_bench.attack.target import Address
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -28,7 +28,7 @@ SUBPROTOCOL = "footlights.v1"
 KEY = base64.b64encode(b"sixteen bytes ok").decode()
 ACCEPT = base64.b64encode(sha1(KEY.encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()).decode()
 MASK = b"\x00\x00\x00\x00"
-"""The cheapest lawful mask: the attacker should not be the bottleneck."""
+"""The cheapest lawful mask, so that the attacker is not the bottleneck."""
 
 
 def frame(
@@ -41,7 +41,7 @@ def frame(
     length_bytes: int | None = None,
     declared: int | None = None,
 ) -> bytes:
-    """One frame. `length_bytes` (0, 2 or 8) and `declared` say what is not so, for frames that must be refused."""
+    """One frame. `length_bytes` (0, 2 or 8) and `declared` make the length wrong, for frames that must be refused."""
     length = len(payload) if declared is None else declared
     if length_bytes is None:
         length_bytes = 0 if length < 126 else 2 if length < 65_536 else 8
@@ -70,7 +70,7 @@ def handshake(
     version: str = "HTTP/1.1",
     changed: Mapping[str, str | None] | None = None,
 ) -> bytes:
-    """The request of a client. `changed` replaces headers, and leaves out those that are None."""
+    """The opening request. `changed` replaces headers, and removes those that are None."""
     headers: dict[str, str | None] = {
         "Host": address.authority,
         "Upgrade": "websocket",
@@ -97,7 +97,7 @@ class Frame:
 
 
 def take_frame(buffer: bytearray) -> Frame | None:
-    """Take a frame of a server off the buffer; None if it is not whole yet."""
+    """Remove a server's frame from the buffer; None if it is incomplete."""
     if len(buffer) < 2:
         return None
     length, begin = buffer[1] & 0x7F, 2
@@ -113,30 +113,30 @@ def take_frame(buffer: bytearray) -> Frame | None:
     return taken
 
 
-class Talk:
-    """One WebSocket connection whose handshake is done."""
+class WebSocket:
+    """A WebSocket connection after its handshake."""
 
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
         self._numbers = count(1)
         self._message = b""
         self._one_at_a_time = trio.Lock()
 
     async def send(self, *frames: bytes) -> None:
         async with self._one_at_a_time:
-            await self.wire.send(b"".join(frames))
+            await self.connection.send(b"".join(frames))
 
     async def receive(self, seconds: float = PATIENCE) -> Frame | None:
-        """The next frame; None when the server closed the connection or said nothing in time."""
+        """The next frame; None if the server closed the connection or sent nothing in time."""
         with trio.move_on_after(seconds):
-            while (taken := take_frame(self.wire.buffer)) is None:
-                if not await self.wire.receive():
+            while (taken := take_frame(self.connection.buffer)) is None:
+                if not await self.connection.receive():
                     return None
             return taken
         return None
 
     async def receive_message(self, seconds: float = PATIENCE) -> dict[str, Any] | None:
-        """The next JSON object. Pings are answered, fragments put together; None as for `receive`."""
+        """The next JSON object. Pings are answered, fragments joined; None as for `receive`."""
         with trio.move_on_after(seconds):
             while (taken := await self.receive(seconds)) is not None and taken.opcode != CLOSE:
                 if taken.opcode == PING:
@@ -149,7 +149,7 @@ class Talk:
         return None
 
     async def ask(self, op: str, **fields: object) -> dict[str, Any]:
-        """The reply to one command; what else comes is passed over. Empty if there was none in time."""
+        """The reply to a command; other messages are skipped. Empty if there was none in time."""
         number = next(self._numbers)
         await self.send(frame(TEXT, command(op, number, **fields)))
         with trio.move_on_after(PATIENCE):
@@ -159,7 +159,7 @@ class Talk:
         return {}
 
     async def close_code(self, seconds: float = PATIENCE) -> int | None:
-        """The code of the close frame that comes next, whatever comes before; None if none does in time."""
+        """The code of the next close frame; other frames are skipped. None if there was none in time."""
         with trio.move_on_after(seconds):
             while (taken := await self.receive(seconds)) is not None:
                 if taken.opcode == CLOSE:
@@ -168,27 +168,27 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(
+async def open_websocket(
     address: Address, token: str | None, *, path: str = WEBSOCKET_PATH, source: str | None = None, after: bytes = b""
-) -> AsyncGenerator[Talk]:
-    """A connection whose handshake is done; `after` goes into the segment of the handshake.
+) -> AsyncGenerator[WebSocket]:
+    """A WebSocket connection after its handshake; `after` is sent in the segment of the handshake.
 
     Raises `CannotAttack` if the server refuses it, and `OSError` if it cannot be reached.
     """
-    async with connected(address, source=source) as wire:
-        await wire.send(handshake(address, token, path=path) + after)
-        response = await read_handshake(wire)
+    async with open_connection(address, source=source) as connection:
+        await connection.send(handshake(address, token, path=path) + after)
+        response = await read_handshake(connection)
         if response is None or response.status != 101:
             answer = "nothing" if response is None else f"{response.status}"
             raise CannotAttack(f"The WebSocket server at {address.authority} answered a handshake with {answer}.")
-        yield Talk(wire)
+        yield WebSocket(connection)
 
 
-async def read_handshake(wire: Wire, seconds: float = PATIENCE) -> Response | None:
-    """The head of the answer. What follows it stays in the wire's buffer."""
+async def read_handshake(connection: Connection, seconds: float = PATIENCE) -> Response | None:
+    """The head of the answer. What follows it stays in the buffer of the connection."""
     with trio.move_on_after(seconds):
-        while (response := take_head(wire.buffer)) is None:
-            if not await wire.receive():
+        while (response := take_head(connection.buffer)) is None:
+            if not await connection.receive():
                 return None
         return response
     return None

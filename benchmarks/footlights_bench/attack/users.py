@@ -1,13 +1,13 @@
-"""Ordinary users over WebSocket and HTTP: they start sessions, play turns and read what is theirs."""
+"""Ordinary users over WebSocket and HTTP: they start sessions, play turns and send requests."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from footlights_bench.attack.exchange import ask
-from footlights_bench.attack.frames import Talk, talking
-from footlights_bench.attack.sockets import BROKEN
+from footlights_bench.attack.raw.http import ask
+from footlights_bench.attack.raw.sockets import BROKEN
+from footlights_bench.attack.raw.websocket import WebSocket, open_websocket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class NotServed(Exception):
-    """The server refused or did not answer what an ordinary user asked for; the message says which."""
+    """The server refused or did not answer a lawful request of a user; the message says which."""
 
 
-async def asked(talk: Talk, op: str, **fields: object) -> dict[str, Any]:
+async def run_command(socket: WebSocket, op: str, **fields: object) -> dict[str, Any]:
     """The result of a command. Raises `NotServed`."""
     try:
-        reply = await talk.ask(op, **fields)
+        reply = await socket.ask(op, **fields)
     except BROKEN:
         raise NotServed(f"the connection was closed before {op}") from None
     if not reply:
@@ -33,23 +33,23 @@ async def asked(talk: Talk, op: str, **fields: object) -> dict[str, Any]:
     return result
 
 
-async def play_turn(talk: Talk, session_id: str, words: str = "Good evening.", **params: object) -> str:
-    """One turn to its commit; its id. Raises `NotServed`, also if it was not committed `ok`."""
-    turn = await asked(talk, "begin_turn", session_id=session_id, input=words, params=params)
-    commit = await asked(talk, "finalize", session_id=session_id, turn_id=turn["turn_id"])
+async def play_turn(socket: WebSocket, session_id: str, words: str = "Good evening.", **params: object) -> str:
+    """Play a turn to its commit; return its id. Raises `NotServed`, also if the outcome is not `ok`."""
+    turn = await run_command(socket, "begin_turn", session_id=session_id, input=words, params=params)
+    commit = await run_command(socket, "finalize", session_id=session_id, turn_id=turn["turn_id"])
     if commit["commit_outcome"] != "ok":
         raise NotServed(f"a turn was committed as {commit['commit_outcome']}")
     return str(turn["turn_id"])
 
 
 @asynccontextmanager
-async def playing(target: Target, token: str | None) -> AsyncGenerator[tuple[Talk, str]]:
+async def open_session(target: Target, token: str | None) -> AsyncGenerator[tuple[WebSocket, str]]:
     """A connection with a session of its own. Raises `NotServed`, or `CannotAttack` if the handshake is refused."""
-    async with talking(target.websocket, token) as talk:
-        yield talk, (await asked(talk, "start"))["session_id"]
+    async with open_websocket(target.websocket, token) as socket:
+        yield socket, (await run_command(socket, "start"))["session_id"]
 
 
-async def got(target: Target, method: str, path: str, token: str | None, body: object = None) -> Any:
+async def fetch_json(target: Target, method: str, path: str, token: str | None, body: object = None) -> Any:
     """The JSON of a successful answer, None if it has no body. Raises `NotServed`."""
     try:
         response = await ask(target.http, method, path, token=token, body=body)

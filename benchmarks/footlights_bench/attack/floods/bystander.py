@@ -1,7 +1,7 @@
-"""The bystander: a user with a token of its own who pings, plays turns and asks by HTTP while others attack.
+"""Bystander: a program that pings, plays turns and sends HTTP requests as another user during an attack.
 
-Pings go out at a fixed pace whether or not earlier ones were answered, so that a stall is counted for as long as it
-lasts. One that was never answered counts for the time that it was waited for.
+Pings are sent at a fixed pace, whether or not earlier ones were answered, so a stall counts for as long as it lasts. A
+ping without an answer counts with the time that the bystander waited for it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import Factory, asdict, define
 
-from footlights_bench.attack.children import BYSTANDER, run_child
-from footlights_bench.attack.exchange import ask
-from footlights_bench.attack.frames import TEXT, command, frame, talking
+from footlights_bench.attack.floods.processes import BYSTANDER, run_child
+from footlights_bench.attack.raw.http import ask
+from footlights_bench.attack.raw.websocket import TEXT, command, frame, open_websocket
 from footlights_bench.attack.target import CannotAttack, target_from_json
 
 if TYPE_CHECKING:
-    from footlights_bench.attack.children import Lines
-    from footlights_bench.attack.frames import Talk
+    from footlights_bench.attack.raw.websocket import WebSocket
     from footlights_bench.attack.target import Target
+    from footlights_bench.lib.processes import JsonLines
 
 PINGS_PER_SECOND = 50
 PAUSE_BETWEEN_TURNS = 0.05
@@ -31,11 +31,11 @@ LAST_ANSWERS = 10.0
 
 @define
 class Phase:
-    """What the bystander saw between two words of the suite. Times are in milliseconds."""
+    """The measurements of one phase. Times are in milliseconds."""
 
     pings: list[float] = Factory(list[float])
     late: list[float] = Factory(list[float])
-    """How late the bystander itself woke up: the machine's doing, and not the server's."""
+    """How late the bystander itself woke up, which is caused by the machine and not by the server."""
     http: list[float] = Factory(list[float])
     turns: Counter[str] = Factory(Counter[str])
     """By the outcome of their commits, or the code of the error."""
@@ -55,19 +55,20 @@ class Bystander:
         self._committed = trio.Condition()
         self._next_id = 0
 
-    async def watch(self, lines: Lines) -> None:
-        async with talking(self._target.websocket, self._target.other_token) as talk, trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, talk)
-            started = await self._ask(talk, "start")
+    async def watch(self, lines: JsonLines) -> None:
+        target = self._target
+        async with open_websocket(target.websocket, target.other_token) as socket, trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, socket)
+            started = await self._ask(socket, "start")
             if not started["ok"]:
                 raise CannotAttack(f"The bystander may not start a session: {started['error']['code']}.")
             session_id = started["result"]["session_id"]
-            await self._ask(talk, "subscribe", session_id=session_id)
-            await self._play(talk, session_id)
+            await self._ask(socket, "subscribe", session_id=session_id)
+            await self._play(socket, session_id)
             await lines.send("ready")
             async with trio.open_nursery() as working:
-                working.start_soon(self._ping, talk)
-                working.start_soon(self._play_on, talk, session_id)
+                working.start_soon(self._ping, socket)
+                working.start_soon(self._play_on, socket, session_id)
                 working.start_soon(self._request)
                 await self._follow(lines)
                 working.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS
@@ -75,8 +76,8 @@ class Bystander:
             nursery.cancel_scope.cancel()
         await lines.send({name: asdict(phase) for name, phase in self._phases.items()})
 
-    async def _follow(self, lines: Lines) -> None:
-        """Take the names of phases until the word `end`."""
+    async def _follow(self, lines: JsonLines) -> None:
+        """Receive the names of phases until `end`."""
         async for phase in lines:
             if phase == "end":
                 break
@@ -84,8 +85,8 @@ class Bystander:
             self._phases[phase] = Phase()
         self._ended = True
 
-    async def _read(self, talk: Talk) -> None:
-        while (message := await talk.receive_message(seconds=3600)) is not None:
+    async def _read(self, socket: WebSocket) -> None:
+        while (message := await socket.receive_message(seconds=3600)) is not None:
             if message.get("event_type") == "commit_final":
                 async with self._committed:
                     self._commits[message["turn_id"]] = message["payload"]["commit_outcome"]
@@ -115,7 +116,7 @@ class Bystander:
         self._next_id += 1
         return self._next_id
 
-    async def _ping(self, talk: Talk) -> None:
+    async def _ping(self, socket: WebSocket) -> None:
         due = trio.current_time()
         while not self._ended:
             due += 1 / PINGS_PER_SECOND
@@ -124,7 +125,7 @@ class Bystander:
             phase.late.append((now - due) * 1000)
             self._pings[number] = (now, phase)
             try:
-                await talk.send(frame(TEXT, command("ping", number)))
+                await socket.send(frame(TEXT, command("ping", number)))
             except trio.BrokenResourceError:
                 return
         while self._pings:  # noqa: ASYNC110
@@ -138,19 +139,19 @@ class Bystander:
         if self._turn is not None:
             self._turn[1].turns[f"nothing ({self._turn[0]})"] += 1
 
-    async def _play_on(self, talk: Talk, session_id: str) -> None:
+    async def _play_on(self, socket: WebSocket, session_id: str) -> None:
         while not self._ended:
-            await self._play(talk, session_id)
+            await self._play(socket, session_id)
             await trio.sleep(PAUSE_BETWEEN_TURNS)
 
-    async def _play(self, talk: Talk, session_id: str) -> None:
+    async def _play(self, socket: WebSocket, session_id: str) -> None:
         phase = self._now
         self._turn = ("no reply to begin_turn", phase)
         try:
-            reply = await self._ask(talk, "begin_turn", session_id=session_id, input="Good evening.")
+            reply = await self._ask(socket, "begin_turn", session_id=session_id, input="Good evening.")
         except CannotAttack as error:
             phase.problems[str(error)] += 1
-            await trio.sleep_forever()  # the rest of its turns cannot be played
+            await trio.sleep_forever()  # no further turn can be played
         if reply["ok"]:
             turn_id = reply["result"]["turn_id"]
             self._turn = ("no commit_final", phase)
@@ -162,21 +163,21 @@ class Bystander:
             phase.turns[reply["error"]["code"]] += 1
         self._turn = None
 
-    async def _ask(self, talk: Talk, op: str, **fields: object) -> dict[str, Any]:
+    async def _ask(self, socket: WebSocket, op: str, **fields: object) -> dict[str, Any]:
         number = self._number()
         sending, receiving = trio.open_memory_channel[dict[str, Any]](1)
         self._replies[number] = sending
         try:
-            await talk.send(frame(TEXT, command(op, number, **fields)))
+            await socket.send(frame(TEXT, command(op, number, **fields)))
             return await receiving.receive()
         except (trio.BrokenResourceError, trio.EndOfChannel):
             raise CannotAttack("its connection was closed") from None
 
     async def _request(self) -> None:
-        """One request after the other, each on a new connection: half without a token, half with one."""
-        asked = [("/healthz", None), ("/v1/world", self._target.other_token)]
+        """Requests one after the other, each on a new connection, in turn without a token and with one."""
+        run_command = [("/healthz", None), ("/v1/world", self._target.other_token)]
         while not self._ended:
-            for path, token in asked:
+            for path, token in run_command:
                 phase, began = self._now, trio.current_time()
                 try:
                     response = await ask(self._target.http, "GET", path, token=token)
@@ -189,7 +190,7 @@ class Bystander:
                 await trio.sleep(PAUSE_BETWEEN_REQUESTS)
 
 
-async def work(job: Any, lines: Lines) -> None:
+async def work(job: Any, lines: JsonLines) -> None:
     await Bystander(target_from_json(job)).watch(lines)
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_bench.attack.frames import CONTINUATION, PING, PONG, TEXT, command, frame
+from footlights_bench.attack.raw.websocket import CONTINUATION, PING, PONG, TEXT, command, frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from footlights_bench.attack.frames import Talk
-    from footlights_bench.attack.load import Flood, Load
+    from footlights_bench.attack.floods.load import Flood, Load
+    from footlights_bench.attack.raw.websocket import WebSocket
 
 CONNECTIONS = 4
 SEGMENT = 65_536
@@ -24,19 +24,19 @@ LARGE = 260_000
 async def flood_with(
     load: Load, one: bytes, *, begin: bytes = b"", connections: int = CONNECTIONS, path: str = "/v1", reads: bool = True
 ) -> None:
-    """The same frame again and again, as many in a segment as fit."""
+    """Send the same frame again and again, as many as fit into a segment."""
     many = max(1, SEGMENT // len(one))
     segment = one * many
 
-    async def use(talk: Talk) -> None:
+    async def use(socket: WebSocket) -> None:
         if begin:
-            await load.send(talk, begin, 1)
+            await load.send(socket, begin, 1)
         while True:
-            await load.send(talk, segment, many)
-            # A large socket buffer must not keep the other connections from their turn.
+            await load.send(socket, segment, many)
+            # A large socket buffer must not starve the other connections.
             await trio.lowlevel.checkpoint()
 
-    await load.talks(connections, use, path=path, reads=reads)
+    await load.websockets(connections, use, path=path, reads=reads)
 
 
 def _text(payload: bytes) -> bytes:
@@ -52,11 +52,11 @@ def _nested_in_params() -> bytes:
 
 
 async def _protocol_errors(load: Load) -> None:
-    async def use(talk: Talk) -> None:
-        await load.send(talk, frame(TEXT, b"{}", mask=None), 1)
-        await talk.wire.discard()
+    async def use(socket: WebSocket) -> None:
+        await load.send(socket, frame(TEXT, b"{}", mask=None), 1)
+        await socket.connection.discard()
 
-    await load.talks(CONNECTIONS, use, reads=False)
+    await load.websockets(CONNECTIONS, use, reads=False)
 
 
 WEBSOCKET_FLOODS: Mapping[str, Flood] = {
