@@ -10,9 +10,9 @@ import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
 from footlights_bench.growth.cost import time_turns
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
 from footlights_bench.growth.long_run import Tenth, figures_of, run_long
 from footlights_bench.growth.pauses import recorded, stream
-from footlights_bench.growth.troupe import AT_A_TIME, SHORT, Troupe, short_turn
 from footlights_bench.lib.machine import resident_bytes
 from footlights_bench.lib.scripts import cast_of
 from tests.kit.command import footlights
@@ -64,8 +64,8 @@ async def test_a_troupe_plays_as_many_turns_as_asked_for_and_no_more_than_ten_at
         most = max(most, stage.open_turns)
 
     async with open_stage(cast_of(short_turn), ledger=MemoryLedger(), observe=note) as stage:
-        troupe = Troupe([stage.start() for _ in range(15)])
-        await troupe.play(40)
+        crowd = Crowd([stage.start() for _ in range(15)])
+        await crowd.play(40)
         assert len(settled) == 40
         assert {each.output_tokens for each in settled} == {SHORT}
         assert 1 < most < AT_A_TIME
@@ -74,9 +74,9 @@ async def test_a_troupe_plays_as_many_turns_as_asked_for_and_no_more_than_ten_at
 async def test_a_troupe_that_is_filled_keeps_as_many_turns_as_it_may() -> None:
     limits = Limits(replay_turns=2)
     async with open_stage(cast_of(short_turn), limits=limits) as stage:
-        troupe = Troupe([stage.start() for _ in range(12)])
-        await troupe.fill(limits)
-        assert {session.statistics().turns_retained for session in troupe.sessions} == {2}
+        crowd = Crowd([stage.start() for _ in range(12)])
+        await crowd.fill(limits)
+        assert {session.statistics().turns_retained for session in crowd.sessions} == {2}
 
 
 @pytest.mark.parametrize("durable", [False, True])

@@ -21,8 +21,8 @@ from footlights_bench.counts import suite as counts
 from footlights_bench.counts.bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts.memory import SESSION, TURN, count_blocks
 from footlights_bench.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
-from footlights_bench.counts.scenes import Expected, telling
-from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_scene
+from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_workload
+from footlights_bench.counts.workloads import Expected, local_turn
 from footlights_bench.lib.scripts import TOKENS_PER_TURN, whole_turn
 from tests.kit.command import footlights
 
@@ -47,7 +47,7 @@ def judge(counted: Counted) -> None:
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_it_costs_no_more_than_it_did(subject: str) -> None:
-    judge({subject: count_scene(SUBJECTS[subject])})
+    judge({subject: count_workload(SUBJECTS[subject])})
 
 
 @pytest.mark.parametrize("subject", FOLLOWED)
@@ -71,7 +71,7 @@ def test_every_count_has_a_bound_and_every_bound_a_count() -> None:
 
 
 def test_an_event_is_encoded_once_for_all_who_follow_its_turn() -> None:
-    one, eight = (count_scene(SUBJECTS[f"WebSocket, {clients}"]) for clients in ("1 client", "8 clients"))
+    one, eight = (count_workload(SUBJECTS[f"WebSocket, {clients}"]) for clients in ("1 client", "8 clients"))
     assert eight[Count.FRAMES] == 8 * one[Count.FRAMES]
     assert eight[Count.ENCODES] == one[Count.ENCODES]
 
@@ -139,12 +139,12 @@ def test_what_costs_more_is_found_and_named(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    clean = count_scene(SUBJECTS[subject])
+    clean = count_workload(SUBJECTS[subject])
     bounds = tmp_path / "bounds.toml"
     write_bounds({subject: clean}, bounds)
     assert grown({subject: clean}, read_bounds(bounds)) == []
     plant(monkeypatch)
-    planted = count_scene(SUBJECTS[subject])
+    planted = count_workload(SUBJECTS[subject])
     assert planted[count] >= clean[count] + at_least
     sentence = f"{subject}: {count} grew from {clean[count]:,} to {planted[count]:,}."
     assert sentence in grown({subject: planted}, read_bounds(bounds))
@@ -211,29 +211,29 @@ def test_who_grows_is_told_what_to_do() -> None:
 
 @pytest.mark.parametrize("subject", ["with a tool", "SSE, 1 client"])
 def test_the_same_is_counted_every_time(subject: str) -> None:
-    assert count_scene(SUBJECTS[subject]) == count_scene(SUBJECTS[subject])
+    assert count_workload(SUBJECTS[subject]) == count_workload(SUBJECTS[subject])
 
 
 @pytest.mark.parametrize("subject", ["WebSocket, 1 client", "SSE, 1 client"])
 def test_whatever_is_sent_is_counted(subject: str) -> None:
-    counted = count_scene(SUBJECTS[subject])
+    counted = count_workload(SUBJECTS[subject])
     # However it is sent: a way that the meter does not know would look like no cost at all.
     assert 0 < counted[Count.SENDS] <= counted[Count.FRAMES] <= counted[Count.ENCODES]
     assert counted[Count.FRAMES] * 100 < counted[Count.BYTES]
 
 
 def test_a_commit_is_counted_in_all_its_parts() -> None:
-    counted = count_scene(SUBJECTS["durable commit, a session's next"])
+    counted = count_workload(SUBJECTS["durable commit, a session's next"])
     counts_of_a_commit = (Count.STEPS, Count.HOPS, Count.CALLS, Count.CANONICAL, Count.DIGESTS, Count.STATEMENTS)
     assert all(counted[count] > 0 for count in counts_of_a_commit)
 
 
 def test_a_turn_that_goes_otherwise_is_not_counted() -> None:
-    wrong = counts.Subject(partial(telling, whole_turn, Expected(7)))
+    wrong = counts.Subject(partial(local_turn, whole_turn, Expected(7)))
     with pytest.RaisesGroup(
         pytest.RaisesExc(AssertionError, match="The turn had 205 events, not 7"), flatten_subgroups=True
     ):
-        count_scene(wrong)
+        count_workload(wrong)
 
 
 def test_the_harness_and_the_test_kit_do_not_count_as_ours() -> None:

@@ -21,7 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="footlights_bench.counts", description="Count the cost of turns and commits.")
     parser.add_argument("--write-bounds", action="store_true", help=f"write the counts to {FILE.name}")
     parser.add_argument(
-        "--allocations", choices=suite.SUBJECTS, metavar="SCENE", help="print the number of allocations of this scene"
+        "--allocations",
+        choices=suite.SUBJECTS,
+        metavar="WORKLOAD",
+        help="print the allocations of this workload",
     )
     options = parser.parse_args(arguments)
     if options.allocations:

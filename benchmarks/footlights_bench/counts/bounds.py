@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Counted: TypeAlias = dict[str, dict[Count, int]]
-"""By the name of the scene."""
+"""By the name of the workload."""
 Bound: TypeAlias = int | dict[str, int]
 """A dict by version of Python where the count depends on it."""
 Bounds: TypeAlias = dict[str, dict[Count, Bound]]

@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from footlights import MemoryLedger, open_stage
 from footlights_bench.counts.meter import Count
-from footlights_bench.counts.scenes import same_time
+from footlights_bench.counts.workloads import same_time
 from footlights_bench.lib.scripts import cast_of, whole_turn
 
 if TYPE_CHECKING:

@@ -17,17 +17,17 @@ from footlights_bench.counts.allocations import calibrated_meter
 from footlights_bench.counts.bounds import FILE, bound_of, read_bounds
 from footlights_bench.counts.memory import count_blocks
 from footlights_bench.counts.meter import Count, repeatable
-from footlights_bench.counts.scenes import (
+from footlights_bench.counts.wire import over_sse, over_websocket
+from footlights_bench.counts.workloads import (
     HALF_A_TURN,
     TURN_WITH_A_TOOL,
     a_tool_in_the_middle,
-    committing,
+    durable_commits,
     half_a_turn_yielding,
+    local_turn,
     look_around,
     paced_evenly,
-    telling,
 )
-from footlights_bench.counts.wire import over_sse, over_websocket
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.report import run_suite
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from footlights_bench.counts.bounds import Bounds, Counted
     from footlights_bench.counts.meter import Meter
-    from footlights_bench.counts.scenes import Scene
+    from footlights_bench.counts.workloads import Workload
     from footlights_bench.lib.figures import Unit
 
 _COMMITS = 64
@@ -48,30 +48,30 @@ _COMMITS = 64
 
 @frozen
 class Subject:
-    """A scene, and the number of events or commits in it, by which its counts are divided."""
+    """A workload, and the number of events or commits in it, by which its counts are divided."""
 
-    opened: Callable[[], AbstractAsyncContextManager[Scene]]
+    opened: Callable[[], AbstractAsyncContextManager[Workload]]
     number: int = EVENTS_PER_TURN
     each: str = "an event"
     is_followed: bool = False
     """Whether allocations are counted too. That is slow, and eight clients would show nothing new.
 
-    Never for scenes with work in worker threads (tools, durable commits): one process in thirty counts one or two
+    Never for workloads with work in worker threads (tools, durable commits): one process in thirty counts one or two
     allocations more there, for a reason that is not known.
     """
 
 
 SUBJECTS: Mapping[str, Subject] = {
-    "1 subscriber, flooding": Subject(partial(telling, whole_turn), is_followed=True),
-    "1 subscriber, yielding": Subject(partial(telling, whole_turn_yielding)),
-    "8 subscribers, flooding": Subject(partial(telling, whole_turn, subscribers=8)),
-    "8 subscribers, yielding": Subject(partial(telling, whole_turn_yielding, subscribers=8)),
+    "1 subscriber, flooding": Subject(partial(local_turn, whole_turn), is_followed=True),
+    "1 subscriber, yielding": Subject(partial(local_turn, whole_turn_yielding)),
+    "8 subscribers, flooding": Subject(partial(local_turn, whole_turn, subscribers=8)),
+    "8 subscribers, yielding": Subject(partial(local_turn, whole_turn_yielding, subscribers=8)),
     "with a tool": Subject(
-        partial(telling, a_tool_in_the_middle, TURN_WITH_A_TOOL, tools=[look_around]),
+        partial(local_turn, a_tool_in_the_middle, TURN_WITH_A_TOOL, tools=[look_around]),
         TURN_WITH_A_TOOL.events,
     ),
     "cancelled half way": Subject(
-        partial(telling, half_a_turn_yielding, HALF_A_TURN), HALF_A_TURN.events, is_followed=True
+        partial(local_turn, half_a_turn_yielding, HALF_A_TURN), HALF_A_TURN.events, is_followed=True
     ),
     "WebSocket, 1 client": Subject(partial(over_websocket, whole_turn_yielding), is_followed=True),
     "WebSocket, 8 clients": Subject(partial(over_websocket, whole_turn_yielding, clients=8)),
@@ -79,9 +79,11 @@ SUBJECTS: Mapping[str, Subject] = {
     "WebSocket in batches, 8 clients": Subject(partial(over_websocket, paced_evenly, in_batches=True, clients=8)),
     "SSE, 1 client": Subject(partial(over_sse, whole_turn_yielding), is_followed=True),
     "SSE, 8 clients": Subject(partial(over_sse, whole_turn_yielding, clients=8)),
-    "durable commit, a session's first": Subject(partial(committing, 1, known_sessions=False), 1, "a commit"),
-    "durable commit, a session's next": Subject(partial(committing, 1, known_sessions=True), 1, "a commit"),
-    "64 durable commits at once": Subject(partial(committing, _COMMITS, known_sessions=True), _COMMITS, "a commit"),
+    "durable commit, a session's first": Subject(partial(durable_commits, 1, known_sessions=False), 1, "a commit"),
+    "durable commit, a session's next": Subject(partial(durable_commits, 1, known_sessions=True), 1, "a commit"),
+    "64 durable commits at once": Subject(
+        partial(durable_commits, _COMMITS, known_sessions=True), _COMMITS, "a commit"
+    ),
 }
 
 
@@ -97,7 +99,7 @@ def count_all(*, memory: bool = True) -> Counted:
     counted: Counted = {}
     for name, subject in SUBJECTS.items():
         say(f"counting {name}")
-        counted[name] = count_scene(subject)
+        counted[name] = count_workload(subject)
         if memory and subject.is_followed:
             counted[name] |= count_allocations_alone(name)
     if memory:
@@ -106,12 +108,12 @@ def count_all(*, memory: bool = True) -> Counted:
     return counted
 
 
-def count_scene(subject: Subject) -> dict[Count, int]:
+def count_workload(subject: Subject) -> dict[Count, int]:
     async def count(meter: Meter) -> dict[Count, int]:
-        async with _opened(subject, meter, nullcontext()) as scene:
+        async with _opened(subject, meter, nullcontext()) as workload:
             with meter.running():
-                await scene.play()
-            return {**meter.counts, **await scene.look()}
+                await workload.play()
+            return {**meter.counts, **await workload.look()}
 
     return repeatable(count)
 
@@ -127,9 +129,9 @@ def count_allocations(subject: Subject) -> dict[Count, int]:
     allocations = calibrated_meter()
 
     async def count(meter: Meter) -> dict[Count, int]:
-        async with _opened(subject, meter, allocations.learning()) as scene:
+        async with _opened(subject, meter, allocations.learning()) as workload:
             with meter.time_goes_on(), allocations.running():
-                await scene.play()
+                await workload.play()
         return {Count.ALLOCATIONS: allocations.allocations}
 
     return repeatable(count)
@@ -138,14 +140,14 @@ def count_allocations(subject: Subject) -> dict[Count, int]:
 @asynccontextmanager
 async def _opened(
     subject: Subject, meter: Meter, while_warming_up: AbstractContextManager[None]
-) -> AsyncGenerator[Scene]:
-    """A scene that was played once: objects that only the first play makes are not counted."""
-    async with subject.opened() as scene:
+) -> AsyncGenerator[Workload]:
+    """A workload that was played once: objects that only the first play makes are not counted."""
+    async with subject.opened() as workload:
         try:
             with meter.time_goes_on(), while_warming_up:
-                await scene.play()
-            await scene.look()
-            yield scene
+                await workload.play()
+            await workload.look()
+            yield workload
         finally:
             meter.let_time_pass()
 

@@ -1,4 +1,4 @@
-"""Scenes with a server: turns of one session that clients follow over loopback.
+"""Workloads with a server: turns of one session that clients follow over loopback.
 
 Clients read nothing during a count: what the server sends fits into the buffers of their sockets. So no count depends
 on when the operating system delivers bytes.
@@ -18,7 +18,7 @@ from wsproto.events import Request, TextMessage
 
 from footlights import open_stage
 from footlights_bench.counts.meter import Count
-from footlights_bench.counts.scenes import AFTERWARDS, same_time
+from footlights_bench.counts.workloads import AFTERWARDS, same_time
 from footlights_bench.lib.scripts import cast_of
 from footlights_bench.lib.serving import HOST, serving
 from footlights_transports.access.policy import WireLimits
@@ -118,7 +118,7 @@ class SseClient:
         return Taken(text.count(b"\ndata: "), len(text))
 
 
-class Served:
+class ServedTurn:
     """A turn whose events the server sends to all clients."""
 
     def __init__(self, session: InteractionSession, clients: Sequence[Client]) -> None:
@@ -139,18 +139,18 @@ class Served:
 
 def over_websocket(
     script: Script, *, clients: int = 1, in_batches: bool = False
-) -> AbstractAsyncContextManager[Served]:
-    return _served(script, serve_ws, partial(WebSocketClient, in_batches=in_batches), clients)
+) -> AbstractAsyncContextManager[ServedTurn]:
+    return _served_turn(script, serve_ws, partial(WebSocketClient, in_batches=in_batches), clients)
 
 
-def over_sse(script: Script, *, clients: int = 1) -> AbstractAsyncContextManager[Served]:
-    return _served(script, serve_http, SseClient, clients)
+def over_sse(script: Script, *, clients: int = 1) -> AbstractAsyncContextManager[ServedTurn]:
+    return _served_turn(script, serve_http, SseClient, clients)
 
 
 @asynccontextmanager
-async def _served(
+async def _served_turn(
     script: Script, serve: Callable[..., Awaitable[Any]], make_client: Callable[[_Bytes], Client], clients: int
-) -> AsyncGenerator[Served]:
+) -> AsyncGenerator[ServedTurn]:
     async with (
         open_stage(cast_of(script), wall_clock=same_time) as stage,
         serving(serve, stage, WireLimits(keep_alive=86_400.0), goodbye=0.0) as port,
@@ -161,4 +161,4 @@ async def _served(
         crowd = [make_client(_Bytes(stream)) for stream in streams]
         for client in crowd:
             await client.follow(session)
-        yield Served(session, crowd)
+        yield ServedTurn(session, crowd)

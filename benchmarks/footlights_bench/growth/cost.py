@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights import Limits, open_stage
-from footlights_bench.growth.troupe import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of
@@ -52,25 +52,25 @@ async def time_turns(sizes: Sequence[int], laps: int, turns: int, *, durable: bo
     costs = [Cost(size) for size in sizes]
     async with AsyncExitStack() as leaving:
         folder = Path(leaving.enter_context(TemporaryDirectory()))
-        troupes = [
-            await leaving.enter_async_context(_open_troupe(size, folder / f"{size}.ledger" if durable else None))
+        crowds = [
+            await leaving.enter_async_context(_open_crowd(size, folder / f"{size}.ledger" if durable else None))
             for size in sizes
         ]
         for lap in range(laps):
-            for cost, troupe in list(zip(costs, troupes, strict=True))[:: 1 if lap % 2 else -1]:
+            for cost, crowd in list(zip(costs, crowds, strict=True))[:: 1 if lap % 2 else -1]:
                 began = process_time()
-                await troupe.play(turns)
+                await crowd.play(turns)
                 cost.seconds.append((process_time() - began) / turns)
     return costs
 
 
 @asynccontextmanager
-async def _open_troupe(size: int, ledger: Path | None) -> AsyncGenerator[Troupe, None]:
+async def _open_crowd(size: int, ledger: Path | None) -> AsyncGenerator[Crowd, None]:
     limits = Limits()
     async with open_stage(cast_of(short_turn), ledger=ledger, limits=limits) as stage:
-        troupe = Troupe([stage.start() for _ in range(size)])
-        await troupe.fill(limits)
-        yield troupe
+        crowd = Crowd([stage.start() for _ in range(size)])
+        await crowd.fill(limits)
+        yield crowd
 
 
 def _figures(subject: str, costs: Sequence[Cost]) -> list[Figure]:

@@ -19,7 +19,7 @@ import trio
 from attrs import frozen
 
 from footlights import MemoryLedger, open_stage
-from footlights_bench.growth.troupe import tiny_turn
+from footlights_bench.growth.crowd import tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import resident_bytes
 from footlights_bench.lib.progress import say

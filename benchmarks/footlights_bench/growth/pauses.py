@@ -16,7 +16,7 @@ import trio
 from attrs import frozen
 
 from footlights import Limits, MemoryLedger, open_stage
-from footlights_bench.growth.troupe import Troupe, tiny_turn
+from footlights_bench.growth.crowd import Crowd, tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, paced_turn
@@ -89,7 +89,7 @@ async def stream(streaming: int, silent: int, seconds: float) -> int:
     limits = Limits()
     async with open_stage(cast_of(_script), ledger=MemoryLedger(), limits=limits) as stage:
         if silent:
-            await Troupe([stage.start() for _ in range(silent)]).fill(limits)
+            await Crowd([stage.start() for _ in range(silent)]).fill(limits)
         async with trio.open_nursery() as nursery:
             for _ in range(streaming):
                 nursery.start_soon(_stream, stage.start())

@@ -43,11 +43,13 @@ def measure(suites: Sequence[Suite], results: Results, *, quick: bool) -> Sequen
     guesses = _guesses(suites, results, quick=quick)
     for place, suite in enumerate(suites):
         left = sum(guesses[place:])
-        say(f"[{place + 1}/{len(suites)}] {suite.name}, about {_told(guesses[place])}; {_told(left)} left in all")
+        say(
+            f"[{place + 1}/{len(suites)}] {suite.name}, about {_duration(guesses[place])}; {_duration(left)} left in all"
+        )
         reason = why_not_here(suite)
         if reason is not None:
             print(f"*** SKIPPED: {suite.name}: {reason} ***", file=sys.stderr)
-            results.note_trouble(suite, _taken(commit, trouble=reason))
+            results.note_trouble(suite, _new_run(commit, trouble=reason))
         elif not measure_one(suite, results, commit, quick=quick, patience=_patience(guesses[place])):
             failed.append(suite.name)
     return failed
@@ -57,7 +59,7 @@ def measure_one(suite: Suite, results: Results, commit: Commit, *, quick: bool, 
     """Whether the suite wrote a result. A result with missed aims is one too."""
     with TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
-        taken, before, began = _taken(commit), worked(), perf_counter()
+        taken, before, began = _new_run(commit), worked(), perf_counter()
         trouble = _play(suite.command(result, quick=quick), patience)
         others = share_of_others(before, worked())
         taken = evolve(taken, seconds=round(perf_counter() - began, 1), others=_rounded(others))
@@ -93,7 +95,7 @@ def _play(command: Sequence[str], patience: float) -> str:
             command, env={**os.environ, "PYTHONPATH": os.pathsep.join(places)}, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"it did not end within {_told(patience)}"
+        return f"it did not end within {_duration(patience)}"
     return f"it ended with exit code {done.returncode} and without a result"
 
 
@@ -114,7 +116,7 @@ def _patience(guess: float) -> float:
     return max(_LEAST_PATIENCE, _PATIENCE * guess)
 
 
-def _taken(commit: Commit, trouble: str | None = None) -> Taken:
+def _new_run(commit: Commit, trouble: str | None = None) -> Taken:
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Taken(at=at, commit=commit.name, changed=commit.changed, seconds=0.0, others=None, trouble=trouble)
 
@@ -123,7 +125,7 @@ def _rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 3)
 
 
-def _told(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 

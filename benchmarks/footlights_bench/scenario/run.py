@@ -64,7 +64,7 @@ class Observed:
 
 
 @define(eq=False)
-class _Seat:
+class _PlayerState:
     """A player, and the marks of the open turns of its session."""
 
     player: Player
@@ -89,8 +89,10 @@ async def observe(scenario: Scenario, system: System, show: ShowProgress = ignor
     tally = Tally(planned=number_of_turns(scenario.load), warm_up=scenario.load.warm_up)
     observed = Observed(tally=tally, baseline=baseline)
     async with AsyncExitStack() as stack:
-        seats = [_Seat(await stack.enter_async_context(system.open_player())) for _ in range(scenario.load.sessions)]
-        await _Run(scenario, system, seats, observed, show).play(plan(scenario))
+        states = [
+            _PlayerState(await stack.enter_async_context(system.open_player())) for _ in range(scenario.load.sessions)
+        ]
+        await _Run(scenario, system, states, observed, show).play(plan(scenario))
     return observed
 
 
@@ -98,17 +100,17 @@ async def _play_alone(scenario: Scenario, system: System, show: ShowProgress) ->
     """Play turns of one player, one after the other. With cancels in the scenario, every other one is cancelled."""
     observed = Observed(tally=Tally(planned=scenario.baseline_turns, warm_up=0.0))
     async with system.open_player() as player:
-        await _Run(scenario, system, [_Seat(player)], observed, show).play_one_by_one(scenario.baseline_turns)
+        await _Run(scenario, system, [_PlayerState(player)], observed, show).play_one_by_one(scenario.baseline_turns)
     return observed.tally.histograms
 
 
 class _Run:
     def __init__(
-        self, scenario: Scenario, system: System, seats: Sequence[_Seat], observed: Observed, show: ShowProgress
+        self, scenario: Scenario, system: System, states: Sequence[_PlayerState], observed: Observed, show: ShowProgress
     ) -> None:
         self._scenario = scenario
         self._system = system
-        self._seats = seats
+        self._states = states
         self._observed = observed
         self._show = show
         self._start = trio.current_time()
@@ -118,10 +120,10 @@ class _Run:
     async def play(self, arrivals: Iterable[Arrival]) -> None:
         load, trouble = self._scenario.load, self._scenario.trouble
         async with trio.open_nursery() as watching:
-            for seat in self._seats:
-                watching.start_soon(self._follow, seat, name="player")
+            for state in self._states:
+                watching.start_soon(self._follow, state, name="player")
             for number in range(trouble.stalled_clients):
-                watching.start_soon(self._stall, self._seats[number % len(self._seats)], name="stalled client")
+                watching.start_soon(self._stall, self._states[number % len(self._states)], name="stalled client")
             self._start = trio.current_time()
             self._last_due = load.warm_up + load.duration
             self._sample()  # before a first burst, which would be in no rate otherwise
@@ -134,7 +136,7 @@ class _Run:
     async def play_one_by_one(self, number: int) -> None:
         trouble = self._scenario.trouble
         async with trio.open_nursery() as watching:
-            watching.start_soon(self._follow, self._seats[0], name="player")
+            watching.start_soon(self._follow, self._states[0], name="player")
             for each in range(number):
                 self._show("alone", each, number)
                 now = self._now()
@@ -154,53 +156,53 @@ class _Run:
                 turns.start_soon(self._cut, arrival.player, arrival.cut_due, name="cut")
 
     async def _play(self, arrival: Arrival) -> None:
-        seat = self._seats[arrival.player]
-        marks, turn_id, failure = Marks(), None, seat.lost
+        state = self._states[arrival.player]
+        marks, turn_id, failure = Marks(), None, state.lost
         until = max(arrival.due, self._last_due) + self._scenario.load.patience
         try:
             with trio.move_on_at(self._start + until):
                 if failure is None:
-                    turn_id = await seat.player.begin_turn(self._scenario.turn.says)
-                    marks = seat.of(turn_id)
-                    await self._cancel_when_due(arrival, seat, turn_id, marks)
+                    turn_id = await state.player.begin_turn(self._scenario.turn.says)
+                    marks = state.of(turn_id)
+                    await self._cancel_when_due(arrival, state, turn_id, marks)
                     await marks.is_settled.wait()
-                    failure = seat.lost
+                    failure = state.lost
         except FootlightsError as error:
             failure = error.code
         if turn_id is not None:
-            del seat.marks[turn_id]
+            del state.marks[turn_id]
         self._observed.tally.add(arrival, marks, failure)
         self._observed.finished += 1
 
-    async def _cancel_when_due(self, arrival: Arrival, seat: _Seat, turn_id: str, marks: Marks) -> None:
+    async def _cancel_when_due(self, arrival: Arrival, state: _PlayerState, turn_id: str, marks: Marks) -> None:
         if arrival.cancel_due is None:
             return
         with trio.move_on_at(self._start + arrival.cancel_due):
             await marks.is_over.wait()
         if not marks.is_over.is_set():
-            await seat.player.cancel(turn_id)
+            await state.player.cancel(turn_id)
 
     async def _cut(self, player: int, due: float) -> None:
         await trio.sleep_until(self._start + due)
         self._observed.cuts += 1
-        await self._seats[player].player.cut()
+        await self._states[player].player.cut()
 
     # -- background tasks
 
-    async def _follow(self, seat: _Seat) -> None:
+    async def _follow(self, state: _PlayerState) -> None:
         try:
             while True:
-                batch = await seat.player.receive_batch()
+                batch = await state.player.receive_batch()
                 now = self._now()
                 self._observed.events += len(batch)
                 for event in batch:
-                    seat.of(event.turn_id).see(event, now)
+                    state.of(event.turn_id).see(event, now)
         except FootlightsError as error:
-            seat.lose(error.code)
+            state.lose(error.code)
 
-    async def _stall(self, seat: _Seat) -> None:
+    async def _stall(self, state: _PlayerState) -> None:
         try:
-            async with seat.player.open_audience() as client:
+            async with state.player.open_audience() as client:
                 while True:
                     await trio.sleep(self._scenario.trouble.stall_seconds)
                     for event in await client.receive_batch():

@@ -1,4 +1,4 @@
-"""Troupe: open sessions that play short turns, several at a time, each with a subscriber while its turn runs."""
+"""Crowd: open sessions that play short turns, several at a time, each with a subscriber while its turn runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tiny_turn(_prompt: Prompt) -> Iterator[Line]:
     yield Flood(TOKEN, 1)
 
 
-class Troupe:
+class Crowd:
     """Open sessions that play one after the other."""
 
     def __init__(self, sessions: Sequence[InteractionSession]) -> None:

@@ -1,6 +1,6 @@
-"""Scenes without a transport: turns of a stage with an in-memory ledger, and commits of a durable ledger.
+"""Workloads without a transport: turns of a stage with an in-memory ledger, and commits of a durable ledger.
 
-A scene can be played again and again, and every play costs the same.
+A workload can be played again and again, and every play costs the same.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ AFTERWARDS = 1.0
 """Virtual seconds for the work that is left when a turn has settled."""
 
 
-class Scene(Protocol):
+class Workload(Protocol):
     """A repeatable piece of work."""
 
     async def play(self) -> None:
-        """Play the scene once. This is counted."""
+        """Play the workload once. This is counted."""
         ...
 
     async def look(self) -> dict[Count, int]:
@@ -60,7 +60,7 @@ HALF_A_TURN = Expected(TOKENS_PER_TURN // 2 + 5, cancel_at=TOKENS_PER_TURN // 2 
 """The subscriber cancels at the last token."""
 
 
-class Told:
+class LocalTurn:
     """A turn with subscribers in the same process."""
 
     def __init__(self, session: InteractionSession, streams: list[Subscription], turn: Expected) -> None:
@@ -90,15 +90,15 @@ class Told:
 
 
 @asynccontextmanager
-async def telling(
+async def local_turn(
     script: Script, turn: Expected = WHOLE_TURN, *, subscribers: int = 1, tools: Iterable[Tool] = ()
-) -> AsyncGenerator[Told]:
+) -> AsyncGenerator[LocalTurn]:
     """A stage with `subscribers` subscribers in the same process."""
     cast = evolve(cast_of(script), tools={each.name: each for each in tools})
     async with open_stage(cast, ledger=MemoryLedger(), wall_clock=same_time) as stage, AsyncExitStack() as leaving:
         session = stage.start()
         streams = [await leaving.enter_async_context(session.subscribe()) for _ in range(subscribers)]
-        yield Told(session, streams, turn)
+        yield LocalTurn(session, streams, turn)
 
 
 def same_time() -> float:
@@ -140,7 +140,7 @@ def paced_evenly(_prompt: Prompt) -> Iterator[Line]:
 # -- durable commits
 
 
-class Committed:
+class CommitBatch:
     """Turns that end at once, judged and written to a file."""
 
     def __init__(self, committer: WholeCommitter, traced: list[str], commits: int) -> None:
@@ -159,7 +159,7 @@ class Committed:
 
 
 @asynccontextmanager
-async def committing(commits: int, *, known_sessions: bool) -> AsyncGenerator[Committed]:
+async def durable_commits(commits: int, *, known_sessions: bool) -> AsyncGenerator[CommitBatch]:
     """A ledger in a temporary folder. With `known_sessions`, every session has a commit already."""
     statements: list[str] = []
 
@@ -175,4 +175,4 @@ async def committing(commits: int, *, known_sessions: bool) -> AsyncGenerator[Co
         ):
             if known_sessions:
                 await committer.write([Judge().batch(SESSIONS)])
-            yield Committed(committer, statements, commits)
+            yield CommitBatch(committer, statements, commits)
