@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from footlights_bench.counts.workloads import Workload
     from footlights_bench.lib.figures import Unit
 
-_COMMITS = 64
-
 
 @frozen
 class Subject:
@@ -81,9 +79,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "SSE, 8 clients": Subject(partial(over_sse, whole_turn_yielding, clients=8)),
     "durable commit, a session's first": Subject(partial(durable_commits, 1, known_sessions=False), 1, "a commit"),
     "durable commit, a session's next": Subject(partial(durable_commits, 1, known_sessions=True), 1, "a commit"),
-    "64 durable commits at once": Subject(
-        partial(durable_commits, _COMMITS, known_sessions=True), _COMMITS, "a commit"
-    ),
+    "64 durable commits at once": Subject(partial(durable_commits, 64, known_sessions=True), 64, "a commit"),
 }
 
 

@@ -42,10 +42,8 @@ def measure(suites: Sequence[Suite], results: Results, *, quick: bool) -> Sequen
     commit = this_commit()
     guesses = _guesses(suites, results, quick=quick)
     for place, suite in enumerate(suites):
-        left = sum(guesses[place:])
-        say(
-            f"[{place + 1}/{len(suites)}] {suite.name}, about {_duration(guesses[place])}; {_duration(left)} left in all"
-        )
+        guess, left = _duration(guesses[place]), _duration(sum(guesses[place:]))
+        say(f"[{place + 1}/{len(suites)}] {suite.name}, about {guess}; {left} left in all")
         reason = why_not_here(suite)
         if reason is not None:
             print(f"*** SKIPPED: {suite.name}: {reason} ***", file=sys.stderr)

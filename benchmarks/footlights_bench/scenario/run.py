@@ -89,9 +89,8 @@ async def observe(scenario: Scenario, system: System, show: ShowProgress = ignor
     tally = Tally(planned=number_of_turns(scenario.load), warm_up=scenario.load.warm_up)
     observed = Observed(tally=tally, baseline=baseline)
     async with AsyncExitStack() as stack:
-        states = [
-            _PlayerState(await stack.enter_async_context(system.open_player())) for _ in range(scenario.load.sessions)
-        ]
+        players = [await stack.enter_async_context(system.open_player()) for _ in range(scenario.load.sessions)]
+        states = [_PlayerState(player) for player in players]
         await _Run(scenario, system, states, observed, show).play(plan(scenario))
     return observed
 
