@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
 from footlights_bench.wire.senders import Layout, open_bare, open_clients, open_ours, open_staged
 from footlights_bench.wire.throughput import SSE, WEBSOCKET, race
-from tests.kit.command import footlights
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-    import pytest
+    from tests.benchmarks.conftest import QuickRun
 
 
-def test_a_quick_run_prints_and_writes_every_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "wire.json"
-    assert footlights(monkeypatch, "bench", "wire", "--quick", "--json", str(path)) == 0
-    written = json.loads(path.read_text())
-    assert written["bench"] == "wire"
-    assert {figure["subject"] for figure in written["figures"]} == {
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("wire")
+    assert run.subjects == {
         "events, 1 client",
         "events, 3 clients",
         "events, 1 client of 3 sessions",
@@ -32,8 +25,7 @@ def test_a_quick_run_prints_and_writes_every_figure(
         "seen by a client, 1 session",
         "seen by 3 clients, each with a streaming turn",
     }
-    assert all(figure["value"] > 0 for figure in written["figures"])
-    assert "turn_accepted after begin_turn" in capsys.readouterr().out
+    assert all(figure["value"] > 0 for figure in run.figures)
 
 
 async def test_every_sender_sends_the_same_turns() -> None:

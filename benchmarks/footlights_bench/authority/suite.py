@@ -6,16 +6,14 @@ The suite measures durable commits a second compared with raw SQLite that writes
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from attrs import frozen
 
 from footlights_bench.authority.commits import measure_commits
 from footlights_bench.authority.growth import measure_growth
 from footlights_bench.authority.latency import measure_waits
-from footlights_bench.lib.report import run_suite
+from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +64,8 @@ QUICK = AuthorityScale(
 def run_authority(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
     parts = {
-        "commits per second": partial(trio.run, measure_commits, scale),
-        "turn_final to commit_final": partial(trio.run, measure_waits, scale),
-        "growth": partial(trio.run, measure_growth, scale),
+        "commits per second": in_trio(measure_commits, scale),
+        "turn_final to commit_final": in_trio(measure_waits, scale),
+        "growth": in_trio(measure_growth, scale),
     }
     return run_suite("authority", parts, quick=quick, json_path=json_path, strict=strict)

@@ -6,16 +6,14 @@ reach a subscriber compared with a bare trio channel, and how much memory sessio
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from attrs import frozen
 
 from footlights_bench.core.latency import measure_latency
 from footlights_bench.core.memory import measure_memory
 from footlights_bench.core.throughput import measure_throughput
-from footlights_bench.lib.report import run_suite
+from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +38,8 @@ QUICK = CoreScale(crowd=20, samples=20, laps=2, turns_per_lap=2)
 def run_core(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
     parts = {
-        "begin_turn and cancel": partial(trio.run, measure_latency, scale),
-        "events per second": partial(trio.run, measure_throughput, scale),
-        "memory": partial(trio.run, measure_memory, scale),
+        "begin_turn and cancel": in_trio(measure_latency, scale),
+        "events per second": in_trio(measure_throughput, scale),
+        "memory": in_trio(measure_memory, scale),
     }
     return run_suite("core", parts, quick=quick, json_path=json_path, strict=strict)

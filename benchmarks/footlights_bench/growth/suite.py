@@ -15,11 +15,11 @@ from attrs import frozen
 from footlights_bench.growth.cost import measure_cost
 from footlights_bench.growth.long_run import measure_long_run
 from footlights_bench.growth.pauses import measure_pauses
-from footlights_bench.lib.report import run_suite
+from footlights_bench.lib.report import in_trio, run_suite
 from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from footlights_bench.lib.figures import Figure
@@ -64,8 +64,8 @@ def run_growth(*, quick: bool, json_path: Path | None, strict: bool = False) -> 
         with GentleCollector():
             return trio.run(measure, scale)
 
-    parts = {
-        "pauses": partial(trio.run, measure_pauses, scale),
+    parts: dict[str, Callable[[], Sequence[Figure]]] = {
+        "pauses": in_trio(measure_pauses, scale),
         "turns among many sessions": partial(collected, measure_cost),
         "very many turns": partial(collected, measure_long_run),
     }

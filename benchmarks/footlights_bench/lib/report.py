@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVarTuple
 
+import trio
 from attrs import asdict, evolve, frozen
 
 from footlights_bench.lib.machine import this_machine
@@ -13,7 +14,7 @@ from footlights_bench.lib.progress import say
 from footlights_bench.lib.tables import Column, print_sections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from footlights.events import JsonValue
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from footlights_bench.lib.machine import Machine
 
 Row: TypeAlias = tuple[str, str, str, str, str]
+_Arguments = TypeVarTuple("_Arguments")
 
 _COLUMNS = (
     Column("what"),
@@ -49,6 +51,13 @@ class Report:
 
     def to_json(self) -> dict[str, JsonValue]:
         return {**asdict(self), "figures": [{**asdict(figure), "met": figure.met} for figure in self.figures]}
+
+
+def in_trio(
+    measure: Callable[[*_Arguments], Awaitable[Sequence[Figure]]], *arguments: *_Arguments
+) -> Callable[[], Sequence[Figure]]:
+    """An asynchronous part of a suite, for `run_suite`: each part has a trio run of its own."""
+    return lambda: trio.run(measure, *arguments)
 
 
 def run_suite(

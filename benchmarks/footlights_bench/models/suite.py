@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from functools import partial
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
@@ -22,7 +21,7 @@ from footlights_actors import standard_cast
 from footlights_actors.models.local.weights import find
 from footlights_bench.lib.figures import Aim, Figure, latency_figure
 from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import run_suite
+from footlights_bench.lib.report import in_trio, run_suite
 from footlights_bench.models.direct import CONTEXT_TOKENS, SLOTS, DirectEngine
 from footlights_bench.models.ours import OurTurns, WatchedModel
 
@@ -65,7 +64,7 @@ class Contender(Protocol):
 def run_models(*, quick: bool, json_path: Path | None, weights: str, strict: bool = False) -> int:
     """Returns 2 if there is no model to measure."""
     try:
-        parts = {"a local model": partial(trio.run, _measure, find(weights), QUICK if quick else FULL)}
+        parts = {"a local model": in_trio(_measure, find(weights), QUICK if quick else FULL)}
         return run_suite("models", parts, quick=quick, json_path=json_path, strict=strict)
     except FootlightsError as error:
         print(error, file=sys.stderr)

@@ -6,13 +6,11 @@ or cancelled. The clients of the throughput run in a process of their own, which
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from attrs import frozen
 
-from footlights_bench.lib.report import run_suite
+from footlights_bench.lib.report import in_trio, run_suite
 from footlights_bench.wire.latency import measure_latency
 from footlights_bench.wire.throughput import measure_sse, measure_throughput
 from footlights_transports.server.collecting import GentleCollector
@@ -42,9 +40,9 @@ QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5, audience=3)
 def run_wire(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
     parts = {
-        "events per second over WebSocket": partial(trio.run, measure_throughput, scale),
-        "events per second over SSE": partial(trio.run, measure_sse, scale),
-        "accept and cancel": partial(trio.run, measure_latency, scale),
+        "events per second over WebSocket": in_trio(measure_throughput, scale),
+        "events per second over SSE": in_trio(measure_sse, scale),
+        "accept and cancel": in_trio(measure_latency, scale),
     }
     with GentleCollector():  # as in `footlights serve`; the bare servers have it too
         return run_suite("wire", parts, quick=quick, json_path=json_path, strict=strict)
