@@ -1,4 +1,4 @@
-"""The attack suite finds servers that stall, leak or starve others, and attacks no other machine than this one."""
+"""Attack suite: finds servers that stall, leak or starve others, and attacks only this machine."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_a_server_with_room_for_both_owners_passes(monkeypatch: pytest.Mon
     assert (result.verdict, result.measured) == ("ok", "8 served; the other owner took 20, and reached no limit")
 
 
-async def test_a_server_that_lets_everybody_in_is_found() -> None:
+async def test_a_server_without_access_control_is_found() -> None:
     async with toy(ToyServer()) as target:
         names = ("websocket/accept-key", "websocket/unmasked", "websocket/no-token")
         verdicts = [(await run_case(name, WEBSOCKET_CASES[name], target)).verdict for name in names]
@@ -251,7 +251,7 @@ def test_attacks_are_chosen_by_name_and_by_family() -> None:
     assert chosen(["slow", "flood/pongs"]) == ["flood/pongs", *(name for name in ATTACKS if name.startswith("slow/"))]
 
 
-def test_a_target_survives_its_way_to_another_process() -> None:
+def test_a_target_can_be_sent_to_another_process() -> None:
     target = Target(Address("127.0.0.1", 1), Address("::1", 2), "a", None, pid=3, slow_persona="analyst")
     assert target_from_json(json.loads(json.dumps(target.to_json()))) == target
 

@@ -1,4 +1,4 @@
-"""Scenarios run from end to end: in process by a virtual clock, and over loopback against a real server."""
+"""Scenarios end to end: in process with a virtual clock, and over loopback against a real server."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def scenario(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", shipped())
-async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_clock: MockClock) -> None:
+async def test_every_included_scenario_has_a_quick_run(name: str, quiet_clock: MockClock) -> None:
     quick = read_scenario(find_scenario(name)).quick()
     result = await measure(quick, None, True, ignore_progress)
     assert result.turns > 10
@@ -100,7 +100,7 @@ async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_cloc
     ElementTree.fromstring(page(result))
 
 
-async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) -> None:
+async def test_the_settings_of_a_turn_determine_its_duration(quiet_clock: MockClock) -> None:
     base = read_scenario(find_scenario("tavern")).quick()
     turn = TurnShape(tokens=10, pace=0.5, tool_calls=2, tool_seconds=3.0, load_seconds=7.0)
     load = evolve(base.load, sessions=1, turns_per_second=0.01, duration=150.0, warm_up=0.0, patience=60.0)
@@ -113,14 +113,14 @@ async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) ->
     assert latencies[Metric.FINAL].percentile(50) == pytest.approx(11.0, rel=2e-3)
 
 
-async def test_another_model_speaks_in_the_tavern(quiet_clock: MockClock) -> None:
+async def test_another_model_runs_in_the_tavern(quiet_clock: MockClock) -> None:
     async with open_in_process(TurnShape(model="innkeeper")) as stage, stage.open_player() as player:
         turn_id = await player.begin_turn("A room?")
         seen = [event async for event in _until_settled(player, turn_id)]
     assert seen[0] == "turn_accepted"
 
 
-async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> None:
+async def test_a_detached_client_resubscribes(quiet_clock: MockClock) -> None:
     limits = Limits(stall_detach=1.0)
     async with open_stage(tavern_cast(), limits=limits) as stage, InProcess(stage).open_player() as player:
         turn_id = await player.begin_turn("A room?")
@@ -129,7 +129,7 @@ async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> No
     assert seen[-1] == "commit_final"
 
 
-async def test_a_player_whose_session_was_closed_is_told(quiet_clock: MockClock) -> None:
+async def test_a_closed_session_raises_in_its_player(quiet_clock: MockClock) -> None:
     async with open_stage(tavern_cast()) as stage, InProcess(stage).open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
@@ -145,7 +145,7 @@ async def _until_settled(player: object, turn_id: str) -> AsyncGenerator[str]:
                 return
 
 
-def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
+def test_a_client_may_be_cut_anywhere_and_misses_nothing() -> None:
     async def scenario(trial: Trial) -> None:
         async with open_stage(tavern_cast()) as stage:
             session = stage.start()
@@ -160,7 +160,7 @@ def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
     assert cancel_everywhere(scenario, orders=1, pairs=5).points > 20
 
 
-def test_a_run_may_be_stopped_anywhere() -> None:
+def test_a_run_may_be_cancelled_anywhere() -> None:
     base = read_scenario(find_scenario("soak")).quick()
     turn = TurnShape(tokens=2, pace=0.1, ledger=LedgerKind.MEMORY)
     load = evolve(base.load, sessions=2, turns_per_second=10.0, duration=0.3, warm_up=0.0)
@@ -224,7 +224,7 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
     assert result.turned_away == 0
 
 
-async def test_a_server_that_goes_away_is_measured_all_the_same(
+async def test_a_run_ends_with_a_result_if_the_server_goes_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scenario_remote, "CLOSING", 0.01)
@@ -241,13 +241,13 @@ async def test_a_server_that_goes_away_is_measured_all_the_same(
     assert result.exit_code == 1
 
 
-async def test_without_its_token_nothing_is_measured(tmp_path: Path) -> None:
+async def test_a_missing_token_is_an_error(tmp_path: Path) -> None:
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
         with pytest.raises(Unauthorized):
             await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, ignore_progress)
 
 
-async def test_a_remote_player_whose_session_was_closed_is_told() -> None:
+async def test_a_closed_session_raises_in_its_remote_player() -> None:
     async with serving() as (url, _), open_remote(url, None) as remote, remote.open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
@@ -262,7 +262,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(("text", "code"), [(EASY, 0), (HARD, 1)])
-def test_the_exit_code_tells_whether_the_targets_were_met(
+def test_the_exit_code_depends_on_the_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, code: int
 ) -> None:
     result, html = tmp_path / "result.json", tmp_path / "report.html"
@@ -278,7 +278,7 @@ def test_the_exit_code_tells_whether_the_targets_were_met(
     assert compared.count("no change") + compared.count("too few turns") >= 9
 
 
-async def test_the_command_measures_a_server_whose_token_is_in_the_environment(tmp_path: Path) -> None:
+async def test_the_command_takes_the_token_from_the_environment(tmp_path: Path) -> None:
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text("harness a-token-for-the-harness\n")
     game = write_game(tmp_path, f'tokens_file = "{tmp_path}/tokens"\n')
@@ -298,7 +298,7 @@ async def test_the_command_measures_a_server_whose_token_is_in_the_environment(t
     assert b"a-token-for-the-harness" not in played.stdout + played.stderr + result.read_bytes()
 
 
-def test_whoever_stops_a_run_gets_no_traceback(tmp_path: Path) -> None:
+def test_an_interrupted_run_prints_no_traceback(tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     command = [*FOOTLIGHTS, "bench", "scenario", "soak", "--json", str(result)]
     with Popen(command, stdout=PIPE, stderr=PIPE) as process:
@@ -318,7 +318,7 @@ class BrokenPipe(StringIO):
         raise BrokenPipeError
 
 
-def test_a_result_is_kept_even_if_nobody_reads_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_is_written_even_if_stdout_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = read_scenario(scenario(tmp_path, EASY))
     result, html, figures = tmp_path / "result.json", tmp_path / "report.html", tmp_path / "figures.json"
     monkeypatch.setattr(sys, "stdout", BrokenPipe())
@@ -337,7 +337,7 @@ def test_a_quick_run_misses_no_target(
     assert "not judged" in capsys.readouterr().out
 
 
-def test_the_help_names_every_scenario_that_comes_along(
+def test_the_help_names_every_included_scenario(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(monkeypatch, "scenario", "--help") == 0
@@ -353,7 +353,7 @@ def test_the_help_names_every_scenario_that_comes_along(
         (["compare", "nowhere.json", "nowhere.json"], "nowhere.json cannot be read"),
     ],
 )
-def test_what_cannot_be_begun_is_said(
+def test_an_error_before_the_run_exits_with_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert command(monkeypatch, *arguments) == 2
@@ -362,7 +362,7 @@ def test_what_cannot_be_begun_is_said(
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
 @pytest.mark.parametrize("place", [".", "nowhere/result"])
-def test_what_could_not_be_written_is_said_before_anything_is_measured(
+def test_an_unwritable_file_is_an_error_before_the_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -375,14 +375,14 @@ def test_what_could_not_be_written_is_said_before_anything_is_measured(
     assert "measuring" not in printed.err
 
 
-def test_a_benchmark_whose_figures_could_not_be_written_does_not_begin(
+def test_a_suite_with_an_unwritable_file_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(monkeypatch, "core", "--json", str(tmp_path / "nowhere/core.json")) == 2
     assert capsys.readouterr().out == ""
 
 
-# -- for those who wait
+# -- progress
 
 
 def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

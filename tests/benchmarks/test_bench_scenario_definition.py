@@ -1,4 +1,4 @@
-"""A scenario is read as it is meant, and what is wrong with one is said with its line and what is allowed."""
+"""Scenario files: every setting is read, and every problem is reported with its line."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     assert scenario.wants_baseline
 
 
-def test_little_needs_to_be_said(tmp_path: Path) -> None:
+def test_most_settings_have_defaults(tmp_path: Path) -> None:
     scenario = read_scenario(written(tmp_path, "[load]\nsessions = 1\nturns_per_second = 1\nduration = 1\n"))
     assert scenario.load.arrivals is Arrivals.POISSON
     assert scenario.targets == []
     assert not scenario.wants_baseline
 
 
-def test_all_that_is_wrong_is_said_with_its_line(tmp_path: Path) -> None:
+def test_every_problem_is_reported_with_its_line(tmp_path: Path) -> None:
     text = """\
 [load]
 sessions = 0
@@ -143,13 +143,13 @@ def test_a_target_has_one_bound(tmp_path: Path, bounds: str) -> None:
     ]
 
 
-def test_a_target_about_cancels_needs_some(tmp_path: Path) -> None:
+def test_a_target_for_cancels_needs_a_share_of_cancels(tmp_path: Path) -> None:
     assert wrong_with(tmp_path, WHOLE.replace("cancel_share = 0.5\n", "")) == [
         "mine.toml:31: targets.one is about canceled turns, and trouble.cancel_share is 0.",
     ]
 
 
-def test_a_load_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+def test_a_load_with_too_many_turns_or_a_useless_burst_is_refused(tmp_path: Path) -> None:
     text = "[load]\nsessions = 1\nturns_per_second = 1e300\nduration = 1\nburst = 5\n"
     assert wrong_with(tmp_path, text) == [
         "mine.toml:1: load has more than 10,000,000 turns.",
@@ -157,13 +157,13 @@ def test_a_load_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_a_baseline_has_a_turn_to_cancel_and_one_to_hear_out(tmp_path: Path) -> None:
+def test_a_baseline_has_at_least_two_turns(tmp_path: Path) -> None:
     assert wrong_with(tmp_path, WHOLE.replace("baseline_turns = 5", "baseline_turns = 1")) == [
         "mine.toml:2: baseline_turns must be a whole number from 2 up.",
     ]
 
 
-def test_what_is_no_toml_is_said(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported(tmp_path: Path) -> None:
     assert "mine.toml:1: This is not TOML" in wrong_with(tmp_path, "load\n")[0]
 
 
@@ -176,7 +176,7 @@ def test_a_scenario_is_found_by_its_name_or_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_those_that_come_along_can_be_read(name: str) -> None:
+def test_every_included_scenario_can_be_read(name: str) -> None:
     scenario = read_scenario(find_scenario(name))
     assert scenario.about
     assert scenario.targets
