@@ -81,7 +81,7 @@ peers: $(READY)
 # that does nothing else. FULL=1 also measures what takes very long. ONLY='core wire' measures these, and the others keep
 # their results and their dates.
 performance: $(READY) weights peers
-	$(BIN)/python -m footlights_bench.performance.suite $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m footlights_bench.performance $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY))
 
 .venv-peers/%/.ready: benchmarks/peers/%/requirements.txt benchmarks/peers/%/constraints.txt
 	rm -rf $(@D)

@@ -77,18 +77,16 @@ def bench_models(
 def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls."""
     from footlights_bench.embedding.suite import run_embedding
-    from footlights_transports import StageThread
 
-    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_embedding(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("growth")
 def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """Many sessions and very many turns: cost of a turn, memory, duration of garbage collections."""
     from footlights_bench.growth.suite import run_growth
-    from footlights_transports.server.collecting import GentleCollector
 
-    raise typer.Exit(run_growth(GentleCollector, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_growth(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("wire")
@@ -152,7 +150,7 @@ def bench_scenario(
     Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. The token of the server
     comes from the environment variable FOOTLIGHTS_TOKEN.
     """
-    from footlights_bench.scenario.file import find_scenario, read_scenario
+    from footlights_bench.scenario.definition import find_scenario, read_scenario
     from footlights_bench.scenario.suite import Server, run_scenario
 
     server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
@@ -217,7 +215,7 @@ def bench_compare(
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of a later run.")],
 ) -> None:
     """The changes between two runs: 95 % confidence intervals for a scenario, otherwise ratios."""
-    from footlights_bench.scenario.compare_command import compared
+    from footlights_bench.compare import compared
 
     with exit_on_refusal():
         typer.echo(compared(before, after))
