@@ -96,6 +96,10 @@ class Ledger(Protocol):
         which the turns began."""
         ...
 
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session, at most `limit`, oldest first. Raises `LedgerUnavailable`."""
+        ...
+
     async def begin_tool(self, key: str) -> ToolRecord | None:
         """Claim `key` before the tool has any effect. None: it is yours, durably, so go ahead.
 
