@@ -53,7 +53,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 # Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 10 minutes.
-# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/attack-your-own-server.md.
+# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/operate/attack-your-own-server.md.
 attack: $(READY)
 	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
 
