@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import tomllib
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,3 +84,20 @@ def test_the_overview_names_every_part_of_every_package() -> None:
 def test_no_folder_of_the_docs_has_more_than_20_files() -> None:
     folders = [DOCS, *(each for each in DOCS.rglob("*") if each.is_dir() and each.name != "__pycache__")]
     assert {each.name: n for each in folders if (n := sum(1 for file in each.iterdir() if file.is_file())) > 20} == {}
+
+
+def dependencies() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    return {re.split(r"[\[<>=~!; ]", each)[0].lower() for each in wanted} - {"footlights"}
+
+
+def test_every_dependency_is_on_its_page_with_a_reason() -> None:
+    page = (DOCS / "design/dependencies.md").read_text(encoding="utf-8")
+    assert sorted(name for name in dependencies() if f"[{name}](" not in page and f"`{name}`" not in page) == []
+
+
+def test_every_dependency_is_pinned_for_the_gates_and_no_pin_names_an_index() -> None:
+    pins = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", pin) for pin in pins)
+    assert sorted(dependencies() - {pin.partition("==")[0].lower().replace("_", "-") for pin in pins}) == []
