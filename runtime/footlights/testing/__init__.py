@@ -4,7 +4,6 @@
 - `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: take a whole turn, and look at it.
 - `witness()`: hold every stream to the laws; the pytest plugin `footlights.testing.plugin` does it around each test.
 - `quiesced_threads()`, `Gate`: worker threads that keep step with virtual time.
-- `check_ledger(open_ledger)`: hold any ledger to the promises of `footlights.Ledger`.
 - `faults`: models, tools, subscribers and ledgers that misbehave on cue.
 - `streams`: Hypothesis strategies of lawful streams (needs Hypothesis, so it is not imported from here).
 """
