@@ -25,6 +25,21 @@ HOMES = {
 }
 HOPS = ["socket", "framing", "protocol", "access", "session", "turn", "performance", "generator", "say", "outbox"]
 HOPS += ["broadcaster", "committer", "judge", "ledger"]
+WORDS = {
+    "stage",
+    "cast",
+    "session",
+    "turn",
+    "plane",
+    "intent",
+    "boundary",
+    "commit",
+    "epoch",
+    "lane",
+    "outbox",
+    "dialect",
+}
+WORDS |= {"view", "ledger", "digest", "broadcaster", "cursor", "replay", "law", "workload", "persona", "artifact"}
 
 _PATH = re.compile(r"`(footlights(?:_[a-z]+)?/[\w/]*(?:\.\w+)?)`")
 _DOTTED = re.compile(r"`(footlights(?:_(?:actors|transports|bench)|\.(?:authority|testing|stream|turn))(?:\.\w+)+)")
@@ -79,6 +94,19 @@ def test_the_overview_names_every_part_of_every_package() -> None:
     ]
     missing = [each for each in folders if f"`{each}`" not in page]
     assert missing == [], "docs/design/overview.md has a table for each package: add a row with what lives there."
+
+
+def test_the_glossary_defines_each_word_in_one_sentence_in_alphabetical_order() -> None:
+    page = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    known: list[str] = []
+    for section in page.split("\n## ")[1:]:
+        entries = re.findall(r"^\| (.+?) \| (.+) \|$", section, re.MULTILINE)[2:]
+        words = [word for word, _ in entries]
+        assert words == sorted(words)
+        assert [meaning for _, meaning in entries if not meaning.endswith(".") or ". " in meaning] == []
+        known += words
+    assert len(set(known)) == len(known)
+    assert set(known) >= WORDS
 
 
 def test_no_folder_of_the_docs_has_more_than_20_files() -> None:
