@@ -6,14 +6,14 @@ Replace `poll(timeout=...)` by your engine's frame limiter and `poll()`, which n
 """
 
 from footlights import CommitFinal, TokenDelta, TurnInterrupted
-from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.embed.stage_thread import StageThread
 
 FRAME = 1 / 60
 
 
 def main() -> None:
-    guard = ScriptedModel(lambda prompt: [Say("Halt! Who goes there? " * 3)], pace=0.01)
+    guard = ScriptedModel(lambda prompt: [Say("Halt! Who goes there? Well?"), Stall()], pace=0.01)
     with StageThread(standard_cast(guard)) as stage:
         session = stage.start()
         asked = session.begin_turn_soon("Good evening.")  # a ticket: the frame goes on at once

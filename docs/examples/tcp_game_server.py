@@ -40,7 +40,7 @@ def innkeeper(prompt: Prompt) -> list[Line]:
         return [Say(" Ding!")]
     if "ring" in prompt.user:
         return [Say("As you wish."), Call("ring_bell", {})]
-    return [Say("Good evening. ")] * 5
+    return [Say("Good evening. Sit down, and I will tell you a story. "), Say("Once upon a time, " * 40)]
 
 
 @tool
