@@ -55,7 +55,7 @@ class TurnWatchdog:
         watched = self._watched[turn] = _Watched(turn, now)
         self._look_again(turn, watched, now)
 
-    def let_go(self, turn: Turn) -> None:
+    def unwatch(self, turn: Turn) -> None:
         self._watched.pop(turn).turn = None
         if not self._watched:
             self._looks.clear()

@@ -29,7 +29,7 @@ from footlights.testing import faults
 from footlights_actors.models.anthropic import AnthropicModel
 from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.openai import OpenAIModel
-from footlights_transports.embed.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
+from footlights_transports import PolledStream, StageThread, ThreadSession, Ticket
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
 from footlights_transports.views.mission.pure import history as mission_history

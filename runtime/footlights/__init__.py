@@ -238,5 +238,5 @@ _HOMES = {
     "footlights.trace.files": "TraceFiles",
 }
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES, submodules="authority laws wire")

@@ -9,7 +9,7 @@ from footlights_bench.embedding.frames import play_frames
 from footlights_bench.embedding.guest import guest_stage
 from footlights_bench.embedding.suite import run_embedding
 from footlights_bench.lib.scripts import cast_of, paced
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 from tests.kit.command import footlights
 
 if TYPE_CHECKING:

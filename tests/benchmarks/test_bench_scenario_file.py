@@ -116,7 +116,7 @@ percentile = 0
         "mine.toml:1: load needs duration, a number of seconds, more than 0.",
         "mine.toml:2: load.sessions must be a whole number from 1 up.",
         "mine.toml:4: load.arrivals must be one of constant, poisson, bursts.",
-        f"mine.toml:5: load.duraton is no setting. Did you mean duration? There are: {', '.join(names(LOAD))}.",
+        f"mine.toml:5: load.duraton is not a setting. Did you mean duration? There are: {', '.join(names(LOAD))}.",
         "mine.toml:8: turn.tool_calls must be a whole number from 0 to 8.",
         "mine.toml:11: trouble.cancel_share must be a number from 0 to 1.",
         "mine.toml:14: targets.fast.metric must be one of accept, first_token, final, commit, cancel.",

@@ -21,7 +21,6 @@ from footlights_bench.scenario.terms import (
     Trouble,
     TurnShape,
 )
-from footlights_transports.config.read import section
 from footlights_transports.config.schema import SECONDS, TEXT, WHOLE, Kind, Setting, one_of, whole_from
 from footlights_transports.config.source import ConfigError, Source
 
@@ -134,8 +133,8 @@ def find_scenario(name: str) -> Path:
 def read_scenario(file: Path) -> Scenario:
     """Raises `ConfigError` with all that is wrong."""
     source = Source(file, {})
-    top = section(source, (), TOP, beside=(*PARTS, "targets"))
-    load, turn, trouble = (section(source, (name,), settings) for name, settings in PARTS.items())
+    top = source.section((), TOP, beside=(*PARTS, "targets"))
+    load, turn, trouble = (source.section((name,), settings) for name, settings in PARTS.items())
     _check_load(source, load)
     targets = [target for name in source.table(("targets",)) if (target := _target(source, name)) is not None]
     for target in targets:
@@ -160,7 +159,7 @@ def _target(source: Source, name: str) -> Target | None:
     """None if something is wrong with it, which is complained of."""
     path = ("targets", name)
     told = len(source.problems)
-    given: dict[str, Any] = section(source, path, TARGET)
+    given: dict[str, Any] = source.section(path, TARGET)
     if ("at_most_ms" in given) == ("at_most_ratio" in given) and len(source.problems) == told:
         source.complain(path, "needs one bound: at_most_ms or at_most_ratio.")
     if len(source.problems) > told:

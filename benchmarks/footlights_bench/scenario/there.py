@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights.errors import FootlightsError, SessionClosed
-from footlights_transports.client.client import connect
+from footlights_transports import connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from footlights.events import StreamEvent
-    from footlights_transports.client.client import Client, ClientSession, ClientStream
+    from footlights_transports import Client, ClientSession, ClientStream
 
 PLAYERS_A_CONNECTION = 4
 """How many share one for what they say. What they see comes over one for each; files are limited, on both sides."""
@@ -36,7 +36,7 @@ class RemoteClient:
         raise SessionClosed("The session was closed by somebody else.")
 
     async def cut(self) -> None:
-        await self._stream.hang_up()
+        await self._stream.drop_connection()
 
 
 @asynccontextmanager

@@ -347,7 +347,7 @@ def test_a_world_of_the_hosts_own_kind_is_audited_as_far_as_that_goes(footlights
     assert f"  world     {Island(3).digest()} (not made again)\n" in done.out
     refused = footlights("replay", path)
     assert refused.code == 2
-    assert "only its host can make it again" in refused.err
+    assert "only its host can rebuild it" in refused.err
     shown = footlights("ledger", "show", path, 2).out
     assert '  changes   {"op": "replace", "path": "/gold", "value": 3}\n' in shown
 

@@ -12,10 +12,9 @@ import trio
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
 from footlights_transports.cli import commands as cli
-from footlights_transports.cli import model_choice
+from footlights_transports.cli import model_choice, play, screen
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli.model_choice import tavern_with
-from footlights_transports.cli.play import play
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import Answer, ask, open_wire_server
@@ -122,7 +121,7 @@ def test_somebody_at_a_terminal_is_asked_before_anything_is_fetched(
         done.append(name)
         monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
 
-    monkeypatch.setattr(play, "is_terminal", lambda: True)
+    monkeypatch.setattr(screen, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
     monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))

@@ -26,20 +26,11 @@ from footlights import (
 )
 from footlights.authority import patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.play.narration import (
-    Asked,
-    Loading,
-    Narration,
-    Note,
-    Piece,
-    Speaker,
-    Speech,
-    SpeechEnd,
-    Tone,
-    tell_changes,
-)
+from footlights_transports.cli.narration import Narration, Tone, note, tell_changes
+from footlights_transports.cli.screen import Loading, Piece, Typed, Words
 
 DIGEST = "d" * 64
+SPEAKER = Words("Innkeeper: ", "bold")
 
 
 def event(payload: Payload) -> StreamEvent:
@@ -52,12 +43,14 @@ def told(*payloads: Payload) -> list[Piece]:
 
 
 def spoken(*payloads: Payload) -> str:
-    return "".join(piece.text for piece in told(*payloads) if isinstance(piece, Speech))
+    pieces = told(*payloads)
+    assert pieces[0] == SPEAKER
+    return "".join(piece.text for piece in pieces[1:] if isinstance(piece, Words)).removesuffix("\n")
 
 
 def test_speech_begins_with_the_speaker_and_ends_its_line() -> None:
     pieces = told(TokenDelta("Well", 0), TokenDelta(" met.", 4), TurnFinal("Well met."))
-    assert pieces == [Speaker("Innkeeper"), Speech("Well"), Speech(" met."), SpeechEnd()]
+    assert pieces == [SPEAKER, Words("Well"), Words(" met."), Words("\n")]
 
 
 def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
@@ -66,12 +59,12 @@ def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
 
 
 def test_text_that_never_came_in_deltas_is_told_by_the_final() -> None:
-    assert told(TurnFinal("Well met.")) == [Speaker("Innkeeper"), Speech("Well met."), SpeechEnd()]
+    assert told(TurnFinal("Well met.")) == [SPEAKER, Words("Well met."), Words("\n")]
 
 
 def test_words_that_are_forgotten_take_back_none_that_were_told() -> None:
     forgotten = TurnFinal("", text_forgotten=True)
-    assert told(TokenDelta("Well", 0), forgotten) == [Speaker("Innkeeper"), Speech("Well"), SpeechEnd()]
+    assert told(TokenDelta("Well", 0), forgotten) == [SPEAKER, Words("Well"), Words("\n")]
     assert told(forgotten) == []
 
 
@@ -91,13 +84,13 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
         TokenDelta(" Three.", 11),
     )
     assert pieces == [
-        Speaker("Innkeeper"),
-        Speech("Let me see."),
-        SpeechEnd(),
-        Note(Tone.ASIDE, "check_rooms …"),
-        Note(Tone.ASIDE, "check_rooms: 3 free"),
-        Speaker("Innkeeper"),
-        Speech("Three."),
+        SPEAKER,
+        Words("Let me see."),
+        Words("\n"),
+        note(Tone.ASIDE, "check_rooms …"),
+        note(Tone.ASIDE, "check_rooms: 3 free"),
+        SPEAKER,
+        Words("Three."),
     ]
 
 
@@ -106,25 +99,25 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
     [
         (ModelLoading("m", cold_start=True), Loading("m", None)),
         (ModelLoading("m", cold_start=True, progress=0.5), Loading("m", 0.5)),
-        (ModelReady("m", WarmState.COLD, 1490), Note(Tone.ASIDE, "m is ready after a cold start of 1.5 s")),
-        (ToolCallResult("c", "rent", canceled=False), Note(Tone.ASIDE, "rent: done")),
+        (ModelReady("m", WarmState.COLD, 1490), note(Tone.ASIDE, "m is ready after a cold start of 1.5 s")),
+        (ToolCallResult("c", "rent", canceled=False), note(Tone.ASIDE, "rent: done")),
         (
             ToolCallResult("c", "rent", canceled=False, error=ErrorInfo("tool_error", "It is taken.")),
-            Note(Tone.BAD, "rent: It is taken."),
+            note(Tone.BAD, "rent: It is taken."),
         ),
         (
             ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=False),
-            Note(Tone.BAD, "rent: canceled"),
+            note(Tone.BAD, "rent: canceled"),
         ),
         (
             ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=True),
-            Note(Tone.BAD, "rent: canceled, and may have had side effects"),
+            note(Tone.BAD, "rent: canceled, and may have had side effects"),
         ),
-        (TurnInterrupted(InterruptReason.STALLED), Note(Tone.BAD, "interrupted: stalled")),
-        (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), Note(Tone.GOOD, "committed c-1")),
+        (TurnInterrupted(InterruptReason.STALLED), note(Tone.BAD, "interrupted: stalled")),
+        (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), note(Tone.GOOD, "committed c-1")),
         (
             CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "One."), Issue("b", "Two."))),
-            Note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
+            note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
         ),
     ],
 )
@@ -141,11 +134,11 @@ def test_control_characters_never_reach_a_screen() -> None:
     assert spoken(
         TurnFinal("a\x1b[31m\tb\r\n\x9bc")
     ) == "a\N{REPLACEMENT CHARACTER}[31m b\N{REPLACEMENT CHARACTER}\n" + ("\N{REPLACEMENT CHARACTER}c")
-    assert Note(Tone.BAD, "two\nlines").text == "two lines"
-    assert Asked("\x07").text == "\N{REPLACEMENT CHARACTER}"
+    assert note(Tone.BAD, "two\nlines").text == "  ✗ two lines"
+    assert Typed("\x07").text == "\N{REPLACEMENT CHARACTER}"
 
 
 def test_what_a_commit_changed_is_told_in_one_line() -> None:
     changes = (patch.replace("/purse", 15), patch.add("/who", "Zoë"), patch.remove("/door"))
-    assert tell_changes(changes) == [Note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
+    assert tell_changes(changes) == [note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
     assert tell_changes(()) == []

@@ -33,9 +33,9 @@ from footlights.modes import ExecutionPolicy
 from footlights.redaction.redactor import Redacted
 from footlights_actors.demo.tavern import cast as tavern
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.cli.run.run import run
-from footlights_transports.cli.run.screens import PaperScreen, TerminalScreen
-from footlights_transports.cli.run.view import RunView
+from footlights_transports.cli.run import run
+from footlights_transports.cli.run_view import RunView
+from footlights_transports.cli.screen import PlainScreen, TerminalScreen
 from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.runs import DexiSettings, Request
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
+    from footlights_transports.cli.screen import Screen
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
 HOT = (ModelSelected("odo", "default"), ModelReady("odo", WarmState.HOT, 0))
@@ -65,22 +66,23 @@ SEARCH = (
 SILENT = [0, 0, 0, 6]
 
 
-def on_paper(events: Sequence[Raw]) -> str:
-    out = io.StringIO()
-    view, screen = RunView(), PaperScreen(out)
+def shown_on(screen: Screen, events: Sequence[Raw], out: io.StringIO) -> str:
+    view = RunView()
     for event in events:
         for piece in view.show(check_event(event)):
             screen.show(piece)
     return out.getvalue()
+
+
+def on_paper(events: Sequence[Raw]) -> str:
+    out = io.StringIO()
+    return shown_on(PlainScreen(out, spaced=True), events, out)
 
 
 def in_terminal(events: Sequence[Raw], width: int = 60) -> str:
     out = io.StringIO()
-    view, screen = RunView(), TerminalScreen(Console(file=out, width=width, force_terminal=True, highlight=False))
-    for event in events:
-        for piece in view.show(check_event(event)):
-            screen.show(piece)
-    return out.getvalue()
+    console = Console(file=out, width=width, force_terminal=True, highlight=False)
+    return shown_on(TerminalScreen(console, spaced=True), events, out)
 
 
 def executed() -> list[Raw]:

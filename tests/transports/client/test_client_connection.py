@@ -12,12 +12,11 @@ import trustme
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 
 from footlights import FootlightsError, InvalidCommand, TooLarge, UnknownSession
+from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.client import connection as client_connection
 from footlights_transports.client.address import Address
-from footlights_transports.client.client import ConnectionLost, Retry, connect
-from footlights_transports.client.connection import Outgoing
-from footlights_transports.client.dial import dial
+from footlights_transports.client.connection import Connection, Outgoing, dial
 from footlights_transports.errors import Unauthorized, UnsupportedVersion
 from footlights_transports.views.native.protocol import SUBPROTOCOL
 from tests.kit.peers.client_peer import WsPeer
@@ -48,13 +47,23 @@ def answering(text: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
     return say
 
 
+def text(data: str) -> Outgoing:
+    return Outgoing(TextMessage(data=data))
+
+
+async def has_ended(connection: Connection) -> None:
+    with pytest.raises(ConnectionLost, match="gone"):
+        await connection.receive()
+    assert not connection.is_open
+
+
 # -- getting in
 
 
 async def test_nobody_there() -> None:
     async with open_peer(answering(b"")) as address:
         pass
-    with pytest.raises(ConnectionLost, match="Nobody answers"):
+    with pytest.raises(ConnectionLost, match="No server answers"):
         await get_in(address)
 
 
@@ -101,7 +110,7 @@ async def test_what_can_be_no_token_is_refused_and_not_repeated(token: str) -> N
 
 
 def test_an_address_shows_no_token() -> None:
-    assert TOKEN not in repr(Address(url="ws://127.0.0.1:7600", token=TOKEN))
+    assert TOKEN not in repr(Address("ws://127.0.0.1:7600", token=TOKEN))
 
 
 @pytest.mark.parametrize(
@@ -114,9 +123,9 @@ def test_an_address_shows_no_token() -> None:
     ],
 )
 def test_where_an_address_leads(url: str, host: str, port: int, asks: tuple[str, str]) -> None:
-    address = Address(url=url)
+    address = Address(url)
     request = address.request(in_batches=False)
-    assert (address.place.host, address.place.port, (request.host, request.target)) == (host, port, asks)
+    assert (address.host, address.port, (request.host, request.target)) == (host, port, asks)
     assert address.request(in_batches=True).target == f"{asks[1]}?batch=1"
 
 
@@ -168,7 +177,7 @@ async def test_tls_is_spoken_if_the_address_says_so_and_only_to_whom_we_trust() 
 )
 async def test_whoever_is_no_server_of_ours_is_told_apart(text: bytes) -> None:
     async with open_peer(answering(text)) as address:
-        with pytest.raises(UnsupportedVersion, match="no server of ours"):
+        with pytest.raises(UnsupportedVersion, match="no Footlights server"):
             await get_in(address)
 
 
@@ -209,21 +218,17 @@ async def test_a_ping_is_answered_and_what_means_nothing_is_passed_over() -> Non
         pong = await peer.receive()
         assert isinstance(pong, Pong)
         answered.append(bytes(pong.payload))
-        for part in ("Good", " evening"):
-            await peer.send(TextMessage(data=part, message_finished=part != "Good"))
+        for part in ('{"said": "Good', ' evening"}'):
+            await peer.send(TextMessage(data=part, message_finished=part.endswith("}")))
 
-    async with open_peer(ping) as address:
-        connection = await dial(Address(url=address))
-        got: list[str] = []
-
-        async def deliver(message: str) -> None:
-            got.append(message)
-
-        await connection.run(deliver)
+    async with open_peer(ping) as address, trio.open_nursery() as nursery:
+        connection = await dial(Address(address), nursery)
+        assert await connection.receive() == {"said": "Good evening"}
+        await has_ended(connection)
         with pytest.raises(ConnectionLost):
-            await connection.send(Outgoing.text("too late"))
+            await connection.send(text("too late"))
         await connection.aclose()
-    assert (answered, got) == ([b"there?"], ["Good evening"])
+    assert answered == [b"there?"]
 
 
 async def test_a_silent_server_is_asked_for_a_sign_of_life_and_given_up_without_one(autojump_clock: MockClock) -> None:
@@ -234,14 +239,11 @@ async def test_a_silent_server_is_asked_for_a_sign_of_life_and_given_up_without_
         while await stream.receive_some():
             pass
 
-    async def deliver(message: str) -> None:
-        raise AssertionError("there is none")
-
     pings: list[type] = []
     async with open_peer(say_nothing) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
-        await connection.run(deliver)
+        async with trio.open_nursery() as nursery:
+            await has_ended(await dial(Address(address, silence=20), nursery))
         assert trio.current_time() - began == pytest.approx(40, abs=1)
     assert pings == [Ping]
 
@@ -254,12 +256,11 @@ async def test_a_server_that_stops_reading_is_given_up_also_while_something_is_b
         await trio.sleep_forever()
 
     async with open_peer(read_nothing) as address:
-        connection = await dial(Address(url=address, silence=20))
-        more_than_fits, behind = Outgoing.text("x" * 20_000_000), Outgoing.text("Anybody?")
+        more_than_fits, behind = text("x" * 20_000_000), text("Anybody?")
         began = trio.current_time()
         with trio.fail_after(1_000), pytest.RaisesGroup(ConnectionLost):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
+                connection = await dial(Address(address, silence=20), nursery)
                 await connection.send(more_than_fits)
                 nursery.start_soon(connection.send, behind)
         assert trio.current_time() - began == pytest.approx(40, abs=1)
@@ -276,17 +277,12 @@ async def test_a_server_that_asks_for_a_sign_of_life_and_reads_none_is_given_up(
                 await peer.send(Ping())
 
     async with open_peer(only_ask) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
         with trio.fail_after(1_000):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
-                await connection.send(Outgoing.text("x" * 20_000_000))
+                connection = await dial(Address(address, silence=20), nursery)
+                await connection.send(text("x" * 20_000_000))
         assert trio.current_time() - began == pytest.approx(30, abs=1)
-
-
-async def _take_nothing(message: str) -> None:
-    raise AssertionError("there is none")
 
 
 async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: MockClock) -> None:
@@ -298,12 +294,11 @@ async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: M
         await trio.sleep_forever()
 
     async with open_peer(say_goodbye) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
         with trio.fail_after(1_000):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
-                await connection.send(Outgoing.text("x" * 20_000_000))
+                connection = await dial(Address(address, silence=20), nursery)
+                await connection.send(text("x" * 20_000_000))
         assert trio.current_time() - began == pytest.approx(11, abs=1)
     assert connection.close_code == 1009
 
@@ -311,15 +306,10 @@ async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: M
 async def test_a_server_that_sends_too_much_at_once_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_connection, "MAX_MESSAGE_CHARS", 100)
 
-    async def deliver(message: str) -> None:
-        raise AssertionError("nobody takes it")
-
-    async with open_liar(lambda _: ["x" * 101]) as address:
-        connection = await dial(Address(url=address))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(connection.run, deliver)
-            await connection.send(Outgoing.text("{}"))
-        assert not connection.is_open
+    async with open_liar(lambda _: ["x" * 101]) as address, trio.open_nursery() as nursery:
+        connection = await dial(Address(address), nursery)
+        await connection.send(text("{}"))
+        await has_ended(connection)
 
 
 async def test_a_command_larger_than_the_server_takes_is_too_large_and_the_client_goes_on() -> None:

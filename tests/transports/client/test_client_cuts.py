@@ -12,11 +12,11 @@ import pytest
 import trio
 
 from footlights import BudgetTier, CommitOutcome, EventType, Limits, TokenDelta, TurnFinal, TurnParams, laws, open_stage
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
 from footlights_actors import standard_cast
+from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import ConnectionLost, Retry, connect
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import UNHARMED, Fate, open_proxy
 from tests.transports.contract.cued import CuedModel
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from footlights import StreamEvent
-    from footlights_transports.client.client import Client, ClientSession, ClientStream
+    from footlights_transports import Client, ClientSession, ClientStream
     from tests.kit.cutting_proxy import Proxy
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)

@@ -22,9 +22,9 @@ from footlights import (
     TurnParams,
     open_stage,
 )
-from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
+from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.client.client import LawBroken
+from footlights_transports import LawBroken
 from footlights_transports.client.progress import MAX_FINISHED, Progress
 
 if TYPE_CHECKING:

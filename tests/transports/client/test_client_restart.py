@@ -14,7 +14,7 @@ import trio
 
 from footlights import CommitFinal, CommitOutcome, EventType, InterruptReason, TurnInterrupted, laws
 from footlights.testing import payloads
-from footlights_transports.client.client import Commit, ConnectionLost, Retry, connect
+from footlights_transports import Commit, ConnectionLost, Retry, connect
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import StreamEvent
-    from footlights_transports.client.client import ClientSession, ClientStream
+    from footlights_transports import ClientSession, ClientStream
 
 PATIENT = Retry(first=0.01, longest=0.05)
 """A process really needs its time to start."""

@@ -16,7 +16,7 @@ from footlights import BusyRule, Limits, Mode, SessionParams, TurnParams, laws
 from footlights.events import PAYLOAD_TYPES, CommitOutcome, InterruptReason, Payload, WarmState
 from footlights.limits import MAX_REPLAY_TURNS
 from footlights.models.budget import BudgetTier
-from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
+from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits

@@ -12,9 +12,9 @@ import httpx2
 import trio
 
 from footlights import CommitOutcome, TurnParams, UnknownSession, open_stage, wire
+from footlights_transports import Commit
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import Commit
-from footlights_transports.client.errors import refusal
+from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.http.server import serve_http
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
@@ -138,7 +138,7 @@ async def stop_reading(lines: AsyncIterator[str]) -> None:
 def check(response: httpx2.Response) -> None:
     if response.status_code >= 400:
         error = response.json()["error"]
-        raise refusal(error["code"], error["message"])
+        raise refusal(error)
 
 
 @asynccontextmanager

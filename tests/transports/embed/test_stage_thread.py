@@ -35,12 +35,12 @@ from footlights import (
     UnknownTurn,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import ScriptedModel, standard_cast
+from footlights_transports import StageThread
 from footlights_transports.embed.polled_stream import CAPACITY
-from footlights_transports.embed.stage_thread import StageThread
 from tests.kit.threads import (
     LONG,
     MOOD,

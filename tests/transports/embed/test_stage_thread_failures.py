@@ -28,9 +28,9 @@ from footlights import (
     TurnInterrupted,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
-from footlights_transports.embed.stage_thread import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
+from footlights_transports import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
 from footlights_transports.embed.trio_thread import MAX_WAITING, Inside, TrioThread
 from tests.kit.threads import EXIT, LONG, cast, no_thread_is_left, poll_rest, poll_text, poll_until_commit, text_of
 

@@ -19,7 +19,7 @@ import trio
 
 import footlights_transports
 from footlights import Stage, laws
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 from footlights_transports.embed.trio_thread import TrioThread
 from tests.kit.threads import LONG, SPEECH, cast, no_thread_is_left, poll_until_commit, text_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from types import FrameType
 
-    from footlights_transports.embed.stage_thread import ThreadSession
+    from footlights_transports import ThreadSession
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 

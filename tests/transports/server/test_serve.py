@@ -38,8 +38,8 @@ from footlights import (
 from footlights.authority import LedgerInUse, SqliteLedger
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
+from footlights_transports import Config, load_config
 from footlights_transports.cli import serve as cli_serve
-from footlights_transports.config.config import Config, load_config
 from footlights_transports.errors import WIRE_CODES
 from footlights_transports.server.logs import Discreet, set_up_logs
 from footlights_transports.server.serve import CannotServe, Opened, serve, serve_here
@@ -545,6 +545,6 @@ async def test_two_servers_do_not_share_a_ledger(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr.decode().splitlines() == [
-            f"{tmp_path}/game.ledger is being written by somebody else. One stage at a time may open it."
+            f"{tmp_path}/game.ledger is open in another stage. One stage at a time may open it."
         ]
         assert (await request(server.http_port, "GET", "/healthz"))[0] == 200

@@ -18,7 +18,7 @@ from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import WireStream, text_frames
-from footlights_transports.websocket.writer import FrameWriter, gathering
+from footlights_transports.websocket.writer import FrameWriter
 from tests.kit.peers.ws_peer import HANDSHAKE, read_until_end
 
 if TYPE_CHECKING:
@@ -162,31 +162,6 @@ async def test_what_comes_while_the_wire_is_busy_goes_out_together(in_batches: b
         together = ['"reply"', "[2,3]"] if in_batches else ['"reply"', "2", "3"]
         assert [messages_in(data) for data in gated.sends] == [["[1]" if in_batches else "1"], together]
         nursery.cancel_scope.cancel()
-
-
-async def test_batches_come_at_once_after_a_silence_and_then_at_most_fifty_times_a_second(
-    quiet_clock: MockClock,
-) -> None:
-    ours, theirs = memory_stream_pair()
-    async with trio.open_nursery() as nursery, ours, theirs:
-        socket, stream = await opened(nursery, ours, theirs)
-        writer = FrameWriter(socket, stream, lambda: None, in_batches=True)
-        began = trio.current_time()
-        await writer.send_events([b"1"])
-        assert trio.current_time() == began
-        nursery.start_soon(writer.send_events, [b"3"])
-        await writer.send_events([b"2"])
-        assert trio.current_time() == pytest.approx(began + 0.02)
-        assert messages_in(bytes(await theirs.receive_some())) == ["[1]", "[2,3]"]
-        await trio.sleep(1)
-        await writer.send_events([b"4"])
-        assert trio.current_time() == pytest.approx(began + 1.02)
-        nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(("late", "seconds"), [(0.0, 0.02), (0.001, 0.02), (0.005, 0.04), (0.5, 0.1)])
-def test_the_busier_the_loop_the_longer_a_batch_is_gathered(late: float, seconds: float) -> None:
-    assert gathering(late) == seconds
 
 
 async def test_who_cannot_be_sent_anything_is_lost() -> None:

@@ -77,7 +77,7 @@ def bench_models(
 def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
     """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
     from footlights_bench.embedding.suite import run_embedding
-    from footlights_transports.embed.stage_thread import StageThread
+    from footlights_transports import StageThread
 
     raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
 

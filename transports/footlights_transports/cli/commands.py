@@ -82,7 +82,8 @@ def play(
     When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
     innkeeper answers without delays.
     """
-    from footlights_transports.cli.play.play import is_terminal, play_here
+    from footlights_transports.cli.play import play_here
+    from footlights_transports.cli.screen import is_terminal
 
     # A terminal that lacks a character gets another one, and not a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")

@@ -57,8 +57,8 @@ def run(
     plain text, and the agent works without delays.
     """
     from footlights_actors.demo.tavern.cast import tavern_cast
-    from footlights_transports.cli.play.play import is_terminal
-    from footlights_transports.cli.run.run import run_here
+    from footlights_transports.cli.run import run_here
+    from footlights_transports.cli.screen import is_terminal
     from footlights_transports.views.dexi.pure.events import RunOutcome
     from footlights_transports.views.dexi.runs import Request
 
@@ -78,14 +78,10 @@ def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
         from footlights_transports.views.dexi.pure.events import to_json
 
         return lambda event: typer.echo(orjson.dumps(to_json(event)))
-    from rich.console import Console
+    from footlights_transports.cli.run_view import RunView
+    from footlights_transports.cli.screen import standard_screen
 
-    from footlights_transports.cli.play.play import is_terminal
-    from footlights_transports.cli.run.screens import PaperScreen, TerminalScreen
-    from footlights_transports.cli.run.view import RunView
-
-    view = RunView()
-    screen = TerminalScreen(Console(highlight=False)) if is_terminal() else PaperScreen(sys.stdout)
+    view, screen = RunView(), standard_screen(spaced=True)
 
     def show(event: DexiEvent) -> None:
         for piece in view.show(event):

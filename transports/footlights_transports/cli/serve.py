@@ -57,7 +57,8 @@ def serve(
     """
     gc.disable()  # until it is open: to look for garbage in all that is imported now is a tenth of the start
     from footlights.failures import describe
-    from footlights_transports.config.config import ConfigError, load_config
+    from footlights_transports.config.config import load_config
+    from footlights_transports.config.source import ConfigError
     from footlights_transports.server.logs import VARIABLE, set_up_logs
 
     given = {

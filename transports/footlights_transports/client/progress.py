@@ -1,7 +1,6 @@
-"""What a client has taken of a session: where each turn stands, what was missed, and whether all of it was lawful.
+"""Progress of a subscriber: its position in each turn, what it missed, and whether all events were lawful. Pure.
 
-Pure. It is kept while connections come and go, so whatever comes after a resume is judged together with what came
-before.
+It outlives connections, so that events after a resume are checked together with those before it.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from footlights.events import EventType
 from footlights.ids import in_order
 from footlights.laws import Violation
 from footlights.laws.turn import Turn
-from footlights.stream.recall import ALL_SEEN
-from footlights_transports.client.errors import LawBroken
+from footlights.stream.cursor import ALL_SEEN
+from footlights_transports.client.protocol import LawBroken
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 
 _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 MAX_FINISHED = 1_024
-"""Turns taken whole that are named when the client comes back; many more than a server retains."""
+"""Finished turns that the cursor names; many more than a server retains."""
 _MISSED_KEPT = 16
-"""Finished turns of which it is still known what was missed."""
+"""Finished turns whose missed events are still known."""
 
 
 class Progress:
-    """Where a subscriber stands, counted as the server counts it."""
+    """A subscriber's position, counted as the server counts it."""
 
     def __init__(self, after: Mapping[str, int], terminal_seen: Collection[str] = ()) -> None:
         self._cursor: dict[str, int] = {}
@@ -44,12 +43,12 @@ class Progress:
 
     @property
     def cursor(self) -> dict[str, int]:
-        """What to say in `after`."""
+        """For the `after` of a subscribe."""
         return dict(self._cursor)
 
     @property
     def terminal_seen(self) -> frozenset[str]:
-        """Turns whose end was taken, and whose commit was not."""
+        """Turns whose end was received but not their commit."""
         return frozenset(self._ended)
 
     def knows(self, turn_id: str) -> bool:
@@ -60,14 +59,14 @@ class Progress:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every turn that is known was taken whole."""
+        """Whether every known turn was received up to its commit."""
         return all(seq >= ALL_SEEN for seq in self._cursor.values())
 
     def missed(self, turn_id: str) -> tuple[SeqRange, ...]:
         return tuple(self._missed.get(turn_id, ()))
 
     def begin_at(self, cursor: Mapping[str, int]) -> None:
-        """Where the server begins: turns that ended before are not this subscriber's business."""
+        """The position from which the server sends. Turns that it places at their end are finished."""
         for turn_id, seq in cursor.items():
             if turn_id not in self._cursor:
                 self._count(turn_id, seq)
@@ -75,12 +74,12 @@ class Progress:
                     self._finish(turn_id)
 
     def expect(self, turn_id: str) -> None:
-        """This turn was begun: even if nothing of it ever comes, its end is to be asked for."""
+        """This turn was begun: the cursor names it, even if no event of it ever comes."""
         if turn_id not in self._cursor:
             self._count(turn_id, -1)
 
     def take(self, event: StreamEvent) -> None:
-        """Raises `LawBroken`."""
+        """Check and count an event. Raises `LawBroken`."""
         turn_id = event.turn_id
         self._judge(event)
         self._count(turn_id, event.seq)
@@ -118,7 +117,7 @@ class Progress:
         if len(kept) > _MISSED_KEPT:
             self._missed.pop(kept[-_MISSED_KEPT - 1], None)
         if len(kept) > MAX_FINISHED:
-            # Not the newest: what the server tells of turns that are not named begins behind it.
+            # Not the newest: the server sends all turns after it that the cursor does not name.
             oldest = kept[0] if kept[0] != self._newest_seen else kept[1]
             del self._finished[oldest]
             del self._cursor[oldest]

@@ -17,8 +17,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from footlights.stage.stage import open_stage
-from footlights_transports.embed.handover import StageThreadStuck, Ticket
-from footlights_transports.embed.polled_stream import PolledStream
 from footlights_transports.embed.thread_session import Readers, ThreadSession
 from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
@@ -35,9 +33,8 @@ if TYPE_CHECKING:
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
     from footlights.trace.files import TraceFiles
+    from footlights_transports.embed.handover import Ticket
     from footlights_transports.embed.trio_thread import Inside
-
-__all__ = ["PolledStream", "StageThread", "StageThreadDied", "StageThreadStuck", "ThreadSession", "Ticket"]
 
 T = TypeVar("T")
 

@@ -1,10 +1,10 @@
 """The guard: checks that every request passes before a route sees it.
 
-It checks the host, the origin, the rate, the framing, and then the token, before a byte of the body is read: the body
+It checks the host, the origin, the rate, the framing, and then the token, before it reads a byte of the body. The body
 of a request without a valid token is not read at all. Other bodies are read whole, within `max_frame_bytes` and
-`handshake_timeout`, and routes find them with `body_of`. Pages of origins on the policy's list may read the answers
-(CORS), and any page those that are public. A request that is refused here never reaches a route. An answer to a request
-whose body was not read closes the connection.
+`handshake_timeout`. Pages of the policy's origins may read responses (CORS), and pages of any origin those of public
+paths. A request that is refused here never reaches a route. A response to a request whose body was not read closes the
+connection.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from starlette.responses import Response
 from footlights.errors import Busy, FootlightsError, InvalidCommand, TooLarge
 from footlights_transports.errors import Unauthorized, UnsupportedVersion
 from footlights_transports.http.errors import Refused, error_response
+from footlights_transports.http.requests import BODY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
     from typing import Protocol
 
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from footlights_transports.access.policy import User
@@ -53,10 +53,6 @@ if TYPE_CHECKING:
 CONNECTION = "footlights.connection"
 """Where the connection is found in the state of a scope."""
 
-PUBLIC = frozenset({"/footlights.js", "/healthz", "/livez", "/readyz", "/v1/openapi.json"})
-"""Addresses that any page may read: they are the same for everybody, and say nothing of anybody."""
-
-_BODY = "footlights.body"
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "authorization, content-type, last-event-id",
@@ -64,16 +60,12 @@ _PREFLIGHT = {
 }
 
 
-def body_of(request: Request) -> bytes:
-    """The whole body of a request."""
-    return cast("bytes", request.scope[_BODY])
-
-
 class HttpGuard:
-    """An ASGI application in front of another."""
+    """An ASGI application in front of another. Pages of any origin may read the public paths."""
 
-    def __init__(self, app: ASGIApp, access: SessionAccess) -> None:
+    def __init__(self, app: ASGIApp, access: SessionAccess, public: Collection[str]) -> None:
         self._app = app
+        self._public = public
         self._access = access
         self._policy = access.policy
 
@@ -90,7 +82,7 @@ class HttpGuard:
         # What follows a request for a WebSocket may be frames: they are not read, like the body of a refused request.
         unread = "websocket" in upgrades or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         try:
-            self._check_place(headers.get("host"), None if scope["path"] in PUBLIC else origin)
+            self._check_place(headers.get("host"), None if scope["path"] in self._public else origin)
             send = send if origin is None else _telling(origin, send)
             connection.take_request()
             _check_framing(scope["http_version"], headers, upgrades)
@@ -98,7 +90,7 @@ class HttpGuard:
             if user is not None:
                 if self._policy.wants_tokens:
                     _take_place(connection, user)
-                if scope["path"] not in PUBLIC:
+                if scope["path"] not in self._public:
                     self._access.take_command(user)
                 if unread:
                     self._access.check_bytes(user)
@@ -113,7 +105,7 @@ class HttpGuard:
         else:
             if origin is not None and scope["method"] == "OPTIONS":
                 app = Response(status_code=204, headers=_PREFLIGHT)
-        scope[_BODY] = body
+        scope[BODY] = body
         if unread:
             await _answer_unread(app, scope, receive, send)
         else:

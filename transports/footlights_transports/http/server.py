@@ -19,19 +19,17 @@ from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.failures import contained
 from footlights_transports.access.idle import close_idle_sessions
+from footlights_transports.http.app import PUBLIC, http_app
 from footlights_transports.http.connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http.guard import CONNECTION, HttpGuard
 from footlights_transports.http.h11_errors import hold_no_input
+from footlights_transports.http.sse import OpenStreams
 from footlights_transports.server.listening import Listening
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.chat_feed.routes import ChatRoutes
 from footlights_transports.views.dexi.runs import DexiRuns
 from footlights_transports.views.mission.missions import Missions
-from footlights_transports.views.mission.routes import MissionRoutes
-from footlights_transports.views.native.events import OpenStreams
-from footlights_transports.views.native.routes import HttpRoutes
 
 if TYPE_CHECKING:
     import ssl
@@ -128,11 +126,10 @@ class _Server:
         self._incidents = access.incidents
         self._tls = tls
         self._goodbye = goodbye
-        self._event_streams = OpenStreams(access.encodings)
-        others = [*ChatRoutes(access, feeds).routes(), *MissionRoutes(access, missions).routes()]
+        self._event_streams = OpenStreams()
         self.readiness = Readiness(access)
-        routes = HttpRoutes(access, metrics, self._event_streams, runs, self.readiness, others)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(routes.app(), access)))
+        app = http_app(access, self._event_streams, metrics, self.readiness, runs, feeds, missions)
+        self._app = ASGIWrapper(cast("Any", HttpGuard(app, access, PUBLIC)))
         self._config = _config(self._limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, HttpStream] = {}

@@ -19,6 +19,7 @@ from footlights.errors import Busy, Detached, FootlightsError, InvalidCommand
 from footlights_transports.access.policy import Pace
 from footlights_transports.errors import WIRE_CODES, BadFrame, RateLimited, too_large
 from footlights_transports.views.native import protocol as native
+from footlights_transports.websocket.broadcaster import Delivery
 from footlights_transports.websocket.stream import PING
 from footlights_transports.websocket.writer import FrameWriter
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     from trio_websocket import WebSocketConnection
 
-    from footlights import StreamEvent, Subscription
+    from footlights import Subscription
     from footlights.events import JsonValue
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
-    from footlights_transports.websocket.courier import Courier, Errand
+    from footlights_transports.websocket.broadcaster import Broadcaster
     from footlights_transports.websocket.handshake import Admitted
     from footlights_transports.websocket.stream import WireStream
 
@@ -59,7 +60,7 @@ class Fault:
 @frozen
 class _Followed:
     stream: Subscription
-    errand: Errand
+    delivery: Delivery
     done: trio.Event
 
 
@@ -69,14 +70,14 @@ class WsConnection:
     def __init__(
         self,
         access: SessionAccess,
-        courier: Courier,
+        broadcaster: Broadcaster,
         socket: WebSocketConnection,
         stream: WireStream,
         admitted: Admitted,
         tasks: trio.Nursery,
     ) -> None:
         self._access = access
-        self._courier = courier
+        self._broadcaster = broadcaster
         self._limits = access.policy.limits
         self._socket = socket
         self._stream = stream
@@ -163,7 +164,7 @@ class WsConnection:
     def _take_along(self, command: native.Command) -> None:
         """What a command brings about at once goes out with its answer, in one piece."""
         if isinstance(command, native.BeginTurn | native.Cancel) and command.session_id in self._followed:
-            self._courier.take_along(self._followed[command.session_id].errand)
+            self._broadcaster.take_along(self._followed[command.session_id].delivery)
 
     async def _perform(self, command_id: CommandId, command: native.Command) -> Mapping[str, JsonValue] | None:
         """Do it, and return the result; None if the reply comes by itself."""
@@ -185,8 +186,8 @@ class WsConnection:
                 wanted = access.subscribe(
                     user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
                 )
-                errand = self._courier.errand(wanted, self._writer)
-                followed = self._followed[command.session_id] = _Followed(wanted, errand, trio.Event())
+                delivery = Delivery(self._broadcaster, wanted, self._writer)
+                followed = self._followed[command.session_id] = _Followed(wanted, delivery, trio.Event())
                 if command.after is None:
                     # Not soon, but now: a turn that the next command begins belongs to what was asked for.
                     await self._tasks.start(self._follow, command_id, command.session_id, followed)
@@ -263,7 +264,7 @@ class WsConnection:
                     last_word = None if self._is_leaving else self._refusal(command_id, error)
                 else:
                     task_status.started()
-                    last_word = await self._pump(session_id, stream, followed.errand)
+                    last_word = await self._pump(session_id, stream, followed.delivery)
             if last_word is not None:
                 await self._writer.send(last_word)
 
@@ -285,17 +286,13 @@ class WsConnection:
         await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
         return stream
 
-    async def _next_events(self, errand: Errand, stream: Subscription) -> list[StreamEvent]:
-        """Those that the courier has left to us; none at the end of the stream."""
-        await errand.run()
-        await self._writer.send_rest()
-        return await stream.receive_batch()
-
-    async def _pump(self, session_id: str, stream: Subscription, errand: Errand) -> bytes | None:
-        """Send events to the end of the stream; what there is to say of that."""
+    async def _pump(self, session_id: str, stream: Subscription, delivery: Delivery) -> bytes | None:
+        """Have the broadcaster send events to the end of the stream; return the notice that says why it ended."""
         try:
-            while events := await self._next_events(errand, stream):
-                await self._writer.send_events(map(self._access.encodings.encode, events))
+            while stream.is_live or not stream.is_empty:
+                await delivery.run()
+                await self._writer.flush()
+            await stream.receive_batch()
         except Detached as error:
             return native.write_notice("detached", session_id, error.reason)
         is_going = self._is_leaving or self._access.is_closing

@@ -24,8 +24,8 @@ from footlights_transports.server.listening import Listening
 from footlights_transports.views.kgent.connection import Welcome
 from footlights_transports.views.kgent.gateway import UnknownAgent
 from footlights_transports.views.native.protocol import SUBPROTOCOL
+from footlights_transports.websocket.broadcaster import Broadcaster
 from footlights_transports.websocket.connection import NOT_ALLOWED, WsConnection
-from footlights_transports.websocket.courier import Courier
 from footlights_transports.websocket.handshake import Refused, Visitor, judge
 from footlights_transports.websocket.stream import WireStream
 
@@ -96,7 +96,7 @@ class WsServer:
         self._access = access
         self._goodbye = goodbye
         self._kgent = kgent
-        self._courier = Courier(access.encodings.encode)
+        self._broadcaster = Broadcaster(access.encodings.encode)
         self._strangers: dict[trio.CancelScope, User | None] = {}
         """Those who shake hands, the one who has taken longest first; and who they are, once they have said it."""
         self._clients: dict[Client, User] = {}
@@ -136,7 +136,7 @@ class WsServer:
         """Let connections live until the server closes, and then a moment longer."""
         with trio.CancelScope(shield=True) as patience:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._courier.run, name="ws courier")
+                nursery.start_soon(self._broadcaster.run, name="ws broadcaster")
                 async with trio.open_nursery() as self.connections:
                     self._opened.set()
                     await self._closing.wait()
@@ -242,7 +242,7 @@ class WsServer:
         wire.let_frames_pass(self._byte_budget(), self._access.byte_budget(verdict.user))
         if isinstance(verdict, Welcome):
             return verdict.connection(socket, wire, nursery), verdict.user
-        return WsConnection(self._access, self._courier, socket, wire, verdict, nursery), verdict.user
+        return WsConnection(self._access, self._broadcaster, socket, wire, verdict, nursery), verdict.user
 
     def _byte_budget(self) -> TokenBucket:
         burst = self._limits.byte_burst

@@ -78,7 +78,11 @@ class WireStream(trio.abc.Stream):
         """When the peer last gave a sign of life."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send it. A checkpoint only if it has to wait: whoever is given what is sent here has waited for that."""
+        """Send it. A checkpoint only if it has to wait, because the callers have waited for what they send."""
+        await self.send_next(lambda: bytes(data))
+
+    async def send_next(self, take: Callable[[], bytes]) -> None:
+        """Send what `take` returns when no other task is sending, and before it what `send_nowait` left."""
         began = trio.current_time()
         if self._lock.locked():
             await self._lock.acquire()
@@ -86,10 +90,12 @@ class WireStream(trio.abc.Stream):
             self._lock.acquire_nowait()
         try:
             self._check_is_whole()
+            data = take()
+            if not (data or self._unsent):
+                return
+            says_goodbye = data[:1] == _CLOSE
+            data, self._unsent = self._unsent + data, b""
             self._is_torn = True
-            says_goodbye = bytes(data[:1]) == _CLOSE
-            if self._unsent:
-                data, self._unsent = self._unsent + data, b""
             sent = self._send_at_once(data)
             if sent < len(data):
                 await self._stream.send_all(memoryview(data)[sent:])
@@ -102,17 +108,15 @@ class WireStream(trio.abc.Stream):
             self.alive_at = now
 
     @property
-    def takes_at_once(self) -> bool:
-        """Whether `send_nowait` can be used at all: not if what is sent is enciphered on the way."""
-        return self._socket is not None
-
-    @property
     def is_clear(self) -> bool:
-        """Whether nobody is in the middle of a frame, and nothing is left of what was sent."""
+        """Whether no task is in the middle of a send, and nothing is left of what was sent."""
         return not self._is_torn and not self._unsent
 
     def send_nowait(self, data: bytes) -> bool:
-        """Whether all of it is sent; the rest goes out with the next send. Only while it is clear."""
+        """Send what the socket takes now; the rest goes out with the next send. Only while it is clear.
+
+        Returns whether all of it is sent. A stream that is not a plain socket, such as TLS, takes nothing now.
+        """
         self._check_is_whole()
         self._unsent = data[self._send_at_once(data) :]
         return not self._unsent

@@ -1,11 +1,10 @@
-"""What one connection is sent. All that many tasks gave while the wire was busy goes out in one piece."""
+"""Coalescing writer of one connection: everything that is put during a send goes out with the next one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import trio
-from trio.lowlevel import ParkingLot
 
 from footlights_transports.websocket.stream import text_frames
 
@@ -16,36 +15,18 @@ if TYPE_CHECKING:
 
     from footlights_transports.websocket.stream import WireStream
 
-_MAX_ARRAY_BYTES = 262_144
-"""An array of events is closed once it is so long. One event may be longer."""
-
-
 GATHERING = 0.02
-"""Who asked for batches gets one at most every so many seconds; what comes after a silence comes at once."""
-LONGEST_GATHERING = 0.1
-_GATHERING_FOR_LATENESS = 8
+"""Seconds between two batches to a client that asked for batches. After silence, one is sent at once."""
 
-
-def gathering(late: float) -> float:
-    """How long to gather, where the loop came so many seconds late to the last batch: the busier, the longer.
-
-    For those for whom nobody else sends.
-    """
-    return min(max(GATHERING, late * _GATHERING_FOR_LATENESS), LONGEST_GATHERING)
-
-
-class _Write:
-    """One send, and those who wait for it."""
-
-    __slots__ = ("is_done", "waiting")
-
-    def __init__(self) -> None:
-        self.is_done = False
-        self.waiting = ParkingLot()
+_MAX_ARRAY_BYTES = 262_144
+"""An array of events is closed once it is so long. A single event may be longer."""
 
 
 class FrameWriter:
-    """Replies and notices as they are, events one by one or in arrays. `lose` is called when nothing can be sent."""
+    """Frames of one connection: replies and notices as they are, events one by one or in arrays.
+
+    `lose` is called when nothing can be sent any more.
+    """
 
     def __init__(
         self, socket: WebSocketConnection, stream: WireStream, lose: Callable[[], None], *, in_batches: bool
@@ -56,96 +37,52 @@ class FrameWriter:
         self.in_batches = in_batches
         self._messages: list[bytes] = []
         self._events: list[bytes] = []
-        self._next = _Write()
-        self._is_sending = False
         self.due_at = 0.0
-        """When the next batch may go out."""
+        """When the next batch may be sent."""
 
     async def send(self, message: bytes) -> None:
         """Send a reply or a notice; returns when it is sent."""
         self._messages.append(message)
-        await self._flush()
+        await self.flush()
 
     async def send_events(self, encoded: Iterable[bytes]) -> None:
         """Send events; returns when they are sent."""
         self._events += encoded
-        await self._flush()
+        await self.flush()
 
-    # -- at once, by one who sends for many
-
-    @property
-    def takes_at_once(self) -> bool:
-        """Whether anything can be sent without waiting, ever."""
-        return self._stream.takes_at_once
+    def put_events(self, encoded: Iterable[bytes]) -> None:
+        """Add events to the next send."""
+        self._events += encoded
 
     @property
     def is_clear(self) -> bool:
-        """Whether nobody is sending, so that what is put may be sent now."""
-        return not self._is_sending and self._stream.is_clear
-
-    def put_events(self, encoded: Iterable[bytes]) -> None:
-        """These go out with the next send."""
-        self._events += encoded
+        """Whether no task is sending and nothing is left of the last send."""
+        return self._stream.is_clear
 
     def send_nowait(self) -> bool:
-        """Send what was put, only while it is clear. Whether all of it is sent; the rest is left to `send_rest`."""
+        """Send what was put as far as the socket takes it now. Only while it is clear.
+
+        Returns whether everything is sent; else `flush` sends the rest.
+        """
         if self.in_batches:
             self.due_at = trio.current_time() + GATHERING
-        payloads = self._take_payloads()
+        frames = self._take_frames()
         if self._socket.closed is None:
             try:
-                return self._stream.send_nowait(text_frames(payloads))
+                return self._stream.send_nowait(frames)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
         self._lose()
         return False
 
-    async def send_rest(self) -> None:
-        """Send what `send_nowait` left."""
-        if not self._stream.is_clear:
-            await self._flush()
+    async def flush(self) -> None:
+        """Return when everything that was put is sent. A checkpoint only if it has to wait.
 
-    # -- inside
-
-    async def _flush(self) -> None:
-        write = self._next
-        while self._is_sending and not write.is_done:
-            await write.waiting.park()
-        if not write.is_done:
-            await self._perform(write)
-
-    async def _perform(self, write: _Write) -> None:
-        """One of those who wait sends for all of them, and then wakes one of those who came meanwhile."""
-        self._is_sending = True
-        if self.in_batches and self._stream.is_clear:  # half a frame waits for nothing
-            await self._gather()
-        self._next = _Write()
-        await self._send_frames(self._take_payloads())
-        self._is_sending = False
-        write.is_done = True
-        if write.waiting:
-            write.waiting.unpark_all()
-        if self._next.waiting:
-            self._next.waiting.unpark()
-
-    async def _gather(self) -> None:
-        """Wait until a batch is due. Answers alone are none: whoever asks all the time would never get one."""
-        due = self.due_at
-        is_early = trio.current_time() < due
-        await trio.sleep_until(due)
-        if self._events:
-            now = trio.current_time()
-            self.due_at = now + gathering(now - due if is_early else 0.0)
-
-    def _take_payloads(self) -> list[bytes]:
-        messages, events = self._messages, self._events
-        self._messages, self._events = [], []
-        return [*messages, *(arrays(events) if self.in_batches else events)]
-
-    async def _send_frames(self, payloads: list[bytes]) -> None:
+        Tasks wait for their turn in the order in which they came. The first sends for all of them.
+        """
         if self._socket.closed is None:
             try:
-                await self._stream.send_all(text_frames(payloads))
+                await self._stream.send_next(self._take_frames)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
             else:
@@ -153,9 +90,14 @@ class FrameWriter:
         self._lose()
         await trio.lowlevel.checkpoint()
 
+    def _take_frames(self) -> bytes:
+        messages, events = self._messages, self._events
+        self._messages, self._events = [], []
+        return text_frames([*messages, *(arrays(events) if self.in_batches else events)])
+
 
 def arrays(encoded: Iterable[bytes]) -> Iterator[bytes]:
-    """The same events as JSON arrays, as few as may be."""
+    """The events as JSON arrays, as few as the size limit allows."""
     waiting: list[bytes] = []
     size = 0
     for event in encoded:

@@ -10,7 +10,7 @@ import trio
 from footlights import BusyRule, CommitOutcome, TurnParams
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
-from footlights_transports.http.openapi import openapi_document
+from footlights_transports.http.app import document_of_routes
 from footlights_transports.views.chat_feed.pure.feed import ChatRole
 from tests.kit.peers.http_peer import CuedModel, HttpGuest, open_house, refused, taken
 
@@ -161,7 +161,7 @@ async def test_a_desk_without_its_server_tells_nobody_what_is_said() -> None:
 
 
 def test_the_document_names_the_roles_that_there_are() -> None:
-    document: Any = openapi_document(wants_tokens=True)
+    document: Any = document_of_routes(wants_tokens=True)
     message = document["components"]["schemas"]["ChatMessage"]
     assert message["properties"]["role"]["enum"] == [role.value for role in ChatRole]
     assert set(message["required"]) == {"timestamp", "role", "content"}

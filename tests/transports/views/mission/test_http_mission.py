@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from footlights_transports.access.policy import AccessPolicy, WireLimits
-from footlights_transports.http.openapi import openapi_document
+from footlights_transports.http.app import document_of_routes
 from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
 from footlights_transports.views.mission.missions import MissionSettings
@@ -572,7 +572,7 @@ async def test_a_recording_of_several_users_says_whose_each_was() -> None:
 
 
 async def test_a_refusal_is_as_the_openapi_document_says() -> None:
-    document: dict[str, Any] = openapi_document(wants_tokens=False)
+    document: dict[str, Any] = document_of_routes(wants_tokens=False)
     schema = {"$ref": "#/components/schemas/NotSpoken", "components": document["components"]}
     error = document["components"]["schemas"]["NotSpoken"]["properties"]["error"]
     assert error["properties"]["code"]["enum"] == [

@@ -33,7 +33,7 @@ from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.testing import cancel_everywhere, only, payloads
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import WireLimits
-from footlights_transports.views.native.events import EventStream, OpenStreams
+from footlights_transports.views.native.events import EventStream
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
 from tests.kit.peers.http_peer import Answer, CuedModel, House, HttpGuest, open_house, refused
 
@@ -425,9 +425,7 @@ def test_a_stream_that_is_cancelled_anywhere_lets_go_and_can_be_resumed() -> Non
             turn_id = session.begin_turn("Count, please.")
             with trio.CancelScope() as scope:
                 trial.aim(scope.cancel)
-                await respond(
-                    EventStream(session.subscribe(), session.session_id, frozenset(), OpenStreams(), 1.0), sent
-                )
+                await respond(EventStream(session.subscribe(), session.session_id, frozenset(), 1.0), sent)
             assert stage.statistics().subscribers == 0
             commit = await session.finalize(turn_id).wait()
             assert commit.commit_outcome is CommitOutcome.OK

@@ -226,7 +226,7 @@ async def test_health_needs_no_token_and_metrics_do() -> None:
 
 async def test_the_javascript_client_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     source = tmp_path / "footlights.js"
-    monkeypatch.setattr("footlights_transports.views.native.routes._JAVASCRIPT", source)
+    monkeypatch.setattr("footlights_transports.http.server_routes._JAVASCRIPT", source)
     async with open_house(policy=AccessPolicy({"ann": ANN})) as house:
         assert refused(await house.client.get("/footlights.js")) == (404, "invalid_command")
         source.write_text("export const a = 'é';\n", encoding="utf-8")

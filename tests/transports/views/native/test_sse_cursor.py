@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights import FootlightsError, InvalidCommand
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.views.native.sse_cursor import MAX_CURSOR_CHARS, Cursor, read_cursor, write_cursor
 
 turn_ids = st.builds("t{}-{:06d}".format, st.integers(1, 2), st.integers(0, 12)) | st.text(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights import EventType, wire
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing.streams import Recording, recordings
 from footlights_transports.views.native.sse_cursor import Cursor, read_cursor
 from footlights_transports.views.native.sse_stream import SseWriter, notice

@@ -8,23 +8,38 @@ There is no route to write one. An answer to what a message asks is a new turn, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
-from starlette.routing import Route
 
-from footlights_transports.http.authentication import authenticate
 from footlights_transports.http.errors import json_response
+from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, ref
+from footlights_transports.http.operations import operation
+from footlights_transports.http.requests import path_of
 from footlights_transports.views.chat_feed.feeds import MAX_FEEDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from footlights import InteractionSession
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.http.openapi import Json
     from footlights_transports.views.chat_feed.feeds import ChatFeeds
 
+CHAT_SCHEMAS: Mapping[str, Json] = {
+    "ChatMessage": object_of(
+        {
+            "timestamp": {"type": "string", "format": "date-time"},
+            "role": {"type": "string", "enum": ["system", "agent", "user"]},
+            "content": TEXT,
+        }
+    )
+}
+
+_CHAT = "/v1/sessions/{session_id}/chat"
 _HEADERS = {"cache-control": "no-store"}
 
 
@@ -35,22 +50,21 @@ class ChatRoutes:
         self._access = access
         self._feeds = feeds
 
-    def routes(self) -> list[Route]:
-        address = "/v1/sessions/{session_id}/chat"
-        return [Route(address, self.read, methods=["GET"]), Route(address, self.drop, methods=["DELETE"])]
-
-    async def read(self, request: Request) -> Response:
-        user, session = self._session(request)
+    @operation("GET", _CHAT, {200: answer("Messages.", object_of({"messages": list_of(ref("ChatMessage"))}))}, (404,))
+    async def read_chat(self, request: Request, user: User) -> Response:
+        """What people may be shown of the session, in messages. The feed begins when it is first read, keeps the newest
+        messages, and may lose any of them: nothing depends on them.
+        """
+        session = self._session(request, user)
         limits = self._access.policy.limits
         messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
         return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
 
-    async def drop(self, request: Request) -> Response:
-        self._feeds.drop(self._session(request)[1].session_id)
+    @operation("DELETE", _CHAT, {204: answer("They are forgotten.")}, (404,))
+    async def drop_chat(self, request: Request, user: User) -> Response:
+        """Forget the messages."""
+        self._feeds.drop(self._session(request, user).session_id)
         return Response(status_code=204)
 
-    def _session(self, request: Request) -> tuple[User, InteractionSession]:
-        """The session that is asked for, and whose it is. Raises `Unauthorized`, `RateLimited` or `UnknownSession`."""
-        user = authenticate(request, self._access)
-        path = cast("dict[str, str]", request.path_params)
-        return user, self._access.session(user, path["session_id"])
+    def _session(self, request: Request, user: User) -> InteractionSession:
+        return self._access.session(user, path_of(request)["session_id"])

@@ -15,36 +15,33 @@ from math import inf
 from typing import TYPE_CHECKING, cast
 
 import trio
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
 from footlights.laws.recording import parse_fault, parse_line
 from footlights.modes import ExecutionPolicy
 from footlights.wire import values
 from footlights.wire.values import Unfit
-from footlights_transports.http.authentication import authenticate
+from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import Refused, json_response
-from footlights_transports.http.guard import body_of
-from footlights_transports.json_text import read_object
+from footlights_transports.http.openapi import answer, ref
+from footlights_transports.http.operations import operation
+from footlights_transports.http.requests import body_of, json_body_of, path_of
+from footlights_transports.http.sse import SseResponse
+from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
 from footlights_transports.views.dexi.runs import Request as RunRequest
-from footlights_transports.views.native.events import while_connected
-from footlights_transports.views.native.sse_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
     from footlights_transports.views.dexi.runs import DexiError, DexiRuns
 
-_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _QUIET = 2.0
 """A heartbeat that comes sooner than this after anything else of the same response is left out."""
 
@@ -54,39 +51,36 @@ class DexiRoutes:
         self._access = access
         self._runs = runs
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("/api/chat", self.chat, methods=["POST"]),
-            Route("/api/agents/{agent}/invoke", self.invoke, methods=["POST"]),
-            Route("/api/runs/{run_id}", self.describe, methods=["GET"]),
-            Route("/api/runs/{run_id}/events", self.events, methods=["GET"]),
-            Route("/api/runs/{run_id}/cancel", self.cancel, methods=["POST"]),
-        ]
+    @operation("POST", "/api/chat", BEGUN, (409, 415, 422), body="RunRequest")
+    async def chat(self, request: Request, user: User) -> Response:
+        """Say something. Nothing is executed unless `execution_policy` allows it."""
+        return await self._begin(request, user, None, ExecutionPolicy.DENY)
 
-    async def chat(self, request: Request) -> Response:
-        return await self._begin(request, None, ExecutionPolicy.DENY)
+    @operation("POST", "/api/agents/{agent}/invoke", {**BEGUN, **NO_AGENT}, (409, 415, 422), body="RunRequest")
+    async def invoke(self, request: Request, user: User) -> Response:
+        """Ask an agent. What calls for execution is executed unless `execution_policy` denies it."""
+        return await self._begin(request, user, path_of(request)["agent"], ExecutionPolicy.AUTO)
 
-    async def invoke(self, request: Request) -> Response:
-        return await self._begin(request, _path(request)["agent"], ExecutionPolicy.AUTO)
+    @operation("GET", "/api/runs/{run_id}", {200: answer("The run.", ref("RunDescription")), **NO_RUN})
+    async def describe_run(self, request: Request, user: User) -> Response:
+        """Where a run is kept, and why it is in its mode."""
+        return json_response(self._run(request, user).description())
 
-    async def describe(self, request: Request) -> Response:
-        return json_response(self._run(request).description())
-
-    async def events(self, request: Request) -> Response:
-        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
-            raise HTTPException(405, headers={"allow": "GET"})
-        run = self._run(request)
+    @operation("GET", "/api/runs/{run_id}/events", FOLLOWED, parameters=[LAST_ID])
+    async def follow_run(self, request: Request, user: User) -> Response:
+        """The events of a run as Server-Sent Events, from its beginning or after Last-Event-ID."""
+        run = self._run(request, user)
         place = _place(request.headers.get("last-event-id"), run)
         if run.is_over and place == len(run.entries):
             return Response(status_code=204)  # an EventSource would come back again and again
         return self._stream(run, place)
 
-    async def cancel(self, request: Request) -> Response:
-        user = self._user(request)
-        return json_response({"canceled": self._runs.cancel(user, _path(request)["run_id"])})
+    @operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
+    async def cancel_run(self, request: Request, user: User) -> Response:
+        """Interrupt a run, unless it is ending or has ended."""
+        return json_response({"canceled": self._runs.cancel(user, path_of(request)["run_id"])})
 
-    async def _begin(self, request: Request, agent: str | None, policy: ExecutionPolicy) -> Response:
-        user = self._user(request)
+    async def _begin(self, request: Request, user: User, agent: str | None, policy: ExecutionPolicy) -> Response:
         if "last-event-id" in request.headers:
             raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
         wish, streams = _read(request, agent, policy)
@@ -102,11 +96,8 @@ class DexiRoutes:
     def _stream(self, run: Run, place: int) -> RunStream:
         return RunStream(run, place, self._access.policy.limits.keep_alive)
 
-    def _run(self, request: Request) -> Run:
-        return self._runs.find(self._user(request), _path(request)["run_id"])
-
-    def _user(self, request: Request) -> User:
-        return authenticate(request, self._access)
+    def _run(self, request: Request, user: User) -> Run:
+        return self._runs.find(user, path_of(request)["run_id"])
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:
@@ -115,37 +106,23 @@ async def tell_dexi_error(_: Request, error: Exception) -> Response:
     return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
 
 
-class RunStream(Response):
+class RunStream(SseResponse):
     """A run as a response, from one of its events on, until it is over or the client goes away."""
 
-    media_type = "text/event-stream"
-
     def __init__(self, run: Run, place: int, keep_alive: float) -> None:
-        super().__init__(headers=_HEADERS)
-        del self.headers["content-length"]
+        super().__init__(keep_alive)
         self._run = run
         self._place = place
         self._live_from = len(run.entries)
-        self._keep_alive = keep_alive
         self._sent_at = -inf
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await while_connected(receive, lambda: self._pump(send))
-        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _pump(self, send: Send) -> None:
-        run = self._run
-        while True:
-            text = self._next()
-            if not text and run.is_over:
-                return
-            if not text:
-                with trio.move_on_after(self._keep_alive):
-                    await run.wait_beyond(self._place)
-                    continue
-            await send({"type": "http.response.body", "body": text or KEEP_ALIVE, "more_body": True})
+    async def next_text(self) -> bytes | None:
+        text = self._next()
+        if not text:
+            if self._run.is_over:
+                return None
+            await self._run.wait_beyond(self._place)
+        return text
 
     def _next(self) -> bytes:
         """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.
@@ -168,19 +145,11 @@ class RunStream(Response):
 # -- reading requests
 
 
-def _path(request: Request) -> dict[str, str]:
-    return cast("dict[str, str]", request.path_params)
-
-
 def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
     """What is wanted, and whether as a stream. Raises `Refused`."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
-    body = body_of(request)
-    fields = read_object(body)
+    fields = json_body_of(request)
     try:
-        parse_line(body)
+        parse_line(body_of(request))
     except ValueError as error:  # it was read before, so it can only be ambiguous
         raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
     try:

@@ -13,31 +13,26 @@ from __future__ import annotations
 import re
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import orjson
-import trio
-from starlette.exceptions import HTTPException
-from starlette.responses import Response
-from starlette.routing import Route
 
 from footlights.errors import InvalidCommand
-from footlights_transports.http.authentication import authenticate
 from footlights_transports.http.errors import Refused, json_response
-from footlights_transports.http.guard import body_of
-from footlights_transports.json_text import read_object
+from footlights_transports.http.operations import operation
+from footlights_transports.http.requests import body_of, json_body_of, path_of
+from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
+from footlights_transports.views.mission.openapi import ADDED, BOARD, CLOSED, DECIDED, NAMES, READING, REFUSALS
 from footlights_transports.views.mission.pure.closing import read_closing
 from footlights_transports.views.mission.pure.requests import read_callout, read_id
-from footlights_transports.views.mission.pure.terms import LimitScope, SuppressionReason
-from footlights_transports.views.native.events import while_connected
-from footlights_transports.views.native.sse_stream import KEEP_ALIVE
+from footlights_transports.views.mission.pure.terms import LimitScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
+    from starlette.responses import Response
 
     from footlights.events import JsonValue
     from footlights_transports.access.policy import User
@@ -49,7 +44,6 @@ if TYPE_CHECKING:
 
 _EVENTS = "/api/mission-board/{mission_id}/events"
 _HEADERS = {"cache-control": "no-store"}
-_STREAM_HEADERS = {**_HEADERS, "x-accel-buffering": "no"}
 _LISTENER = ("context_tier", "session_state", "voice_mode", "tenant_id")
 _MAX_DIGITS = 15
 _LAST_PLACE = 10**_MAX_DIGITS - 1
@@ -63,12 +57,6 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
     LimitScope.SERVER: "There is no room for another tenant today.",
     None: "The voice cannot speak now.",
 }
-REFUSALS = (
-    SuppressionReason.VOICE_RATE_LIMITED,
-    SuppressionReason.VOICE_BUDGET_EXCEEDED,
-    SuppressionReason.VOICE_BACKEND_ERROR,
-)
-"""What is answered with a status that says so."""
 
 
 class MissionRoutes:
@@ -78,28 +66,22 @@ class MissionRoutes:
         self._access = access
         self._missions = missions
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("/api/voice/speak", self.speak, methods=["POST"]),
-            Route(_EVENTS, self.read, methods=["GET"]),
-            Route(_EVENTS, self.add, methods=["POST"]),
-            Route(f"{_EVENTS}/{{event_id}}/ack", self.acknowledge, methods=["POST"]),
-        ]
-
-    async def speak(self, request: Request) -> Response:
-        user = self._user(request)
-        fields = _body(request)
+    @operation("POST", "/api/voice/speak", DECIDED, (409, 415), body="Callout")
+    async def speak(self, request: Request, user: User) -> Response:
+        """Decide about a callout, and speak it if it may be. The answer holds its text in any case."""
+        fields = json_body_of(request)
         if "text_payload" in fields:
             raise InvalidCommand("The callout has a field that is not known.")
         wish = read_callout(fields, self._missions.new_id("speak"))
         announcement = await self._missions.speak(user, wish)
         return _answer(announcement, wish.dry_run)
 
-    async def read(self, request: Request) -> Response:
-        if request.method != "GET":  # Starlette takes a HEAD for one; nobody would end that
-            raise HTTPException(405, headers={"allow": "GET, POST"})
-        user = self._user(request)
-        mission_id = read_id("mission_id", _path(request)["mission_id"])
+    @operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
+    async def read_board(self, request: Request, user: User) -> Response:
+        """What was called out in a mission: a list, or Server-Sent Events if you accept them. If the mission is one of
+        your open sessions, its turns are called out from now on.
+        """
+        mission_id = read_id("mission_id", path_of(request)["mission_id"])
         context = _listener(request)
         epoch = self._access.stage.epoch
         after = _number("after", request.query_params.get("after"), 0, _LAST_PLACE, 0)
@@ -114,10 +96,11 @@ class MissionRoutes:
         listed: list[JsonValue] = [event.document for event in shown]
         return json_response({"mission_id": mission_id, "events": listed}, headers=_HEADERS)
 
-    async def add(self, request: Request) -> Response:
-        user = self._user(request)
-        mission_id = read_id("mission_id", _path(request)["mission_id"])
-        fields = _body(request)
+    @operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
+    async def add_event(self, request: Request, user: User) -> Response:
+        """Call an event out, and put it on the board."""
+        mission_id = read_id("mission_id", path_of(request)["mission_id"])
+        fields = json_body_of(request)
         for name in ("mission_id", "dry_run"):
             if name in fields:
                 raise InvalidCommand(f"{name}: does not belong here")
@@ -129,11 +112,14 @@ class MissionRoutes:
             raise Refused(409, error) from None
         return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
 
-    async def acknowledge(self, request: Request) -> Response:
-        user = self._user(request)
-        path = _path(request)
+    @operation(
+        "POST", f"{_EVENTS}/{{event_id}}/ack", CLOSED, (409, 415), body="CloseEvent", body_required=False, names=NAMES
+    )
+    async def close_event(self, request: Request, user: User) -> Response:
+        """Close an event: its debrief is called out and put on the board. Again changes nothing."""
+        path = path_of(request)
         mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
-        closing = read_closing(_body(request) if body_of(request) else {})
+        closing = read_closing(json_body_of(request) if body_of(request) else {})
         board = self._missions.find(user, mission_id) or MissionBoard()
         try:
             trigger = board.find(event_id)
@@ -143,11 +129,8 @@ class MissionRoutes:
         told = {**closed.document, **_decided(closed.debrief.announcement)}
         return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
 
-    def _user(self, request: Request) -> User:
-        return authenticate(request, self._access)
 
-
-class BoardStream(Response):
+class BoardStream(SseResponse):
     """A board as a response, from one of its events on, until the server goes or the client does.
 
     id: 1.4
@@ -157,42 +140,29 @@ class BoardStream(Response):
     The `id` is the place and, before it, how many times the ledger was opened: places begin anew with each server.
     """
 
-    media_type = "text/event-stream"
-
     def __init__(
         self, board: MissionBoard, after: int, epoch: int, keep_alive: float, attend: Callable[[], None]
     ) -> None:
-        super().__init__(headers=_STREAM_HEADERS)
-        del self.headers["content-length"]
+        super().__init__(keep_alive)
         self._board = board
         self._after = after if after <= board.last_seq else 0  # it never came to such a place
         self._epoch = epoch
-        self._keep_alive = keep_alive
         self._attend = attend
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-        await while_connected(receive, lambda: self._pump(send))
-        # Not while the client is watched: the end of an answer looks as if it went away, and must not be cut short.
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    def opening(self) -> bytes:
+        return KEEP_ALIVE
 
-    async def _pump(self, send: Send) -> None:
-        while True:
-            if not self._board.is_over:  # or another of that name would be called out for nobody
-                self._attend()
-            fresh = self._board.after(self._after)
-            if fresh:
-                self._after = fresh[-1].seq
-                body = b"".join(self._sse(event) for event in fresh)
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-            elif self._board.is_over:
-                return
-            else:
-                with trio.move_on_after(self._keep_alive) as silence:
-                    await self._board.wait_beyond(self._after)
-                if silence.cancelled_caught:
-                    await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+    async def next_text(self) -> bytes | None:
+        if not self._board.is_over:  # or another of that name would be called out for nobody
+            self._attend()
+        fresh = self._board.after(self._after)
+        if fresh:
+            self._after = fresh[-1].seq
+        elif self._board.is_over:
+            return None
+        else:
+            await self._board.wait_beyond(self._after)
+        return b"".join(self._sse(event) for event in fresh)
 
     def _sse(self, event: BoardEvent) -> bytes:
         place = (self._epoch, event.seq, orjson.dumps(event.document))
@@ -233,17 +203,6 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
 
 
 # -- reading requests
-
-
-def _path(request: Request) -> dict[str, str]:
-    return cast("dict[str, str]", request.path_params)
-
-
-def _body(request: Request) -> dict[str, object]:
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refused(415, InvalidCommand("A body must be JSON: Content-Type: application/json"))
-    return cast("dict[str, object]", read_object(body_of(request)))
 
 
 def _listener(request: Request) -> Context | None:

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number, in_order, turn_id
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.views.native.protocol import MAX_CURSORS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from footlights import wire
 from footlights.events import EventType
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.views.native.protocol import write_notice
 from footlights_transports.views.native.sse_cursor import Cursor, counted, write_word
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from footlights.events import StreamEvent
-
-KEEP_ALIVE = b":\n\n"
-"""A comment: it means nothing, and shows that the connection lives."""
 
 _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 

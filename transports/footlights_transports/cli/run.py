@@ -1,6 +1,6 @@
-"""`footlights run`: one request, and what is done about it, told as it happens.
+"""`footlights run`: one narrated run in this process.
 
-An interrupt cancels the run, which then says how it ended; a second one does not wait for that.
+A first interrupt cancels the run and shows its end; a second one does not wait for the end.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ME = User()
 
 
 def run_here(cast: Cast, request: Request, show: Callable[[DexiEvent], None]) -> RunOutcome:
-    """Run it in this process; `show` is given each event as it comes. Raises `FootlightsError`.
+    """Run until the end or until SIGINT, and pass each event to `show`. Raises `FootlightsError`.
 
-    If `show` raises `BrokenPipeError`, nobody reads on: the run is canceled, and the error raised again.
+    If `show` raises `BrokenPipeError`, the run is canceled, and the error is raised again.
     """
     return trio.run(_run_until_signal, cast, request, show)
 
@@ -47,7 +47,7 @@ async def run(
     interrupts: AsyncIterable[object] | None = None,
     settings: DexiSettings | None = None,
 ) -> RunOutcome:
-    """How it ended."""
+    """Run on a stage of its own, and return the outcome."""
     outcome = RunOutcome.CANCELED
     refused: FootlightsError | BrokenPipeError | None = None
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
@@ -55,14 +55,14 @@ async def run(
         await nursery.start(runs.keep)
         try:
             begun = await runs.begin(_ME, request)
-        except FootlightsError as error:  # carried around the nursery, which would wrap it
+        except FootlightsError as error:  # raised again outside of the nursery, which would wrap it
             refused = error
         else:
             if interrupts is not None:
                 nursery.start_soon(_obey, interrupts, runs, begun, nursery.cancel_scope)
             try:
                 outcome = await _follow(begun, show)
-            except BrokenPipeError as error:  # nobody reads on: carried around the nursery too
+            except BrokenPipeError as error:  # likewise
                 refused = error
         nursery.cancel_scope.cancel(reason="the run is over")
     if refused is not None:
@@ -84,5 +84,5 @@ async def _follow(begun: Run, show: Callable[[DexiEvent], None]) -> RunOutcome:
 
 async def _obey(interrupts: AsyncIterable[object], runs: DexiRuns, begun: Run, everything: trio.CancelScope) -> None:
     async for _ in interrupts:
-        if not runs.cancel(_ME, begun.run_id):  # it was told before
+        if not runs.cancel(_ME, begun.run_id):  # it was canceled before
             everything.cancel(reason="interrupted twice")

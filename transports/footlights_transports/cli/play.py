@@ -1,7 +1,7 @@
-"""`footlights play`: one player, one innkeeper, one turn at a time.
+"""`footlights play`: a conversation of one player with the innkeeper, one turn at a time.
 
-An interrupt while the innkeeper speaks interrupts the innkeeper; at the prompt it leaves, as the end of the input
-does. Somebody who is not at a terminal gets plain text without delays, and an interrupt ends the program as usual.
+In a terminal, Ctrl-C interrupts the turn, or leaves at the prompt, as the end of the input does. Without a terminal the
+output is plain text without delays, and Ctrl-C ends the program as usual.
 """
 
 from __future__ import annotations
@@ -9,23 +9,21 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from io import FileIO
 from typing import TYPE_CHECKING, Protocol
 
 import trio
-from rich.console import Console
 
 from footlights import CommitFinal, FootlightsError, TurnParams, open_stage
-from footlights_transports.cli.play.lines import FdLines
-from footlights_transports.cli.play.narration import Asked, Narration, Note, Tone, tell_approvals, tell_changes
-from footlights_transports.cli.play.plain import PlainScreen
-from footlights_transports.cli.play.rich import RichScreen
+from footlights_transports.cli.narration import Narration, Tone, note, tell_approvals, tell_changes
+from footlights_transports.cli.screen import Typed, is_terminal, standard_screen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
     from pathlib import Path
 
     from footlights import Cast, Stage, StreamEvent, Subscription
-    from footlights_transports.cli.play.narration import Piece
+    from footlights_transports.cli.screen import Screen
 
 SPEAKER = "Innkeeper"
 WELCOME = "You enter the Mended Lantern. Ask for a room, an ale or a rumour."
@@ -36,43 +34,47 @@ _ANSWER = re.compile(r"\s*/(yes|no) (a-[0-9]{6,15})\s*")
 
 class Lines(Protocol):
     async def receive(self) -> str | None:
-        """What the player says next; None if nothing more will come."""
+        """The player's next line, or None at the end of the input."""
         ...
 
 
-class Screen(Protocol):
-    def ask(self) -> None:
-        """It is the player's turn to speak."""
-        ...
+class FdLines:
+    """The lines of a file descriptor.
 
-    def show(self, piece: Piece) -> None: ...
+    A thread reads each line, because only a thread can wait for a terminal, a pipe and a file alike. The thread may
+    still wait when the program ends, so it reads without a buffer: Python aborts if a thread then holds the lock of
+    `sys.stdin`.
+    """
 
-    def leave(self) -> None:
-        """The play is over, however it ended."""
-        ...
+    def __init__(self, fd: int) -> None:
+        self._file = FileIO(fd, closefd=False)
+        # One reader at a time: a second one would take bytes out of the line that the first one waits for.
+        self._limiter = trio.CapacityLimiter(1)
 
+    async def receive(self) -> str | None:
+        """The next line without its end; None when there are no more. Bytes that are not UTF-8 are replaced.
 
-def is_terminal() -> bool:
-    """Whether somebody sits there."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+        A cancelled call leaves its thread waiting, and the line that the thread then reads is lost.
+        """
+        line = await trio.to_thread.run_sync(self._file.readline, abandon_on_cancel=True, limiter=self._limiter)
+        return line.decode(errors="replace").rstrip("\r\n") if line else None
 
 
 def play_here(cast: Cast, trace: Path | None = None) -> None:
-    """Play on standard input and output; how it went is written to the directory `trace`, if there is one."""
-    trio.run(_play_in_terminal if is_terminal() else _play_on_paper, cast, trace)
+    """Play on standard input and output, and write traces to the directory `trace`, if given."""
+    trio.run(_play_here, cast, trace)
 
 
-async def _play_in_terminal(cast: Cast, trace: Path | None) -> None:
-    screen = RichScreen(Console(highlight=False))
-    screen.show(Note(Tone.ASIDE, WELCOME))
-    screen.show(Note(Tone.ASIDE, KEYS))
+async def _play_here(cast: Cast, trace: Path | None) -> None:
+    lines, screen = FdLines(sys.stdin.fileno()), standard_screen()
+    if not is_terminal():
+        await play(cast, lines, screen, trace=trace)
+        return
+    screen.show(note(Tone.ASIDE, WELCOME))
+    screen.show(note(Tone.ASIDE, KEYS))
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
-        await play(cast, FdLines(sys.stdin.fileno()), screen, interrupts, trace)
-    screen.show(Note(Tone.ASIDE, FAREWELL))
-
-
-async def _play_on_paper(cast: Cast, trace: Path | None) -> None:
-    await play(cast, FdLines(sys.stdin.fileno()), PlainScreen(sys.stdout), trace=trace)
+        await play(cast, lines, screen, interrupts, trace)
+    screen.show(note(Tone.ASIDE, FAREWELL))
 
 
 async def play(
@@ -82,16 +84,16 @@ async def play(
     interrupts: AsyncIterable[object] | None = None,
     trace: Path | None = None,
 ) -> None:
-    """Talk until there are no more lines, or an interrupt comes while the player is asked."""
+    """Play until the lines end, or until an interrupt at the prompt."""
     try:
         async with open_stage(cast, trace=trace) as stage:
             conversation = _Conversation(stage, lines, screen)
             if interrupts is None:
-                await conversation.hold()
+                await conversation.run()
                 return
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(conversation.obey, interrupts)
-                await conversation.hold()
+                nursery.start_soon(conversation.take_interrupts, interrupts)
+                await conversation.run()
                 nursery.cancel_scope.cancel(reason="the player has left")
     finally:
         screen.leave()
@@ -105,14 +107,14 @@ class _Conversation:
         self._screen = screen
         self._asking: trio.CancelScope | None = None
 
-    async def hold(self) -> None:
+    async def run(self) -> None:
         async with self._session.subscribe() as stream:
             while (line := await self._ask()) is not None:
                 if line.strip():
-                    self._screen.show(Asked(line))
+                    self._screen.show(Typed(line))
                     await self._take_turn(line, stream)
 
-    async def obey(self, interrupts: AsyncIterable[object]) -> None:
+    async def take_interrupts(self, interrupts: AsyncIterable[object]) -> None:
         async for _ in interrupts:
             if self._asking is None:
                 self._session.cancel()
@@ -131,7 +133,7 @@ class _Conversation:
         try:
             turn_id = self._session.begin_turn(line, _params(line))
         except FootlightsError as error:
-            self._screen.show(Note(Tone.BAD, f"{error.code}: {error}"))
+            self._screen.show(note(Tone.BAD, f"{error.code}: {error}"))
             return
         narration = Narration(SPEAKER)
         async for event in stream.until_commit(turn_id):
@@ -148,6 +150,6 @@ class _Conversation:
 
 
 def _params(line: str) -> TurnParams:
-    """What a line decides: `/yes a-000001` and `/no a-000001` answer an approval."""
+    """`/yes a-000001` and `/no a-000001` answer an approval."""
     answer = _ANSWER.fullmatch(line)
     return TurnParams() if answer is None else TurnParams(approvals={answer[2]: answer[1] == "yes"})

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from footlights import CommitOutcome, FootlightsError, InvalidCommand, TooLarge
+from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.policy import AccessPolicy, WireLimits
-from footlights_transports.client.client import ConnectionLost, Retry, connect
 from tests.kit.peers.client_peer import GOING_AWAY, TOO_BIG, WsPeer, done, open_script, refused
 from tests.kit.peers.ws_liar import open_peer
 from tests.kit.peers.ws_peer import open_house
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights_transports.client.client import ClientSession
+    from footlights_transports import ClientSession
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)
 

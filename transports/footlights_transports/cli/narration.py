@@ -1,16 +1,13 @@
-"""What a person in front of a screen should be told about a turn: events in, pieces out, no I/O.
+"""Narration of one turn for a player: events in, pieces of output out, no I/O.
 
-The text of a turn is told exactly once. If deltas are missing, telling stops at the hole, and `turn_final` fills in
-the rest. Every piece is printable: a control character that a model or a tool came up with never reaches a terminal.
+The text of a turn is shown exactly once. If deltas are missing, it stops at the gap, and `turn_final` has the rest.
 """
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
-
-from attrs import field, frozen
+from typing import TYPE_CHECKING
 
 from footlights import (
     CommitFinal,
@@ -25,83 +22,33 @@ from footlights import (
     WarmState,
 )
 from footlights.authority.approvals import PENDING
+from footlights_transports.cli.screen import Line, Loading, Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights import StreamEvent
     from footlights.authority import Artifact, PatchOp
-
-_REPLACED = {
-    **dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "\N{REPLACEMENT CHARACTER}"),
-    ord("\t"): " ",
-    ord("\n"): "\n",
-}
-
-
-def printable(text: str) -> str:
-    return text.translate(_REPLACED)
-
-
-def one_line(text: str) -> str:
-    return printable(text).replace("\n", " ")
+    from footlights_transports.cli.screen import Piece
 
 
 class Tone(StrEnum):
-    """How a note is meant; the value is its mark where there are no colours."""
+    """The kind of a note; the value is its mark."""
 
     ASIDE = "·"
     GOOD = "✓"
     BAD = "✗"
 
 
-@frozen
-class Asked:
-    """What the player said."""
-
-    text: str = field(converter=one_line)
+_STYLES = {Tone.ASIDE: "dim", Tone.GOOD: "green", Tone.BAD: "red"}
 
 
-@frozen
-class Speaker:
-    """Somebody begins to speak, on a new line."""
-
-    name: str
-
-
-@frozen
-class Speech:
-    """The next words of whoever speaks."""
-
-    text: str = field(converter=printable)
-
-
-@frozen
-class SpeechEnd:
-    """The line of speech ends here."""
-
-
-@frozen
-class Note:
-    """A line of its own."""
-
-    tone: Tone
-    text: str = field(converter=one_line)
-
-
-@frozen
-class Loading:
-    """To be seen until the next piece comes. Without progress it has only begun."""
-
-    model_id: str
-    progress: float | None
-
-
-Piece: TypeAlias = Asked | Speaker | Speech | SpeechEnd | Note | Loading
+def note(tone: Tone, text: str) -> Line:
+    return Line(f"  {tone} {text}", _STYLES[tone])
 
 
 class Narration:
-    """One turn, told as it happens."""
+    """One turn, in the order of its events."""
 
     def __init__(self, speaker: str) -> None:
         self._speaker = speaker
@@ -135,21 +82,21 @@ class Narration:
         fresh = text[self._told - offset :]
         self._told += len(fresh)
         if self._speaking:
-            return [Speech(fresh)] if fresh else []
+            return [Words(fresh)] if fresh else []
         fresh = fresh.lstrip()
         if not fresh:
             return []
         self._speaking = True
-        return [Speaker(self._speaker), Speech(fresh)]
+        return [Words(f"{self._speaker}: ", "bold"), Words(fresh)]
 
     def _stop_speaking(self) -> list[Piece]:
         if not self._speaking:
             return []
         self._speaking = False
-        return [SpeechEnd()]
+        return [Words("\n")]
 
     def _note(self, tone: Tone, text: str) -> list[Piece]:
-        return [*self._stop_speaking(), Note(tone, text)]
+        return [*self._stop_speaking(), note(tone, text)]
 
 
 def _readiness(ready: ModelReady) -> str:
@@ -173,14 +120,14 @@ def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
 
 
 def tell_changes(changes: Sequence[PatchOp]) -> list[Piece]:
-    """What a commit made true."""
-    return [Note(Tone.ASIDE, ", ".join(map(_change, changes)))] if changes else []
+    """The changes that a commit made to the world."""
+    return [note(Tone.ASIDE, ", ".join(map(_change, changes)))] if changes else []
 
 
 def tell_approvals(artifacts: Sequence[Artifact]) -> list[Piece]:
-    """What waits for the player's word, and how to give it."""
+    """Questions that wait for the player's approval, and how to answer them."""
     asked = [each.data for each in artifacts if each.kind == PENDING and isinstance(each.data, dict)]
-    return [Note(Tone.ASIDE, f"{it['question']} Answer /yes {it['id']} or /no {it['id']}") for it in asked]
+    return [note(Tone.ASIDE, f"{it['question']} Answer /yes {it['id']} or /no {it['id']}") for it in asked]
 
 
 def _change(change: PatchOp) -> str:

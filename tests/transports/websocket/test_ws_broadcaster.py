@@ -19,10 +19,9 @@ from footlights import EventType, Limits, laws, open_stage, wire
 from footlights.testing import Trial, cancel_everywhere
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.courier import Courier, Errand
+from footlights_transports.websocket.broadcaster import LONGEST_GATHERING, Broadcaster, Delivery
 from footlights_transports.websocket.encodings import Encodings
 from footlights_transports.websocket.server import WsServer
-from footlights_transports.websocket.writer import LONGEST_GATHERING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from footlights import InteractionSession, Stage, StreamEvent
     from footlights_transports.websocket.writer import FrameWriter
 
+TLS = pytest.mark.parametrize("as_with_tls", [False, True], ids=["plain", "as with TLS"])
 WORDS: tuple[Line, ...] = tuple(line for _ in range(50) for line in (Flood(" word", 1), Pause(0.01)))
 
 
@@ -56,12 +56,15 @@ class House:
         self._nursery = nursery
         self._sockets: list[trio.socket.SocketType] = []
 
-    async def connect(self, path: str = "/v1", buffer: int | None = None) -> WebSocketConnection:
+    async def connect(
+        self, path: str = "/v1", buffer: int | None = None, *, as_with_tls: bool = False
+    ) -> WebSocketConnection:
         ours, theirs = trio.socket.socketpair()
         self._sockets += (ours, theirs)
         if buffer is not None:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
-        self._server.connections.start_soon(self._serve, trio.SocketStream(ours))
+        stream = trio.SocketStream(ours)
+        self._server.connections.start_soon(self._serve, trio.StapledStream(stream, stream) if as_with_tls else stream)
         return await wrap_client_stream(
             self._nursery,
             trio.SocketStream(theirs),
@@ -75,7 +78,7 @@ class House:
         for each in self._sockets:
             each.close()
 
-    async def _serve(self, stream: trio.SocketStream) -> None:
+    async def _serve(self, stream: trio.abc.Stream) -> None:
         async with stream:
             await self._server.serve(stream)
 
@@ -136,7 +139,7 @@ class Steps(trio.abc.Instrument):
         self.by_name[task.name] += 1
 
 
-async def test_while_everybody_takes_what_it_is_sent_only_the_courier_is_woken(quiet_clock: MockClock) -> None:
+async def test_while_everybody_takes_what_it_is_sent_only_the_broadcaster_is_woken(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
         clients = [await house.connect() for _ in range(5)]
@@ -148,13 +151,16 @@ async def test_while_everybody_takes_what_it_is_sent_only_the_courier_is_woken(q
                 assert len(await take_turn(client)) >= 50
         followers = sum(count for name, count in steps.by_name.items() if "_follow" in name)
         assert followers == 0
-        assert 50 <= steps.by_name["ws courier"] < 150
+        assert 50 <= steps.by_name["ws broadcaster"] < 150
 
 
-async def test_one_who_does_not_read_holds_up_nobody_and_gets_everything_in_order_later(quiet_clock: MockClock) -> None:
+@TLS
+async def test_one_who_does_not_read_holds_up_nobody_and_gets_everything_in_order_later(
+    as_with_tls: bool, quiet_clock: MockClock
+) -> None:
     async with open_house(tuple(Flood("x" * 30, 1) for _ in range(200))) as house:
         session = house.stage.start()
-        slow, quick = await house.connect(buffer=1), await house.connect()
+        slow, quick = await house.connect(buffer=1, as_with_tls=as_with_tls), await house.connect()
         for client in (slow, quick):
             await follow(client, session)
         for _ in range(3):
@@ -166,7 +172,7 @@ async def test_one_who_does_not_read_holds_up_nobody_and_gets_everything_in_orde
         with Steps() as steps:
             session.begin_turn("And again.")
             await take_commits(slow, 1)
-        assert steps.by_name["ws courier"] > 0
+        assert steps.by_name["ws broadcaster"] > 0
 
 
 async def take_commits(client: WebSocketConnection, commits: int) -> list[int]:
@@ -184,12 +190,13 @@ async def take_commits(client: WebSocketConnection, commits: int) -> list[int]:
     return replies
 
 
+@TLS
 async def test_batches_come_at_once_after_a_silence_and_then_at_most_every_twenty_milliseconds(
-    quiet_clock: MockClock,
+    as_with_tls: bool, quiet_clock: MockClock
 ) -> None:
     async with open_house() as house:
         session = house.stage.start()
-        client = await house.connect("/v1?batch=1")
+        client = await house.connect("/v1?batch=1", as_with_tls=as_with_tls)
         await follow(client, session)
         await trio.sleep(1)
         began = trio.current_time()
@@ -200,8 +207,9 @@ async def test_batches_come_at_once_after_a_silence_and_then_at_most_every_twent
         assert 20 <= len(frames) <= 27
 
 
+@TLS
 async def test_rounds_of_batches_take_a_tenth_of_the_time_and_never_keep_anybody_waiting_long(
-    quiet_clock: MockClock,
+    as_with_tls: bool, quiet_clock: MockClock
 ) -> None:
     """Each event takes 8 ms to encode, as if very many were to be sent."""
 
@@ -211,7 +219,7 @@ async def test_rounds_of_batches_take_a_tenth_of_the_time_and_never_keep_anybody
 
     async with open_house(encode=slowly) as house:
         session = house.stage.start()
-        client = await house.connect("/v1?batch=1")
+        client = await house.connect("/v1?batch=1", as_with_tls=as_with_tls)
         await follow(client, session)
         session.begin_turn("Go on.")
         frames = await take_turn(client)
@@ -272,7 +280,7 @@ async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(
 class Writer:
     """Notes what it is given, and sends it or not."""
 
-    takes_at_once = is_clear = True
+    is_clear = True
     due_at = 0.0
 
     def __init__(self, *, is_gone: bool = False, fails: bool = False, in_batches: bool = False) -> None:
@@ -293,39 +301,39 @@ class Writer:
 
 
 @asynccontextmanager
-async def open_errand(writer: Writer) -> AsyncGenerator[tuple[InteractionSession, Courier, Errand, trio.Event]]:
-    """A running errand, and when its subscriber's own task goes on."""
+async def open_delivery(writer: Writer) -> AsyncGenerator[tuple[InteractionSession, Broadcaster, Delivery, trio.Event]]:
+    """A running delivery, and when its subscriber's own task goes on."""
     async with open_stage(standard_cast(ScriptedModel(lambda _: (Say("Good evening."),)))) as stage:
-        session, courier, is_over = stage.start(), Courier(wire.encode), trio.Event()
+        session, broadcaster, is_over = stage.start(), Broadcaster(wire.encode), trio.Event()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
-            errand = courier.errand(stream, cast("FrameWriter", writer))
+            delivery = Delivery(broadcaster, stream, cast("FrameWriter", writer))
 
             async def run() -> None:
                 with suppress(MemoryError):
-                    await errand.run()
+                    await delivery.run()
                 is_over.set()
 
-            nursery.start_soon(courier.run)
+            nursery.start_soon(broadcaster.run)
             nursery.start_soon(run)
             await trio.testing.wait_all_tasks_blocked()
-            yield session, courier, errand, is_over
+            yield session, broadcaster, delivery, is_over
             nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("writer", [Writer(is_gone=True), Writer(fails=True)], ids=["gone", "fails"])
 async def test_one_who_cannot_be_sent_anything_is_left_to_its_own_task(writer: Writer) -> None:
-    async with open_errand(writer) as (session, _, _, is_over):
+    async with open_delivery(writer) as (session, _, _, is_over):
         session.begin_turn("A room?")
         await is_over.wait()
 
 
 async def test_what_is_taken_along_is_not_sent_again() -> None:
     writer = Writer()
-    async with open_errand(writer) as (session, courier, errand, _):
-        courier.take_along(errand)
+    async with open_delivery(writer) as (session, broadcaster, delivery, _):
+        broadcaster.take_along(delivery)
         assert not writer.put
         session.begin_turn("A room?")
-        courier.take_along(errand)
+        broadcaster.take_along(delivery)
         assert [wire.decode(event).event_type for event in writer.put] == [EventType.TURN_ACCEPTED]
         assert not writer.sends
         await trio.testing.wait_all_tasks_blocked()
@@ -335,13 +343,13 @@ async def test_what_is_taken_along_is_not_sent_again() -> None:
 
 async def test_a_batch_is_not_torn_by_an_answer() -> None:
     writer = Writer(in_batches=True)
-    async with open_errand(writer) as (session, courier, errand, _):
+    async with open_delivery(writer) as (session, broadcaster, delivery, _):
         session.begin_turn("A room?")
-        courier.take_along(errand)
+        broadcaster.take_along(delivery)
         assert not writer.put
 
 
-async def test_a_stream_has_one_reader_a_task_or_the_courier() -> None:
+async def test_a_stream_has_one_reader_a_task_or_the_broadcaster() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         session = stage.start()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
@@ -358,7 +366,7 @@ async def test_a_stream_has_one_reader_a_task_or_the_courier() -> None:
             assert stream.receive_nowait() == []
 
 
-def test_a_server_with_a_courier_that_is_cancelled_at_any_moment_leaves_nothing_behind() -> None:
+def test_a_server_with_a_broadcaster_that_is_cancelled_at_any_moment_leaves_nothing_behind() -> None:
     async def scenario(trial: Trial) -> None:
         cast = standard_cast(ScriptedModel(lambda _: (Say("Good evening, my friend."),)))
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:

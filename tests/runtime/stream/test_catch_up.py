@@ -34,7 +34,7 @@ from footlights import (
 )
 from footlights.authority.rules import refuse
 from footlights.events import SeqRange
-from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
+from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights.testing import only, take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 
@@ -513,7 +513,7 @@ async def test_a_ledger_that_cannot_be_read_now_is_asked_again_later(quiet_clock
         session = stage.start()
         turns = [(await take_turn(session, said))[0].turn_id for said in ("One.", "Two.")]
         ledger.can_read = False
-        with pytest.raises(Busy, match="Come back"):
+        with pytest.raises(Busy, match="Subscribe again later"):
             await told(session, {turns[0]: 1})
         retained = await told(session, {turns[1]: 1})
         assert retained, "what is retained needs no ledger"

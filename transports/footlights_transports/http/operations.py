@@ -1,0 +1,123 @@
+"""Operations: the routes of a view, declared at their handlers. Routes and the OpenAPI document are made from them.
+
+    class SessionRoutes:
+        @operation("POST", "/v1/sessions", {201: answer("The session.", object_of({"session_id": TEXT}))}, body=...)
+        async def start_session(self, request: Request, user: User) -> Response:
+            \"\"\"Start a session.\"\"\"
+
+The name of the handler becomes the operationId, its docstring the summary. A handler is called with the user, which
+this module authenticates, unless the operation is public.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from attrs import frozen
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.http.openapi import Json
+
+_H = TypeVar("_H", bound="Callable[..., Awaitable[Response]]")
+_DECLARED = "__operation__"
+_NAME: Json = {"type": "string", "minLength": 1}
+
+
+@frozen
+class Operation:
+    """One method of one path, and what the OpenAPI document says of it."""
+
+    method: str
+    path: str
+    handler: str
+    summary: str
+    answers: Mapping[int, Json]
+    refused: Collection[int]
+    """Statuses of refusals besides those that any request may get."""
+    body: str | None
+    """Name of the schema of the body."""
+    body_required: bool
+    parameters: Sequence[Json]
+    names: Json
+    """Schema of the names in the path."""
+    public: bool
+
+    @property
+    def operation_id(self) -> str:
+        first, *others = self.handler.split("_")
+        return first + "".join(map(str.capitalize, others))
+
+    @property
+    def names_in_path(self) -> list[str]:
+        return re.findall(r"{(\w+)}", self.path)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it answers with a stream of events, which has no end that a HEAD request could wait for."""
+        answers = cast("Mapping[int, Any]", self.answers)
+        return self.method == "GET" and any("text/event-stream" in each.get("content", ()) for each in answers.values())
+
+
+def operation(
+    method: str,
+    path: str,
+    answers: Mapping[int, Json],
+    refused: Collection[int] = (),
+    *,
+    body: str | None = None,
+    body_required: bool = True,
+    parameters: Sequence[Json] = (),
+    names: Json = _NAME,
+    public: bool = False,
+) -> Callable[[_H], _H]:
+    """Declare that a handler answers this method of this path."""
+
+    def declare(handler: _H) -> _H:
+        name, summary = handler.__name__, " ".join((handler.__doc__ or "").split())
+        declared = Operation(
+            method, path, name, summary, answers, refused, body, body_required, parameters, names, public
+        )
+        setattr(handler, _DECLARED, declared)
+        return handler
+
+    return declare
+
+
+def operations_of(*kinds: type) -> list[Operation]:
+    """What the handlers of these classes declare, in the order of their definition."""
+    return [getattr(each, _DECLARED) for kind in kinds for each in vars(kind).values() if hasattr(each, _DECLARED)]
+
+
+def routes_of(handlers: object, access: SessionAccess) -> list[Route]:
+    """A route for each handler of this object."""
+    operations = operations_of(type(handlers))
+    endpoints = [_endpoint(getattr(handlers, each.handler), each, operations, access) for each in operations]
+    return [Route(each.path, answer, methods=[each.method]) for each, answer in zip(operations, endpoints, strict=True)]
+
+
+def _endpoint(
+    handler: Callable[..., Awaitable[Response]],
+    declared: Operation,
+    operations: Sequence[Operation],
+    access: SessionAccess,
+) -> Callable[[Request], Awaitable[Response]]:
+    allowed = {"allow": ", ".join(each.method for each in operations if each.path == declared.path)}
+
+    async def answer(request: Request) -> Response:
+        if declared.is_endless and request.method == "HEAD":  # Starlette adds HEAD to every GET
+            raise HTTPException(405, headers=allowed)
+        if declared.public:
+            return await handler(request)
+        # The guard has charged this user for the request. The token may have been revoked since.
+        return await handler(request, access.policy.admit(request.headers.get("authorization")))
+
+    return answer

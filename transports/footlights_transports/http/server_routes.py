@@ -1,0 +1,99 @@
+"""Routes of the server itself: the world, the OpenAPI document, the JavaScript client, probes and metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import trio
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from footlights_transports.http.errors import json_response
+from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, ref
+from footlights_transports.http.operations import operation
+from footlights_transports.server.metrics import CONTENT_TYPE
+from footlights_transports.server.readiness import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from footlights_transports.access.policy import User
+    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.http.openapi import Json
+    from footlights_transports.server.metrics import Metrics
+    from footlights_transports.server.readiness import Readiness
+
+SERVER_SCHEMAS: Mapping[str, Json] = {
+    "NotReady": object_of(
+        {"status": {"const": "not_ready"}, "reasons": {**list_of({"enum": list(get_args(Reason))}), "minItems": 1}}
+    )
+}
+
+_FRESH = {"cache-control": "no-store"}
+_JAVASCRIPT = Path(__file__).parents[1] / "static" / "footlights.js"
+_OK = object_of({"status": {"const": "ok"}})
+_ALIVE = {200: answer("It does.", _OK)}
+_READY = {
+    200: answer("It should.", _OK),
+    503: answer(
+        "It should not: it is going away, or its ledger cannot write.", {"anyOf": [ref("NotReady"), ref("Error")]}
+    ),
+}
+
+
+class ServerRoutes:
+    """The routes. `document` is the OpenAPI document, as JSON."""
+
+    def __init__(self, access: SessionAccess, metrics: Metrics, readiness: Readiness, document: bytes) -> None:
+        self._access = access
+        self._metrics = metrics
+        self._readiness = readiness
+        self._document = document
+
+    @operation("GET", "/v1/world", {200: answer("The world.", object_of({"world": {}}))})
+    async def world(self, request: Request, user: User) -> Response:
+        """What is true."""
+        return json_response({"world": self._access.stage.world_for(user)})
+
+    @operation("GET", "/v1/openapi.json", {200: answer("It.", {"type": "object"})}, public=True)
+    async def openapi(self, request: Request) -> Response:
+        """This document."""
+        return Response(self._document, media_type="application/json")
+
+    @operation("GET", "/footlights.js", {200: answer("Its source.", TEXT, "text/javascript")}, (404,), public=True)
+    async def javascript(self, request: Request) -> Response:
+        """The JavaScript client, an ES module."""
+        try:
+            source = await trio.Path(_JAVASCRIPT).read_bytes()
+        except FileNotFoundError:
+            raise HTTPException(404) from None
+        # Pages of any origin may read it: it is the same for every client, and holds no data of any.
+        headers = {"cache-control": "no-cache", "access-control-allow-origin": "*"}
+        return Response(source, headers=headers, media_type="text/javascript")
+
+    @operation("GET", "/livez", _ALIVE, public=True)
+    async def live(self, request: Request) -> Response:
+        """Whether the server answers at all."""
+        return json_response({"status": "ok"}, headers=_FRESH)
+
+    @operation("GET", "/healthz", _ALIVE, public=True)
+    async def health(self, request: Request) -> Response:
+        """Whether the server answers at all."""
+        return await self.live(request)
+
+    @operation("GET", "/readyz", _READY, public=True)
+    async def ready(self, request: Request) -> Response:
+        """Whether new work should be sent to this server."""
+        reasons = await self._readiness.reasons()
+        if reasons:
+            return json_response({"status": "not_ready", "reasons": reasons}, 503, _FRESH)
+        return json_response({"status": "ok"}, headers=_FRESH)
+
+    @operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})
+    async def metrics(self, request: Request, user: User) -> Response:
+        """Measurements."""
+        rendered = self._metrics.render(self._access.stage, self._access.incidents.counts)
+        return Response(rendered, media_type=CONTENT_TYPE)

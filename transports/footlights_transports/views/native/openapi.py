@@ -1,0 +1,90 @@
+"""OpenAPI schemas of the native view, and the longer descriptions of its operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights.events import CommitOutcome
+from footlights.models.budget import BudgetTier
+from footlights.params import MAX_ANSWERS, BusyRule, Mode
+from footlights.wire import MAX_INTEGER
+from footlights_transports.http.openapi import (
+    ID_OR_NULL,
+    TEXT,
+    answer,
+    choice,
+    fields,
+    last_event_id,
+    list_of,
+    member,
+    object_of,
+    or_null,
+    query,
+    ref,
+)
+from footlights_transports.views.native.sse_cursor import MAX_CURSOR_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from footlights_transports.http.openapi import Json
+
+
+def _name_or_null(description: str) -> Json:
+    return {"type": ["string", "null"], "minLength": 1, "description": description}
+
+
+SESSION_SCHEMAS: Mapping[str, Json] = {
+    "StartSession": fields({"params": or_null(ref("SessionParams"))}),
+    "SessionParams": fields({"session_id": ID_OR_NULL, "remote_models": {"type": ["boolean", "null"]}}),
+    "BeginTurn": fields({"input": {"type": "string", "pattern": r"\S"}, "params": or_null(ref("TurnParams"))}, "input"),
+    "TurnParams": fields(
+        {
+            "busy": choice(BusyRule),
+            "mode": choice(Mode),
+            "tier": choice(BudgetTier),
+            "model": _name_or_null("A model of the cast."),
+            "persona": _name_or_null("A persona of the cast."),
+            "workload": _name_or_null("A registered workload."),
+            "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
+            "approvals": {
+                "type": ["object", "null"],
+                "description": "Answers to what waits for an approval: by its id, whether to do it.",
+                "propertyNames": {"pattern": r"^a-[0-9]{6,15}$"},
+                "additionalProperties": {"type": "boolean"},
+                "maxProperties": MAX_ANSWERS,
+            },
+        }
+    ),
+    "Heard": fields({"seq": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}}, "seq"),
+    "Commit": object_of(
+        {"commit_id": {"type": ["string", "null"]}, "commit_digest": TEXT, "commit_outcome": member(CommitOutcome)}
+    ),
+}
+LEDGER_SCHEMAS: Mapping[str, Json] = {
+    "CommitRecord": {
+        **object_of({"session_id": TEXT, "turn_id": TEXT, "outcome": member(CommitOutcome), "commit_digest": TEXT}),
+        "description": "All that was decided about one turn, and the digest that proves it.",
+    }
+}
+
+CANCELED = {200: answer("The turns that this call interrupted.", object_of({"canceled": list_of(TEXT)}))}
+COMMITS = {200: answer("Commits.", object_of({"commits": list_of(ref("CommitRecord"))}))}
+FOLLOWING = (
+    last_event_id(
+        "The `id` of the last event that you have: go on after it.",
+        {"type": "string", "pattern": "^[A-Za-z0-9_-]*$", "maxLength": MAX_CURSOR_CHARS},
+    ),
+    query(
+        "begun",
+        list_of(TEXT),
+        "Turns that you began and of which nothing has come yet. What became of them is told, also if the server was "
+        "started again before they were committed.",
+    ),
+    query(
+        "remote_models",
+        {"type": "boolean", "default": False},
+        "Whether a session that a restart of the server ended may, once you are back, let its text go to models "
+        "elsewhere. What it had agreed to is not kept.",
+    ),
+)
