@@ -7,7 +7,7 @@ Replace `poll(timeout=...)` by your engine's frame limiter and `poll()`, which n
 
 from footlights import CommitFinal, TokenDelta, TurnInterrupted
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 
 FRAME = 1 / 60
 

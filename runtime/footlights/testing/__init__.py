@@ -4,6 +4,7 @@
 - `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: run a whole turn, and inspect it.
 - `witness()`: check every stream against the laws; the pytest plugin `footlights.testing.plugin` does so in each test.
 - `quiesced_threads()`, `Gate`: worker threads in step with virtual time.
+- `check_ledger(open_ledger)`: check any ledger against the contract of `footlights.Ledger`.
 - `faults`: models, tools, subscribers and ledgers that fail on cue.
 - `streams`: Hypothesis strategies of lawful streams (needs Hypothesis, so it is not imported here).
 """
