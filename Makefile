@@ -22,7 +22,7 @@ test: $(READY) weights
 
 # The inner loop: the kernel, the laws and the dialects, without the turns that are cancelled everywhere.
 VIEWS := tests/transports/views
-FAST := tests/runtime tests/laws $(VIEWS)/kgent/pure $(VIEWS)/mission/pure $(wildcard $(VIEWS)/dexi/test_dexi_[delms]*.py) \
+FAST := tests/runtime tests/laws $(VIEWS)/kgent/pure $(VIEWS)/mission/pure $(VIEWS)/dexi/pure $(VIEWS)/dexi/test_dexi_matrix.py \
   $(VIEWS)/native/test_native.py $(VIEWS)/native/test_sse_cursor.py $(VIEWS)/native/test_sse_stream.py
 test-fast: $(READY)
 	@echo 'The kernel, the laws and the dialects: less than a minute on 2 cores.'

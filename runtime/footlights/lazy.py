@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def lazy_exports(
     package: str, homes: Mapping[str, str], *, submodules: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package.
+    """The `__getattr__` and the `__dir__` of a package. Sets its `__all__` unless it has one.
 
     `homes` maps each module to the names that it exports, separated by spaces; `submodules` lists modules that are
     public names themselves. An exported name must not equal the name of another module of the package.
@@ -21,6 +21,7 @@ def lazy_exports(
     home_of = {name: module for module, names in homes.items() for name in names.split()}
     modules = frozenset(submodules.split())
     namespace = vars(sys.modules[package])
+    namespace.setdefault("__all__", sorted({*home_of, *modules}))
 
     def get(name: str) -> object:
         if name in modules:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from footlights_transports.client.stream import ClientStream
     from footlights_transports.config.config import Config, load_config
     from footlights_transports.config.source import ConfigError
-    from footlights_transports.embed.handover import StageThreadStuck, Ticket
     from footlights_transports.embed.polled_stream import PolledStream
     from footlights_transports.embed.stage_thread import StageThread
     from footlights_transports.embed.thread_session import ThreadSession
+    from footlights_transports.embed.ticket import StageThreadStuck, Ticket
     from footlights_transports.embed.trio_thread import StageThreadDied
     from footlights_transports.errors import RateLimited, Unauthorized, UnsupportedVersion
     from footlights_transports.server.serve import serve
@@ -59,7 +59,7 @@ _HOMES = {
     "footlights_transports.client.stream": "ClientStream",
     "footlights_transports.config.config": "Config load_config",
     "footlights_transports.config.source": "ConfigError",
-    "footlights_transports.embed.handover": "StageThreadStuck Ticket",
+    "footlights_transports.embed.ticket": "StageThreadStuck Ticket",
     "footlights_transports.embed.polled_stream": "PolledStream",
     "footlights_transports.embed.stage_thread": "StageThread",
     "footlights_transports.embed.thread_session": "ThreadSession",

@@ -30,9 +30,9 @@ WIRE_CODES = frozenset(
 
 
 class RateLimited(FootlightsError):
-    """Too many commands in too short a time. Nothing was done; ask again more slowly.
+    """Too many commands in too short a time. The command was not performed.
 
-    `retry_after` is in how many seconds there is room for one more, as far as that is known.
+    `retry_after` is the number of seconds until one more is allowed, as far as that is known.
     """
 
     code = "rate_limited"
@@ -49,13 +49,13 @@ class Unauthorized(FootlightsError):
 
 
 class UnsupportedVersion(FootlightsError):
-    """The client asks for a version of the protocol that the server does not speak."""
+    """The client wants a version of the protocol that the server does not have."""
 
     code = "unsupported_version"
 
 
 class BadFrame(InvalidCommand):
-    """A frame or body that is no command. `command_id` is the id in it, if it could be read."""
+    """A frame or body that is not a command. `command_id` is its id, if that could be read."""
 
     def __init__(self, message: str, command_id: CommandId = None) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class BadFrame(InvalidCommand):
 
 
 def error_json(error: FootlightsError) -> dict[str, JsonValue]:
-    """The code and the message of an error; of one that clients do not know, only its code."""
+    """Code and message of an error as clients read it. An internal error shows only its code."""
     if error.code in WIRE_CODES and error.code != "internal":
         return {"code": error.code, "message": str(error)}
     return {"code": "internal", "message": f"Something failed here: {error.code}."}

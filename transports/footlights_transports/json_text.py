@@ -1,6 +1,6 @@
 """JSON text from clients, parsed within limits on the number of values and on their depth.
 
-A quarter of a megabyte of brackets becomes a hundred thousand objects, and every other client would wait meanwhile.
+A quarter of a megabyte of brackets would become a hundred thousand objects, and all other clients would wait for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from footlights_transports.errors import BadFrame
 
 MAX_DEPTH = 16
 MAX_VALUES = 16_384
-"""Values of one text: its commas and opening brackets, except those in strings."""
+"""Values in one text, counted as its commas and opening brackets outside of strings."""
 
 _CONTAINERS = (dict, list)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -25,9 +25,9 @@ class TooManyValues(ValueError):
 
 
 def parse(text: str | bytes) -> object:
-    """What the text says. Raises `ValueError` if it is no JSON, and `TooManyValues`."""
+    """The value of the text. Raises `ValueError` if it is not JSON, and `TooManyValues`."""
     data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
-    # Most texts have few of these characters even if those in strings are counted, which is much cheaper.
+    # Counting in strings too is much cheaper, and most texts are within the limit even so.
     if _marks(data) > MAX_VALUES and _marks(_STRING.sub(b"", data)) > MAX_VALUES:
         raise TooManyValues(f"It has more than {MAX_VALUES} values.")
     return orjson.loads(data)
@@ -38,7 +38,7 @@ def _marks(data: bytes) -> int:
 
 
 def read_object(frame: str | bytes) -> dict[str, Any]:
-    """The JSON object in a frame, or in the body of a request. Raises `BadFrame`, which quotes nothing of it."""
+    """The JSON object in a frame or body. Raises `BadFrame`, which does not quote it."""
     try:
         value = parse(frame)
     except TooManyValues:

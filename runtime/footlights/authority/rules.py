@@ -15,38 +15,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
+from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
+from footlights.authority.patch import PatchOp
 from footlights.errors import RegistrationError
 from footlights.events import Issue
-
-if TYPE_CHECKING:
-    from footlights.authority.artifacts import Artifact
-    from footlights.authority.patch import PatchOp
-
-
-def _changes(given: Iterable[PatchOp]) -> tuple[PatchOp, ...]:
-    return tuple(given)
-
-
-def _issues(given: Iterable[Issue]) -> tuple[Issue, ...]:
-    return tuple(given)
-
-
-def _artifacts(given: Iterable[Artifact]) -> tuple[Artifact, ...]:
-    return tuple(given)
 
 
 @frozen
 class Ruling:
     """The decision of a rule. With any issue the turn fails closed, and the changes are ignored."""
 
-    changes: tuple[PatchOp, ...] = field(default=(), converter=_changes)
-    issues: tuple[Issue, ...] = field(default=(), converter=_issues)
-    artifacts: tuple[Artifact, ...] = field(default=(), converter=_artifacts)
+    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
+    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
 
 
 # The view is Any because its type depends on the host's world; a rule annotates the type that it expects.

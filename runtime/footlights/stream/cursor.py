@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import define, field
+
 from footlights.events import EventType
 from footlights.ids import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from footlights.events import StreamEvent
 
@@ -24,16 +26,14 @@ _COMMIT_FINAL = EventType.COMMIT_FINAL
 _TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 
 
+@define
 class Cursor:
     """What `subscribe(after, terminal_seen)` takes, kept up to date by `note`."""
 
-    __slots__ = ("after", "terminal_seen")
-
-    def __init__(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> None:
-        self.after: dict[str, int] = {} if after is None else dict(after)
-        """The seq of the last event taken of each turn; `ALL_SEEN` for a turn that was taken whole."""
-        self.terminal_seen = set(terminal_seen)
-        """Turns whose terminal event was taken and whose commit_final was not."""
+    after: dict[str, int] = field(factory=dict[str, int])
+    """The seq of the last event taken of each turn; `ALL_SEEN` for a turn that was taken whole."""
+    terminal_seen: set[str] = field(factory=set[str])
+    """Turns whose terminal event was taken and whose commit_final was not."""
 
     def note(self, event: StreamEvent) -> None:
         """Count this event as taken."""

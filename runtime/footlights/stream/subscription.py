@@ -98,7 +98,7 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
         self._reader = _Reader()
         self._phase = _Phase.NEW
         self._rebuilt: deque[StreamEvent] = deque()
-        self._cursor = Cursor(after, terminal_seen)
+        self._cursor = Cursor(dict(after or ()), set(terminal_seen))
         self.after = after
         self.outbox = Outbox(host.limits, self._reader.wake, host.remove)
 

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from footlights.failures import leaves
 from footlights.testing.determinism import collected_between_runs
 from footlights.testing.selfcheck import check_hooks
 from footlights.testing.trial import Case, Run, Scenario, perform, takes_trial
-from footlights.testing.verdicts import Diverged, ExplorationFailed, leaves
+from footlights.testing.verdicts import Diverged, ExplorationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

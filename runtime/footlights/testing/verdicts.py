@@ -15,11 +15,6 @@ HooksMoved concerns trio, not a scenario: a private part that this kit uses is m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 class ExplorationFailed(AssertionError):
     """One case failed. Pass `replay` to `cancel_everywhere` to run only that case again."""
@@ -51,12 +46,3 @@ class ThreadStuck(AssertionError):
 
 class HooksMoved(RuntimeError):
     """The installed trio lacks a private part that this kit needs, or the part has changed."""
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions inside nested groups, or the exception itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from leaves(inner)
-    else:
-        yield error

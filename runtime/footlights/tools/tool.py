@@ -21,14 +21,14 @@ from attrs import field, frozen
 from footlights.authority.approvals import answer_in
 from footlights.authority.intents import Intent, check_intent
 from footlights.errors import InvalidCommand, RegistrationError
+from footlights.tools.artifact_notes import ArtifactNote
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from footlights.authority.world import World
     from footlights.events import JsonValue
-    from footlights.tools.artifact_notes import ArtifactNote
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -46,10 +46,6 @@ class SideEffects(StrEnum):
     """As soon as it has started."""
 
 
-def _notes(given: Iterable[ArtifactNote]) -> tuple[ArtifactNote, ...]:
-    return tuple(given)
-
-
 @frozen
 class ToolReturn:
     """The result of a tool."""
@@ -58,9 +54,9 @@ class ToolReturn:
     """The value for the model."""
     summary: str | None = None
     """One sentence that may be shown to people."""
-    reads: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
+    reads: tuple[ArtifactNote, ...] = field(default=(), converter=tuple[ArtifactNote, ...], kw_only=True)
     """Notes of artifacts that it read, for display."""
-    generates: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
+    generates: tuple[ArtifactNote, ...] = field(default=(), converter=tuple[ArtifactNote, ...], kw_only=True)
     """Notes of artifacts that it generated, for display. The `ref` of an `Artifact` identifies one to be committed."""
 
 

@@ -14,6 +14,7 @@ import trio
 from attrs import asdict, define, field, frozen
 
 from footlights import CommitOutcome, Detached, EventType, SessionParams, Stage, StreamEvent, open_stage, wire
+from footlights.stream.cursor import Cursor
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
@@ -180,7 +181,7 @@ class HttpGuest:
     def subscribe(
         self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
     ) -> AbstractAsyncContextManager[Follower]:
-        return self.follow(None if after is None else write_cursor(after, terminal_seen))
+        return self.follow(None if after is None else write_cursor(Cursor(dict(after), set(terminal_seen))))
 
     @asynccontextmanager
     async def follow(self, last_event_id: str | None = None, query: str = "") -> AsyncGenerator[Follower]:

@@ -10,7 +10,7 @@ import pytest
 
 from footlights.errors import RegistrationError, UnknownSession
 from footlights.params import SessionParams
-from footlights_transports.access.policy import AccessPolicy, Pace, User, WireLimits, is_loopback
+from footlights_transports.access.policy import AccessPolicy, RateLimiter, User, WireLimits, is_loopback
 from footlights_transports.errors import RateLimited, Unauthorized
 
 ANN, BOB = "a" * 16, "b" * 16
@@ -125,30 +125,30 @@ def test_a_user_sees_only_its_own_sessions() -> None:
 
 
 def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
-    pace = Pace(2.0, 3, now=0.0)
+    limiter = RateLimiter(2.0, 3, now=0.0)
     for _ in range(3):
-        pace.take(0.0)
+        limiter.take(0.0)
     with pytest.raises(RateLimited, match="2 commands a second"):
-        pace.take(0.25)
-    pace.take(0.5)
+        limiter.take(0.25)
+    limiter.take(0.5)
     with pytest.raises(RateLimited):
-        pace.take(0.5)
+        limiter.take(0.5)
     for _ in range(3):
-        pace.take(100.0)
+        limiter.take(100.0)
     with pytest.raises(RateLimited):
-        pace.take(100.0)
+        limiter.take(100.0)
 
 
 @pytest.mark.parametrize("per_second", [1 / 49, 0.1, 0.3, 3.0, 1_000.0])
 def test_whoever_waits_as_long_as_it_was_told_is_not_refused(per_second: float) -> None:
-    pace, now = Pace(per_second, 1, now=0.1), 0.1
+    limiter, now = RateLimiter(per_second, 1, now=0.1), 0.1
     for _ in range(20):
-        pace.take(now)
+        limiter.take(now)
         with pytest.raises(RateLimited) as refused:
-            pace.take(now)
+            limiter.take(now)
         wait = refused.value.retry_after
         with pytest.raises(RateLimited):
-            pace.take(now + wait - 1)
+            limiter.take(now + wait - 1)
         now += wait
 
 
@@ -168,13 +168,13 @@ def test_sessions_may_be_kept_for_ever_and_not_for_less_than_no_time() -> None:
 
 @pytest.mark.parametrize("per_second", [1 / 49, 0.3, 1_000.0])
 def test_a_pace_says_when_the_next_one_may_come_without_taking_it(per_second: float) -> None:
-    pace = Pace(per_second, 2, now=0.0)
-    assert pace.seconds_until_next(0.0) == 1
+    limiter = RateLimiter(per_second, 2, now=0.0)
+    assert limiter.seconds_until_next(0.0) == 1
     for _ in range(2):
-        pace.take(0.0)
-    wait = pace.seconds_until_next(0.0)
-    assert wait == pace.seconds_until_next(0.0)
+        limiter.take(0.0)
+    wait = limiter.seconds_until_next(0.0)
+    assert wait == limiter.seconds_until_next(0.0)
     with pytest.raises(RateLimited) as refused:
-        pace.take(0.0)
+        limiter.take(0.0)
     assert refused.value.retry_after == wait
-    pace.take(float(wait))
+    limiter.take(float(wait))

@@ -1,4 +1,4 @@
-"""The command line: what each command prints, and how it ends."""
+"""Command line: the output and the exit code of each command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`footlights play`, with a player of paper: what is asked, what is shown, and what an interrupt does."""
+"""`footlights play` with a scripted player: prompts, output and interrupts."""
 
 from __future__ import annotations
 

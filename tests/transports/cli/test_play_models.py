@@ -1,4 +1,4 @@
-"""`footlights play --model ...`: which model is meant, what is said when there is none, and that it speaks."""
+"""`footlights play --model ...`: the choice of a model, missing models, and a turn with each kind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_without_a_word_it_is_the_scripted_innkeeper() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai:qwen3", "anthropic:claude"])
-def test_whoever_names_a_model_elsewhere_has_agreed_to_speak_to_it(name: str) -> None:
+def test_naming_a_remote_model_is_consent_to_use_it(name: str) -> None:
     cast = tavern_with(name, "https://models.example")
     model, _ = cast.models.values()
     assert (model.model_id, model.traits.remote, cast.remote_models) == (name.partition(":")[2], True, True)
@@ -51,7 +51,7 @@ def test_a_vendor_has_an_address_of_its_own_or_this_machine() -> None:
     assert (anthropic.traits.remote, openai.traits.remote) == (True, False)
 
 
-async def test_a_key_goes_only_where_somebody_said_that_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_is_sent_only_to_an_address_that_the_user_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
     async with open_wire_server(Answer(completions.WHOLE), Answer(completions.WHOLE)) as server:
         address = f"{server.url}/v1"
@@ -103,7 +103,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, mi
 
 
 @pytest.mark.usefixtures("no_weights")
-def test_somebody_who_is_not_at_a_terminal_is_told_how_to_fetch(
+def test_without_a_terminal_the_command_to_fetch_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert footlights(monkeypatch, "play", "--model", "smollm2") == 2
@@ -112,9 +112,7 @@ def test_somebody_who_is_not_at_a_terminal_is_told_how_to_fetch(
 
 @pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize("answer", [True, False])
-def test_somebody_at_a_terminal_is_asked_before_anything_is_fetched(
-    monkeypatch: pytest.MonkeyPatch, answer: bool
-) -> None:
+def test_at_a_terminal_a_download_needs_confirmation(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
     done: list[Any] = []
 
     def fetched(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the player is told: events in, pieces out, nothing lost and nothing twice."""
+"""Narration: every event becomes pieces of output, without loss and without repetition."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
     assert spoken(TokenDelta("a", 0), dropped, TurnFinal("a b c d")) == "a b c d"
 
 
-def test_text_that_never_came_in_deltas_is_told_by_the_final() -> None:
+def test_text_that_never_came_in_deltas_comes_from_the_final() -> None:
     assert told(TurnFinal("Well met.")) == [SPEAKER, Words("Well met."), Words("\n")]
 
 
-def test_words_that_are_forgotten_take_back_none_that_were_told() -> None:
+def test_forgotten_text_removes_nothing_that_was_shown() -> None:
     forgotten = TurnFinal("", text_forgotten=True)
     assert told(TokenDelta("Well", 0), forgotten) == [SPEAKER, Words("Well"), Words("\n")]
     assert told(forgotten) == []
 
 
-def test_text_that_comes_twice_is_told_once() -> None:
+def test_text_that_comes_twice_is_shown_once() -> None:
     assert spoken(TokenDelta("a b", 0), TokenDelta(" b c", 1), TurnFinal("a b c")) == "a b c"
 
 
@@ -126,7 +126,7 @@ def test_each_event_has_its_piece(payload: Payload, piece: Piece) -> None:
 
 
 @pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
-def test_what_nobody_needs_to_know_is_not_told(payload: Payload) -> None:
+def test_events_without_interest_for_a_player_are_not_shown(payload: Payload) -> None:
     assert told(payload) == []
 
 
@@ -138,7 +138,7 @@ def test_control_characters_never_reach_a_screen() -> None:
     assert Typed("\x07").text == "\N{REPLACEMENT CHARACTER}"
 
 
-def test_what_a_commit_changed_is_told_in_one_line() -> None:
+def test_the_changes_of_a_commit_are_one_line() -> None:
     changes = (patch.replace("/purse", 15), patch.add("/who", "Zoë"), patch.remove("/door"))
     assert tell_changes(changes) == [note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
     assert tell_changes(()) == []

@@ -1,4 +1,4 @@
-"""What `footlights run` shows: all that events said, nothing that they did not, and no work where there was none."""
+"""`footlights run`: its output has all that the events say, and nothing else."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from footlights_transports.cli.run_view import RunView
 from footlights_transports.cli.screen import PlainScreen, TerminalScreen
 from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
-from footlights_transports.views.dexi.runs import DexiSettings, Request
+from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
-from tests.kit.views.dexi_house import KEY, agency
 from tests.kit.views.dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
+from tests.kit.views.dexi_server import KEY, agency
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -144,7 +144,7 @@ def test_what_belongs_to_another_step_than_the_last_one_says_so() -> None:
     assert "    Working: Weigh finished.\n" in shown
 
 
-def test_what_was_taken_out_is_told() -> None:
+def test_redaction_is_mentioned() -> None:
     leaky = ToolCallResult("call-1", "search_shelves", False, summary=f"The key is {KEY}.")
     shown = on_paper(run_of(*HOT, SEARCH[0], leaky, TurnFinal(""), OK))
     assert "search_shelves: The key is [redacted]. (parts were taken out)" in shown
@@ -186,7 +186,7 @@ async def shown_of(
     message: str, interrupts: AsyncGenerator[object] | None = None
 ) -> tuple[RunOutcome, list[DexiEvent]]:
     shown: list[DexiEvent] = []
-    request = Request(message=message, policy=ExecutionPolicy.AUTO, agent="clerk")
+    request = RunRequest(message=message, policy=ExecutionPolicy.AUTO, agent="clerk")
     return await run(agency(), request, shown.append, interrupts), shown
 
 
@@ -224,8 +224,8 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
             return Redacted("\ud800" if text == "search_shelves" else text, applied=False)
 
     shown: list[DexiEvent] = []
-    request = Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO)
-    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    request = RunRequest(message="Search the shelves.", policy=ExecutionPolicy.AUTO)
+    settings = RunSettings(redactor=Broken())  # type: ignore[arg-type]
     assert await run(agency(), request, shown.append, settings=settings) is RunOutcome.UNKNOWN
     lawful([to_json(event) for event in shown])
     assert [event.type for event in shown[-3:]] == ["output_delta", "summary", "done"]
@@ -234,12 +234,12 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
     assert "shelves" not in logged
 
 
-async def test_when_nobody_reads_on_the_run_is_left(quiet_clock: MockClock) -> None:
+async def test_a_broken_pipe_ends_the_run(quiet_clock: MockClock) -> None:
     def show(event: DexiEvent) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        await run(agency(), Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO), show)
+        await run(agency(), RunRequest(message="Search the shelves.", policy=ExecutionPolicy.AUTO), show)
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

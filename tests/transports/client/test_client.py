@@ -1,4 +1,4 @@
-"""A session on a server looks like one in this process, and what a client cannot know it does not claim to know."""
+"""Client sessions behave like local ones, and report exactly what the client cannot know."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_leaving_closes_no_session_and_cancels_no_turn(model: CuedModel) -
     assert decision == Commit(decision.commit_digest, decision.commit_outcome, f"c-{decision.commit_digest[:16]}")
 
 
-async def test_commands_of_many_tasks_wait_for_nobody_but_themselves(session: ClientSession, model: CuedModel) -> None:
+async def test_commands_of_many_tasks_do_not_wait_for_each_other(session: ClientSession, model: CuedModel) -> None:
     turn_id = await session.begin_turn("~go")
     order: list[str] = []
 
@@ -222,7 +222,7 @@ async def test_a_session_that_never_was_is_not_brought_back(client: Client) -> N
 # -- closing
 
 
-async def test_closing_is_done_if_somebody_else_has_closed_before(client: Client) -> None:
+async def test_closing_a_session_that_another_client_closed_succeeds(client: Client) -> None:
     mine = await client.start(SessionParams(session_id="inn"))
     await client.session("inn").close()
     await mine.close()
@@ -367,22 +367,22 @@ def _begun(command: dict[str, Any]) -> dict[str, Any]:
     return {"reply": command["id"], "ok": True, "result": {"turn_id": f"t1-{command['id']:06d}"}}
 
 
-async def test_until_commit_of_a_turn_that_nobody_here_knows_is_refused(session: ClientSession) -> None:
+async def test_until_commit_of_an_unknown_turn_is_refused(session: ClientSession) -> None:
     async with session.subscribe() as stream:
         with pytest.raises(UnknownTurn):
             stream.until_commit("t1-000001")
 
 
-async def test_until_commit_follows_a_turn_that_somebody_else_began(client: Client, session: ClientSession) -> None:
+async def test_until_commit_follows_a_turn_that_another_session_object_began(
+    client: Client, session: ClientSession
+) -> None:
     async with session.subscribe() as stream:
         turn_id = await client.session(session.session_id).begin_turn("A room?")
         first = await anext(stream)
         assert (first.turn_id, (await whole(stream, turn_id))[-1].event_type) == (turn_id, EventType.COMMIT_FINAL)
 
 
-async def test_turns_that_came_and_went_while_a_stream_was_away_are_told_when_it_is_back(
-    client: Client, session: ClientSession
-) -> None:
+async def test_a_resumed_stream_gets_the_turns_that_ran_meanwhile(client: Client, session: ClientSession) -> None:
     somebody_else = client.session(session.session_id)
     async with session.subscribe() as stream:
         await stream.drop_connection()

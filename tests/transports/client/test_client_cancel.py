@@ -1,4 +1,4 @@
-"""A client that is cancelled at any point leaves nothing behind, and whoever reads on afterwards has lost nothing.
+"""Cancelling a client at any point leaves nothing behind, and loses nothing for later reads.
 
 The server is a script, and the network is memory: so every run repeats the one before.
 """

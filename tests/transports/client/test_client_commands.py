@@ -1,4 +1,4 @@
-"""Many commands on one connection: what becomes of one of them is told of that one, and of no other."""
+"""Many commands on one connection: each gets its own reply or its own error."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_what_was_sent_behind_a_command_that_is_too_large_was_not_done_and
     assert last == "t1-000003"
 
 
-async def test_a_command_that_is_too_large_is_to_blame_also_when_nobody_waits_for_it_any_more() -> None:
+async def test_a_cancelled_command_that_is_too_large_still_takes_the_blame() -> None:
     async with open_script(closing_after(2)) as address, connect(address, retry=AT_ONCE) as client:
         session = client.session("inn")
         with trio.CancelScope() as scope:
@@ -166,7 +166,7 @@ async def test_a_command_that_could_not_be_read_is_refused_although_the_server_d
             await client.session("inn").subscribe().__aenter__()
 
 
-async def test_if_any_of_several_commands_may_be_the_one_that_could_not_be_read_all_are_told() -> None:
+async def test_an_unreadable_command_without_an_id_fails_all_waiting_commands() -> None:
     heard: list[dict[str, Any]] = []
 
     def answer(connection: int, command: dict[str, Any]) -> Iterable[object]:
@@ -210,7 +210,7 @@ async def test_a_reply_that_says_nothing_is_no_reply(reply: dict[str, Any]) -> N
 # -- coming back
 
 
-async def test_all_who_wait_for_a_server_give_up_when_the_patience_of_one_is_over(autojump_clock: MockClock) -> None:
+async def test_all_waiting_commands_share_one_patience(autojump_clock: MockClock) -> None:
     gave_up_after: list[float] = []
 
     async def cancel(session: ClientSession) -> None:
@@ -240,7 +240,7 @@ async def _hold_client(address: str, *, task_status: trio.TaskStatus[Any]) -> No
         await trio.sleep_forever()
 
 
-async def test_one_who_is_cancelled_while_it_waits_for_a_server_stops_nobody_else(autojump_clock: MockClock) -> None:
+async def test_cancelling_a_waiting_command_does_not_stop_the_reconnection(autojump_clock: MockClock) -> None:
     answered: list[tuple[str, ...]] = []
 
     async def cancel(session: ClientSession) -> None:

@@ -1,4 +1,4 @@
-"""Servers that lie, break off or speak nonsense: a client finds them out, and gives up on them in the end."""
+"""Servers that break the laws, the protocol or the connection: a client detects them, and gives up in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that lost its server tries again at once, then less and less often, and gives up in the end."""
+"""Retry: a client reconnects at once, then after growing waits, and gives up when its patience is exhausted."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
     assert list(islice(Retry(first=1, longest=5).waits(), 5)) == [1, 2, 4, 5, 5]
 
 
-def test_jitter_comes_from_whoever_brings_it_and_only_shortens() -> None:
+def test_jitter_comes_from_the_host_and_only_shortens() -> None:
     chances = iter((0.0, 1.0, 0.5))
     assert list(islice(Retry(first=1, longest=1, jitter=lambda: next(chances)).waits(), 3)) == [1, 0.5, 0.75]
 
 
 @pytest.mark.parametrize(("first", "longest", "patience"), [(0, 1, 1), (2, 1, 1), (1, 1, -1), (float("nan"), 1, 1)])
-def test_what_makes_no_sense_is_refused(first: float, longest: float, patience: float) -> None:
+def test_impossible_values_are_refused(first: float, longest: float, patience: float) -> None:
     with pytest.raises(InvalidCommand):
         Retry(first=first, longest=longest, patience=patience)
 
@@ -42,14 +42,14 @@ async def waits_of(backoff: Backoff, count: int, *, attempt: float = 0) -> list[
     return waits
 
 
-async def test_after_something_worked_all_begins_anew(autojump_clock: MockClock) -> None:
+async def test_after_a_success_the_waits_begin_anew(autojump_clock: MockClock) -> None:
     backoff = Backoff(Retry(first=1, longest=4, patience=10))
     assert await waits_of(backoff, 4) == [0, 1, 2, 4]
     backoff.reset()
     assert await waits_of(backoff, 4) == [0, 1, 2, 4]
 
 
-async def test_a_server_that_answers_is_not_given_up_but_asked_no_sooner(autojump_clock: MockClock) -> None:
+async def test_an_answer_renews_patience_but_not_the_waits(autojump_clock: MockClock) -> None:
     backoff = Backoff(Retry(first=1, longest=4, patience=1))
     for wait in (0, 1, 2, 4, 4, 4):
         assert await waits_of(backoff, 1) == [wait]
@@ -57,7 +57,7 @@ async def test_a_server_that_answers_is_not_given_up_but_asked_no_sooner(autojum
 
 
 @pytest.mark.parametrize(("stood", "next_wait"), [(STABLE_SECONDS, 0), (STABLE_SECONDS - 1, 4)])
-async def test_a_connection_that_stood_for_a_while_was_a_good_one(
+async def test_a_stable_connection_ends_the_series_of_losses(
     autojump_clock: MockClock, stood: float, next_wait: float
 ) -> None:
     backoff = Backoff(Retry(first=1, longest=4))

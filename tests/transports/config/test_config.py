@@ -1,4 +1,4 @@
-"""The settings of a server: what they make, and what is said when they cannot."""
+"""Settings of a server: what they make, and the problems that they report."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     assert config.chat_agent == "analyst"
 
 
-def test_a_host_says_what_runs_must_not_show(folder: Path) -> None:
+def test_the_host_may_redact_more(folder: Path) -> None:
     redactor = load_config(
         written(folder, "[dexi]\nsecret_patterns = ['room (\\d+)', 'X\\d+']\nsecret_fields = ['maiden name']")
     ).redactor
@@ -144,7 +144,7 @@ def test_a_host_says_what_runs_must_not_show(folder: Path) -> None:
     ]
 
 
-def test_somebody_of_the_cast_answers_the_chat(folder: Path) -> None:
+def test_the_agent_of_the_chat_is_a_persona(folder: Path) -> None:
     tavern = load_config(written(folder, '[server]\nchat_agent = "innkeeper"'))
     assert tavern.chat_agent == "innkeeper"
     assert problems(written(folder, '[server]\nchat_agent = "nobody"')) == [
@@ -156,7 +156,7 @@ def test_somebody_of_the_cast_answers_the_chat(folder: Path) -> None:
     assert namesake.chat_agent is None, "only in the tavern an analyst is special"
 
 
-def test_a_tavern_may_be_told_who_may_hear_it(folder: Path) -> None:
+def test_the_tavern_may_consent_to_remote_models(folder: Path) -> None:
     assert load_config(written(folder, "[cast]\nremote_models = true")).cast.remote_models is True
 
 
@@ -301,7 +301,7 @@ def test_every_kind_of_model_can_be_configured(folder: Path) -> None:
     ("kind", "made"),
     [("scripted", ScriptedModel), ("local", LocalModel), ("openai", OpenAIModel), ("anthropic", AnthropicModel)],
 )
-def test_what_is_said_of_models_is_what_they_take(kind: str, made: type[Any]) -> None:
+def test_the_schema_of_models_matches_their_parameters(kind: str, made: type[Any]) -> None:
     taken = inspect.signature(made).parameters
     renamed = {"weights": "path"}
     for setting in MODELS[kind]:
@@ -620,7 +620,7 @@ def test_what_is_wrong_is_explained(folder: Path, text: str, sentence: str) -> N
     assert TOKEN not in told[0]
 
 
-def test_two_worlds_are_one_too_many(folder: Path) -> None:
+def test_a_world_and_a_world_file_are_a_problem(folder: Path) -> None:
     (folder / "world.json").write_text("{}")
     text = f"{ONE_MODEL}cast.world_file = 'world.json'\nworld.mood = 1"
     assert problems(written(folder, text)) == ["2: cast.world_file and [world] are both set: use one of them."]
@@ -642,7 +642,7 @@ def test_weights_with_a_name_that_are_not_here_say_how_to_fetch_them(
 ) -> None:
     monkeypatch.setenv("FOOTLIGHTS_MODELS", str(folder))
     (told,) = problems(written(folder, "[models.odo]\nkind = 'local'\nweights = 'smollm2'"))
-    assert told == "1: models.odo cannot be made: smollm2 is not here yet: footlights models fetch smollm2"
+    assert told == "1: models.odo cannot be made: smollm2 is not downloaded yet: footlights models fetch smollm2"
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(folder: Path) -> None:
@@ -703,9 +703,7 @@ VALUES = st.recursive(
 
 @given(tree=st.dictionaries(NAMES, VALUES, max_size=5), environ=st.dictionaries(NAMES, st.text(), max_size=2))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_set_is_either_served_or_explained(
-    folder: Path, tree: dict[str, object], environ: dict[str, str]
-) -> None:
+def test_any_settings_are_served_or_explained(folder: Path, tree: dict[str, object], environ: dict[str, str]) -> None:
     file = written(folder, "".join(f"{json.dumps(name)} = {as_toml(value)}\n" for name, value in tree.items()))
     variables = {f"FOOTLIGHTS_SERVER__{name.upper()}": text for name, text in environ.items()}
     told = _problems_of(file, variables)
@@ -758,7 +756,7 @@ def test_tokens_that_other_users_may_open_are_refused_with_what_to_do(folder: Pa
     assert TOKEN not in told
 
 
-def test_a_key_of_tls_may_be_shared_with_a_group_and_nobody_else(folder: Path) -> None:
+def test_a_tls_key_may_be_shared_with_a_group_only(folder: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
@@ -771,7 +769,7 @@ def test_a_key_of_tls_may_be_shared_with_a_group_and_nobody_else(folder: Path) -
     assert told.endswith("(chmod 600).")
 
 
-def test_without_tokens_all_pages_are_too_many(folder: Path) -> None:
+def test_without_tokens_an_origin_of_all_is_refused(folder: Path) -> None:
     file = written(folder, "[server]\norigins = ['*']")
     (told,) = problems(file)
     assert told.startswith("2: server.origins is refused: Without tokens any page ")

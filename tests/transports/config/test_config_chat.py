@@ -1,4 +1,4 @@
-"""What the settings may say of the chat gateway, and what is complained of."""
+"""Settings of the chat gateway, and their problems."""
 
 from __future__ import annotations
 

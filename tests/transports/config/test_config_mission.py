@@ -1,4 +1,4 @@
-"""The settings of callouts: who speaks, and whether this is a replay."""
+"""Settings of callouts: the voice, and replays."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ async def test_both_servers_speak_tls(tmp_path: Path, nursery: trio.Nursery) -> 
     await running.ready.wait()
     async with open_peer(running.opened.ws_port, tls=client) as peer:
         await peer.start()
-    assert " wss://127.0.0.1:" in cli_serve.told(config, running.opened)
+    assert " wss://127.0.0.1:" in cli_serve.summary(config, running.opened)
     running.stop.set()
 
 
@@ -206,7 +206,7 @@ async def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path)
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="192.0.2.1", tokens_file=str(tmp_path / "tokens"))
-    with pytest.raises(CannotServe, match=r"^Nothing can listen on 192\.0\.2\.1, port 0: "):
+    with pytest.raises(CannotServe, match=r"^Cannot listen on 192\.0\.2\.1, port 0: "):
         await serve(config, lambda _: None, trio.Event())
 
 
@@ -256,10 +256,10 @@ def test_a_sigint_that_is_ignored_when_it_starts_stays_ignored(tmp_path: Path) -
 
 
 def test_where_things_are_is_printed(tmp_path: Path) -> None:
-    shown = cli_serve.told(configured(tmp_path, trace=str(tmp_path / "traces")), Opened(1, 2, 1)).splitlines()
+    shown = cli_serve.summary(configured(tmp_path, trace=str(tmp_path / "traces")), Opened(1, 2, 1)).splitlines()
     assert shown[:6] == [
         "Footlights is open. Ctrl-C closes it.",
-        "  Speaking   innkeeper, analyst",
+        "  Personas   innkeeper, analyst",
         "  WebSocket  ws://127.0.0.1:1/v1",
         "  HTTP       http://127.0.0.1:2/v1",
         f"  Ledger     {tmp_path / 'inn.ledger'} (new)",
@@ -271,7 +271,7 @@ def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) ->
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="::1", tokens_file=str(tmp_path / "tokens"))
-    shown = cli_serve.told(config, Opened(1, 2, 1))
+    shown = cli_serve.summary(config, Opened(1, 2, 1))
     assert 'curl -s -H "Authorization: Bearer $TOKEN" -X POST http://[::1]:2/v1/sessions' in shown
     assert TOKEN not in shown
 
@@ -302,7 +302,7 @@ class TestCommand:
         assert footlights(monkeypatch, "serve", "--check") == 0
         assert footlights(monkeypatch, "serve", "--check", "--config", str(write_game(tmp_path))) == 0
         shown = capsys.readouterr().out.splitlines()
-        assert shown == ["The settings: nothing is wrong.", f"{tmp_path}/game.toml: nothing is wrong."]
+        assert shown == ["The settings: Configuration OK.", f"{tmp_path}/game.toml: Configuration OK."]
 
     def test_bad_settings_are_explained(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

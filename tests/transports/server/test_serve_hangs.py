@@ -92,7 +92,9 @@ async def test_what_never_lets_go_is_ended_with_the_process(tmp_path: Path, what
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == code
         (line,) = server.complaints.read_text().splitlines()
-        assert line.endswith(f" error footlights.serve: The server did not end in 2 seconds, and is ended: {fate}.")
+        assert line.endswith(
+            f" error footlights.serve: The server did not shut down in 2 seconds and is ended: {fate}."
+        )
 
 
 async def test_a_second_signal_ends_it_at_once_also_while_its_loop_is_blocked(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Who may do what, and how much: one policy for every server.
+"""Access policy: tokens, origins, ownership of sessions, and the limits of clients. One for every server.
 
-Whoever has a token sees its own sessions and no others; a foreign one looks as if it did not exist. Without tokens
-there is one anonymous user, and only this machine may connect. Nothing here logs or repeats a token.
+A user sees its own sessions and no others; a session of another user looks as if it did not exist. Without tokens there
+is one anonymous user, and only this machine may connect. Nothing here logs or repeats a token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from footlights.params import SessionParams
 
-__all__ = ["AccessPolicy", "Pace", "User", "WireLimits", "is_loopback"]
+__all__ = ["AccessPolicy", "RateLimiter", "User", "WireLimits", "is_loopback"]
 
 _USER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MIN_TOKEN_CHARS = 16
@@ -34,50 +34,50 @@ _MAY_BE_ZERO = frozenset({"session_idle_seconds"})
 
 @frozen(kw_only=True)
 class WireLimits:
-    """What one who connects may ask for. Times are seconds. Raises `RegistrationError` for what makes no sense."""
+    """Limits of clients. Times are in seconds. Raises `RegistrationError` for a value that is out of range."""
 
     max_frame_bytes: int = 262_144
     """One command, or the body of one request."""
     max_connections: int = 4_096
-    """Of all users together, to both servers. Of several users, one may have a half at most."""
+    """Connections of all users to both servers. If there are several users, one may have at most half of them."""
     max_connections_per_user: int = 4_096
-    """Of one user, to both servers."""
+    """Connections of one user to both servers."""
     max_handshakes: int = 256
-    """Connections that are pending: no handshake, no valid token or, without tokens, no whole request yet."""
+    """Pending connections: no handshake, no valid token or, without tokens, no whole request yet."""
     handshake_timeout: float = 10.0
-    """How long a connection may take to say it."""
+    """How long a connection may be pending, and how long a body may take."""
     commands_per_second: float = 200.0
-    """What one connection may ask for in the long run."""
+    """Commands of one connection, on average."""
     command_burst: int = 400
-    """What it may ask for at once, after it was silent."""
+    """Commands of one connection at once, after silence."""
     user_commands_per_second: float = 2_000.0
-    """What all connections of one user together may ask for in the long run."""
+    """Commands of all connections of one user, on average."""
     user_command_burst: int = 4_000
-    """What they may ask for at once, after they were silent."""
+    """Commands of all connections of one user at once, after silence."""
     bytes_per_second: int = 1_048_576
-    """What is read of one WebSocket connection in the long run; each frame counts 1,024 bytes more than it has."""
+    """Bytes read from one WebSocket connection, on average; each frame counts as 1,024 bytes more than it has."""
     byte_burst: int = 4_194_304
-    """What is read of it at once, after it was silent."""
+    """Bytes read from one WebSocket connection at once, after silence."""
     user_bytes_per_second: int = 4_194_304
-    """What is read of all WebSocket connections of one user together in the long run, and of bodies of its requests."""
+    """Bytes read from all WebSocket connections and HTTP bodies of one user, on average."""
     user_byte_burst: int = 16_777_216
-    """What is read of them at once, after they were silent; never less than `max_frame_bytes`."""
+    """Bytes read from them at once, after silence; never less than `max_frame_bytes`."""
     max_sessions_per_user: int = 10_000
     """Open sessions of one user."""
     max_open_turns_per_user: int = 4_096
-    """Turns of one user that are not committed yet."""
+    """Turns of one user that are not committed."""
     max_feeds_per_user: int = 100
-    """Chat feeds of one user that are kept at once; one more, and the one not read for longest goes."""
+    """Chat feeds of one user; with one more, the least recently read is dropped."""
     session_idle_seconds: float = 3_600.0
-    """A session that nobody follows, asks for anything or has an open turn in is closed after so long; 0 is never."""
+    """A session without subscribers, commands and open turns is closed after this time; 0 means never."""
     max_subscriptions_per_connection: int = 256
-    """Sessions that one connection follows at once."""
+    """Sessions that one connection may follow at once."""
     max_commands_waiting: int = 64
-    """`finalize` commands of one connection that have not been answered."""
+    """`finalize` and `close` commands of one connection that have not been answered."""
     keep_alive: float = 15.0
-    """After so much silence an event stream is sent something that means nothing."""
+    """After this time without an event, an event stream gets a comment and a WebSocket client a ping."""
     send_timeout: float = 30.0
-    """A client of the HTTP server that takes nothing of what it is sent for so long is given up."""
+    """The connection of an HTTP client that reads nothing for this time is closed."""
 
     def __attrs_post_init__(self) -> None:
         for limit in fields(type(self)):
@@ -89,7 +89,7 @@ class WireLimits:
 
 
 class AccessPolicy:
-    """Raises `RegistrationError` for tokens that are too short, used twice, or whose user's name cannot be one."""
+    """Raises `RegistrationError` for tokens that are too short or used twice, and for invalid names of users."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class AccessPolicy:
         self._users = {
             _fingerprint(token): User(name, **(roles or {}).get(name, {})) for name, token in (tokens or {}).items()
         }
-        # Neither is repeated in what is said of them: they may stand in each other's place.
+        # The messages repeat neither: name and token may have been swapped.
         for name, token in (tokens or {}).items():
             if not _USER.fullmatch(name):
                 raise RegistrationError("The name of a user must be 1 to 32 lower-case letters, digits, _ or -.")
@@ -124,38 +124,38 @@ class AccessPolicy:
 
     @property
     def tokens(self) -> int:
-        """How many there are."""
+        """Number of tokens."""
         return len(self._users)
 
     def is_game_server(self, user: User) -> bool:
-        """Whether it is one now: a connection may be older than the settings."""
+        """Whether the user has that role now: a connection may be older than the settings."""
         return any(each.game_server for each in self._users.values() if each == user)
 
     @property
     def has_many_users(self) -> bool:
-        """Whether what is limited has to be divided."""
+        """Whether limits have to be shared."""
         return len(self._users) > 1
 
     def become(self, other: AccessPolicy) -> frozenset[User]:
-        """Go by the tokens, the origins and the limits of another; return the users whose tokens count no more."""
+        """Take over the tokens, origins and limits of another; return the users whose tokens are revoked by that."""
         revoked = frozenset(user for token, user in self._users.items() if token not in other._users)
         self.limits, self._origins, self._users = other.limits, other._origins, other._users
         return revoked
 
     def check_address(self, host: str) -> None:
-        """Raises `RegistrationError` if a server may not listen there."""
+        """Raises `RegistrationError` if a server may not listen at this address."""
         if not self._users and not is_loopback(host):
             raise RegistrationError(
                 f"Without tokens anybody who can reach {host} could play: configure tokens, or listen on 127.0.0.1."
             )
 
     def check_host(self, host: str | None) -> None:
-        """Raises `Unauthorized` if, without tokens, a client names another host: DNS rebinding leads pages here."""
+        """Raises `Unauthorized` for a foreign host if there are no tokens: a page may use DNS rebinding."""
         if host is not None and not self._users and not is_loopback(_name_in(host)):
             raise Unauthorized("Without tokens this server answers only to localhost and loopback addresses.")
 
     def check_origin(self, origin: str | None) -> None:
-        """Raises `Unauthorized` for a web page that is not on the list. Programs that are no browsers send none."""
+        """Raises `Unauthorized` for a page of another origin. Programs that are not browsers send no origin."""
         if origin is not None and origin not in self._origins and "*" not in self._origins:
             raise Unauthorized("Pages from this origin may not connect.")
 
@@ -165,7 +165,7 @@ class AccessPolicy:
             return User()
         scheme, _, token = (authorization or "").partition(" ")
         presented = _fingerprint(token.strip())
-        # Every one is compared, so how long it takes says nothing.
+        # All tokens are compared, so the time that this takes reveals nothing.
         found = [user for known, user in self._users.items() if hmac.compare_digest(known, presented)]
         if scheme.lower() != "bearer":
             raise Unauthorized("That needs a token: Authorization: Bearer TOKEN")
@@ -173,10 +173,10 @@ class AccessPolicy:
             raise Unauthorized("This token is not known here, or counts no more.")
         return found[0]
 
-    # -- sessions belong to users by their names
+    # -- ownership: the name of a session begins with its user's name
 
     def named_for(self, user: User, params: SessionParams) -> SessionParams:
-        """The same wishes, with a name that shows whose session it is."""
+        """The same parameters, with the user's name in the session's name."""
         if user.name is None or params.session_id is None:
             return params
         if params.session_id.startswith(f"{user.name}:"):
@@ -184,13 +184,13 @@ class AccessPolicy:
         return evolve(params, session_id=f"{user.name}:{params.session_id}")
 
     def check_owner(self, user: User, session_id: str) -> None:
-        """Raises `UnknownSession` for a session that is somebody else's."""
+        """Raises `UnknownSession` for a session of another user."""
         if user.name is not None and not session_id.startswith(f"{user.name}:"):
             raise UnknownSession("There is no open session with that id.")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach that address."""
+    """Whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -206,23 +206,23 @@ def _name_in(host: str) -> str:
         return ""
 
 
-class Pace:
-    """How many commands somebody may still give: so many a second, and more at once after silence."""
+class RateLimiter:
+    """Rate limit of commands: a token bucket that raises an error."""
 
-    __slots__ = ("_allowance", "_per_second")
+    __slots__ = ("_bucket", "_per_second")
 
     def __init__(self, per_second: float, burst: int, now: float) -> None:
         self._per_second = per_second
-        self._allowance = TokenBucket(burst, burst / per_second, now)
+        self._bucket = TokenBucket(burst, burst / per_second, now)
 
     def take(self, now: float) -> None:
         """Raises `RateLimited`."""
-        if not self._allowance.take(1, now):
+        if not self._bucket.take(1, now):
             raise RateLimited(f"No more than {self._per_second:g} commands a second.", self.seconds_until_next(now))
 
     def seconds_until_next(self, now: float) -> int:
-        """In how many whole seconds one more may be given, if none is meanwhile; at least 1."""
-        return self._allowance.seconds_until(1, now)
+        """Whole seconds until one more command is allowed, if none is given meanwhile; at least 1."""
+        return self._bucket.seconds_until(1, now)
 
 
 def _fingerprint(token: str) -> bytes:

@@ -1,6 +1,6 @@
-"""What users ask of a stage, whatever server they came through: each sees its own sessions, and no more than it may.
+"""Session access: the commands of users on one stage, within their ownership, quotas and rates. Every server uses it.
 
-Every call raises a `FootlightsError` whose code the wire knows, or does what it says.
+Every method either does what it says or raises a `FootlightsError` whose code is on the wire.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from footlights.fair_share import FairShare
 from footlights.ids import epoch_of_session
 from footlights.token_bucket import TokenBucket
 from footlights_transports.access.idle import Idleness
-from footlights_transports.access.policy import AccessPolicy, Pace
+from footlights_transports.access.policy import AccessPolicy, RateLimiter
 from footlights_transports.errors import RateLimited
 from footlights_transports.server.incidents import Incidents
 from footlights_transports.websocket.encodings import Encodings
@@ -34,19 +34,19 @@ MAX_CLOSED = 10_000
 
 
 class AccessWatch(Protocol):
-    """Who measures what a access does."""
+    """Measures what an access does."""
 
     def turn_accepted(self, seconds: float) -> None:
-        """A turn was accepted, and that took so long."""
+        """A turn was accepted in this time."""
         ...
 
     def turns_canceled(self, session_id: str, turn_ids: Collection[str], at: float) -> None:
-        """A cancel that came at this time won these turns. They are not settled yet."""
+        """A cancel at this time interrupted these turns. They are not settled yet."""
         ...
 
 
 class SessionAccess:
-    """One for a stage. It knows which sessions each user has open."""
+    """Access to one stage. It knows which sessions each user has open."""
 
     def __init__(self, stage: Stage, policy: AccessPolicy | None = None, watch: AccessWatch | None = None) -> None:
         self.stage = stage
@@ -55,29 +55,29 @@ class SessionAccess:
         self._open: dict[User, set[str]] = {}
         self._connected: Counter[User] = Counter()
         self._turns: dict[tuple[str, str], User] = {}
-        """The user of each open turn, by its session and its id."""
+        """The user of each open turn, by session id and turn id."""
         self._turns_of: Counter[User] = Counter()
-        self._paces: dict[User, Pace] = {}
+        self._rates: dict[User, RateLimiter] = {}
         self._byte_budgets: dict[User, TokenBucket] = {}
         self._numbered: dict[User, int] = {}
         self._closed: OrderedDict[str, None] = OrderedDict()
-        """Sessions that were closed here, and which nobody opens by coming back to them."""
+        """Sessions that were closed here. Subscribing with a cursor does not open them again."""
         self._is_closing = False
         self.encodings = Encodings()
         self.incidents = Incidents()
         self.idleness = Idleness(self.policy.limits.session_idle_seconds)
         self.turn_listeners: list[Callable[[str, str, str], None]] = []
-        """Who is told which turn of which session began with which words. Each is a short, plain call."""
+        """Called with session id, turn id and input of each turn that begins. Each must be a short, plain call."""
         self.revocation_listeners: list[Callable[[Collection[User]], None]] = []
-        """Who is told of users whose tokens count no more, and lets their connections go."""
+        """Called with the users whose tokens were revoked, to close their connections."""
         self._set_shares()
         stage.call_when_settled(self._turn_settled)
 
     def renew(self, policy: AccessPolicy) -> frozenset[User]:
-        """Go by other tokens, origins and limits from now on; the users whose tokens count no more are let go."""
+        """Use other tokens, origins and limits from now on; return the users whose tokens are revoked by that."""
         revoked = self.policy.become(policy)
-        self._paces.clear()
-        for budget in self._byte_budgets.values():  # streams hold them
+        self._rates.clear()
+        for budget in self._byte_budgets.values():  # in place, because streams hold them
             budget.resize(*self._byte_rate(), trio.current_time())
         self._set_shares()
         for listener in self.revocation_listeners:
@@ -98,43 +98,43 @@ class SessionAccess:
         )
 
     def close_doors(self) -> None:
-        """Begin nothing new: no session and no turn. What is open goes on."""
+        """Refuse new sessions and turns, because the server shuts down. Open turns go on."""
         self._is_closing = True
 
     @property
     def is_closing(self) -> bool:
-        """Whether the server goes. Its sessions end with it, and may be gone back to when it has come back."""
+        """Whether the server shuts down. Its sessions end with it, and may be resumed after a restart."""
         return self._is_closing
 
     def connect(self, user: User) -> None:
-        """Count one more connection of this user's, to whatever server. Raises `Busy`."""
+        """Count one more connection of this user to any server. Raises `Busy`."""
         held, taken = self._connected[user], self._connected.total()
         self._share_of_connections.check(held, taken, is_exempt=self.policy.is_game_server(user))
         self._connected[user] += 1
 
     def disconnect(self, user: User) -> None:
-        """One connection of this user's is gone."""
+        """Count one connection of this user less."""
         self._connected[user] -= 1
 
     def take_command(self, user: User) -> None:
-        """Count one more command of this user's, over whatever connection. Raises `RateLimited`."""
+        """Count one more command of this user, over any connection. Raises `RateLimited`."""
         now = trio.current_time()
-        self._pace(user, now).take(now)
+        self._rate(user, now).take(now)
 
     def check_bytes(self, user: User) -> None:
-        """Raises `RateLimited` while this user has sent more than it may."""
+        """Raises `RateLimited` while this user has sent more bytes than it may."""
         now, budget = trio.current_time(), self.byte_budget(user)
         if budget.seconds_in_debt(now):
             per_second = self.policy.limits.user_bytes_per_second
             raise RateLimited(f"No more than {per_second:,} bytes a second.", budget.seconds_until(0, now))
 
     def seconds_until_command(self, user: User) -> int:
-        """In how many whole seconds this user may give one more, if it gives none meanwhile; at least 1."""
+        """Whole seconds until this user may give one more command, if it gives none meanwhile; at least 1."""
         now = trio.current_time()
-        return self._pace(user, now).seconds_until_next(now)
+        return self._rate(user, now).seconds_until_next(now)
 
     def byte_budget(self, user: User) -> TokenBucket:
-        """What all connections of this user together may send."""
+        """The bytes that all connections of this user together may send."""
         if user not in self._byte_budgets:
             self._byte_budgets[user] = TokenBucket(*self._byte_rate(), trio.current_time())
         return self._byte_budgets[user]
@@ -156,13 +156,13 @@ class SessionAccess:
         return session
 
     def session(self, user: User, session_id: str) -> InteractionSession:
-        """An open session of this user's."""
+        """An open session of this user. Raises `UnknownSession`."""
         self.policy.check_owner(user, session_id)
         self.idleness.use(session_id)
         try:
             return self.stage.session(session_id)
         except UnknownSession:
-            # A stage that has closed knows none of its sessions any more, and clients come back to those.
+            # A closed stage has forgotten its sessions, and clients may resume them later: that is another error.
             self._check_doors()
             raise UnknownSession("There is no open session with that id.") from None
 
@@ -175,10 +175,11 @@ class SessionAccess:
         *,
         remote_models: bool = False,
     ) -> Subscription:
-        """Follow a session. One who comes back with a cursor may come back to a session of before a restart, and to one
-        that was closed not long ago: then it is told what it has missed, and that is the end.
+        """Subscribe to a session.
 
-        What that one had agreed to is not kept: `remote_models` says it again.
+        With a cursor, the session may be from before a restart, and is then opened again; or it may have been closed
+        recently, and then the stream has what was missed, and ends. Consent is not kept over a restart, so
+        `remote_models` gives it again.
         """
         if after is None:
             session = self.session(user, session_id)
@@ -206,11 +207,11 @@ class SessionAccess:
 
     def _turn_settled(self, session_id: str, turn_id: str) -> None:
         user = self._turns.pop((session_id, turn_id), None)
-        if user is not None:  # or the host began it itself
+        if user is not None:  # else the host began the turn itself
             self._turns_of[user] -= 1
 
     def _tell_listeners(self, session_id: str, turn_id: str, said: str) -> None:
-        """The supervision boundary of listeners: the turn has begun, and none of them can take that back."""
+        """Call the listeners. The supervision boundary of listeners: the turn goes on whatever they raise."""
         for listener in self.turn_listeners:
             try:
                 listener(session_id, turn_id, said)
@@ -227,7 +228,7 @@ class SessionAccess:
         return canceled
 
     async def finalize(self, user: User, session_id: str, turn_id: str) -> CommitFinal:
-        """What was decided about a turn, when it is known."""
+        """Wait for the commit of a turn."""
         try:
             return await self.session(user, session_id).finalize(turn_id).wait()
         except CommitUnknown:
@@ -239,22 +240,22 @@ class SessionAccess:
         self.session(user, session_id).heard(turn_id, seq)
 
     async def close(self, user: User, session_id: str) -> None:
-        """Close a session, and wait until it is. It closes, and stays closed, also if nobody waits to the end."""
+        """Close a session, and wait for that. It closes also if this call is cancelled."""
         session = self.session(user, session_id)
         self._open.get(user, set()).discard(session_id)
         self._note_closed(session_id)
         await session.close()
 
     def open_sessions(self) -> list[tuple[User, InteractionSession]]:
-        """Every open session that users have through this access."""
+        """Every open session of every user."""
         named = [(user, each) for user, names in self._open.items() for each in names if self._is_open(each)]
         return [(user, self.stage.session(each)) for user, each in named]
 
     async def let_rest(self, user: User, session: InteractionSession) -> None:
-        """Close a session that nobody uses. Unlike one that its user closed, one with a name may be gone back to."""
+        """Close an idle session. If it has a name, it may be resumed, unlike a session that its user closed."""
         self._open[user].discard(session.session_id)
         if epoch_of_session(session.session_id) is not None:
-            # A stage opens no number of its own twice: who comes back is told what it has missed, and that is the end.
+            # A stage never reuses its own numbers, so this session can only be read to its end.
             self._note_closed(session.session_id)
         await session.close()
 
@@ -274,17 +275,17 @@ class SessionAccess:
             self._open.setdefault(user, set()).add(session_id)
             return session
 
-    def _pace(self, user: User, now: float) -> Pace:
-        if user not in self._paces:
+    def _rate(self, user: User, now: float) -> RateLimiter:
+        if user not in self._rates:
             limits = self.policy.limits
-            self._paces[user] = Pace(limits.user_commands_per_second, limits.user_command_burst, now)
-        return self._paces[user]
+            self._rates[user] = RateLimiter(limits.user_commands_per_second, limits.user_command_burst, now)
+        return self._rates[user]
 
     def _next_name(self, user: User) -> str:
         while True:
             number = self._numbered[user] = self._numbered.get(user, 0) + 1
             name = f"{user.name}:s{self.stage.epoch}-{number:06d}"
-            # The user may have chosen that very name before.
+            # The user may have chosen this name itself.
             if name not in self._closed and not self._is_open(name):
                 return name
 

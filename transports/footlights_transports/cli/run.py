@@ -14,7 +14,7 @@ from footlights import FootlightsError, open_stage
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import Done, RunOutcome
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from footlights import Cast
     from footlights_transports.views.dexi.pure.events import DexiEvent
     from footlights_transports.views.dexi.run import Run
-    from footlights_transports.views.dexi.runs import DexiSettings, Request
+    from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 
 _ME = User()
 
 
-def run_here(cast: Cast, request: Request, show: Callable[[DexiEvent], None]) -> RunOutcome:
+def run_here(cast: Cast, request: RunRequest, show: Callable[[DexiEvent], None]) -> RunOutcome:
     """Run until the end or until SIGINT, and pass each event to `show`. Raises `FootlightsError`.
 
     If `show` raises `BrokenPipeError`, the run is canceled, and the error is raised again.
@@ -35,23 +35,23 @@ def run_here(cast: Cast, request: Request, show: Callable[[DexiEvent], None]) ->
     return trio.run(_run_until_signal, cast, request, show)
 
 
-async def _run_until_signal(cast: Cast, request: Request, show: Callable[[DexiEvent], None]) -> RunOutcome:
+async def _run_until_signal(cast: Cast, request: RunRequest, show: Callable[[DexiEvent], None]) -> RunOutcome:
     with trio.open_signal_receiver(signal.SIGINT) as interrupts:
         return await run(cast, request, show, interrupts)
 
 
 async def run(
     cast: Cast,
-    request: Request,
+    request: RunRequest,
     show: Callable[[DexiEvent], None],
     interrupts: AsyncIterable[object] | None = None,
-    settings: DexiSettings | None = None,
+    settings: RunSettings | None = None,
 ) -> RunOutcome:
     """Run on a stage of its own, and return the outcome."""
     outcome = RunOutcome.CANCELED
     refused: FootlightsError | BrokenPipeError | None = None
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        runs = DexiRuns(SessionAccess(stage), settings)
+        runs = Runs(SessionAccess(stage), settings)
         await nursery.start(runs.keep)
         try:
             begun = await runs.begin(_ME, request)
@@ -82,7 +82,7 @@ async def _follow(begun: Run, show: Callable[[DexiEvent], None]) -> RunOutcome:
             return last.outcome if isinstance(last, Done) else RunOutcome.UNKNOWN
 
 
-async def _obey(interrupts: AsyncIterable[object], runs: DexiRuns, begun: Run, everything: trio.CancelScope) -> None:
+async def _obey(interrupts: AsyncIterable[object], runs: Runs, begun: Run, everything: trio.CancelScope) -> None:
     async for _ in interrupts:
         if not runs.cancel(_ME, begun.run_id):  # it was canceled before
             everything.cancel(reason="interrupted twice")

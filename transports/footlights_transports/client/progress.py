@@ -12,7 +12,7 @@ from footlights.events import EventType
 from footlights.ids import in_order
 from footlights.laws import Violation
 from footlights.laws.turn import Turn
-from footlights.stream.cursor import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN, Cursor
 from footlights_transports.client.protocol import LawBroken
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from footlights.events import SeqRange, StreamEvent
 
-_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 MAX_FINISHED = 1_024
 """Finished turns that the cursor names; many more than a server retains."""
 _MISSED_KEPT = 16
@@ -31,9 +30,8 @@ class Progress:
     """A subscriber's position, counted as the server counts it."""
 
     def __init__(self, after: Mapping[str, int], terminal_seen: Collection[str] = ()) -> None:
-        self._cursor: dict[str, int] = {}
+        self._cursor = Cursor(terminal_seen=set(terminal_seen))
         self._newest_seen = ""
-        self._ended = set(terminal_seen)
         self._turns: dict[str, Turn] = {}
         self._finished: dict[str, None] = {turn_id: None for turn_id, seq in after.items() if seq >= ALL_SEEN}
         self._missed: dict[str, list[SeqRange]] = {}
@@ -44,23 +42,23 @@ class Progress:
     @property
     def cursor(self) -> dict[str, int]:
         """For the `after` of a subscribe."""
-        return dict(self._cursor)
+        return dict(self._cursor.after)
 
     @property
     def terminal_seen(self) -> frozenset[str]:
         """Turns whose end was received but not their commit."""
-        return frozenset(self._ended)
+        return frozenset(self._cursor.terminal_seen)
 
     def knows(self, turn_id: str) -> bool:
-        return turn_id in self._cursor
+        return turn_id in self._cursor.after
 
     def has_all_of(self, turn_id: str) -> bool:
-        return self._cursor.get(turn_id, -1) >= ALL_SEEN
+        return self._cursor.after.get(turn_id, -1) >= ALL_SEEN
 
     @property
     def is_settled(self) -> bool:
         """Whether every known turn was received up to its commit."""
-        return all(seq >= ALL_SEEN for seq in self._cursor.values())
+        return all(seq >= ALL_SEEN for seq in self._cursor.after.values())
 
     def missed(self, turn_id: str) -> tuple[SeqRange, ...]:
         return tuple(self._missed.get(turn_id, ()))
@@ -68,14 +66,14 @@ class Progress:
     def begin_at(self, cursor: Mapping[str, int]) -> None:
         """The position from which the server sends. Turns that it places at their end are finished."""
         for turn_id, seq in cursor.items():
-            if turn_id not in self._cursor:
+            if turn_id not in self._cursor.after:
                 self._count(turn_id, seq)
                 if seq >= ALL_SEEN:
                     self._finish(turn_id)
 
     def expect(self, turn_id: str) -> None:
         """This turn was begun: the cursor names it, even if no event of it ever comes."""
-        if turn_id not in self._cursor:
+        if turn_id not in self._cursor.after:
             self._count(turn_id, -1)
 
     def take(self, event: StreamEvent) -> None:
@@ -83,19 +81,17 @@ class Progress:
         turn_id = event.turn_id
         self._judge(event)
         self._count(turn_id, event.seq)
+        self._cursor.note(event)
         if event.payload.dropped_seq_ranges:
             self._missed.setdefault(turn_id, []).extend(event.payload.dropped_seq_ranges)
-        if event.event_type in _TERMINAL:
-            self._ended.add(turn_id)
-        elif event.event_type is EventType.COMMIT_FINAL:
-            self._cursor[turn_id] = ALL_SEEN
+        if event.event_type is EventType.COMMIT_FINAL:
             self._finish(turn_id)
 
     def _judge(self, event: StreamEvent) -> None:
         turn = self._turns.get(event.turn_id)
         if turn is None:
             report = partial(self._report, event.session_id, event.turn_id)
-            seen = self._cursor.get(event.turn_id, -1)
+            seen = self._cursor.after.get(event.turn_id, -1)
             turn = self._turns[event.turn_id] = Turn(report, seen=seen, canceled=False)
         turn.see(event.seq, event.event_type, event)
         if self._violations:
@@ -105,12 +101,12 @@ class Progress:
         self._violations.append(Violation(law, session_id, turn_id, seq, sentence))
 
     def _count(self, turn_id: str, seq: int) -> None:
-        self._cursor[turn_id] = seq
+        self._cursor.after[turn_id] = seq
         if seq >= 0:
             self._newest_seen = max(turn_id, self._newest_seen, key=in_order)
 
     def _finish(self, turn_id: str) -> None:
-        self._ended.discard(turn_id)
+        self._cursor.terminal_seen.discard(turn_id)
         self._turns.pop(turn_id, None)
         self._finished[turn_id] = None
         kept = list(self._finished)
@@ -120,4 +116,4 @@ class Progress:
             # Not the newest: the server sends all turns after it that the cursor does not name.
             oldest = kept[0] if kept[0] != self._newest_seen else kept[1]
             del self._finished[oldest]
-            del self._cursor[oldest]
+            del self._cursor.after[oldest]

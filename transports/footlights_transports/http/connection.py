@@ -1,9 +1,10 @@
-"""One connection of the HTTP server: HTTP/1.1 and nothing else, a rate limit, a send timeout, and a lingering close.
+"""HTTP connection: HTTP/1.1 and nothing else, a rate limit, a send timeout, and a lingering close.
 
-Hypercorn would switch to HTTP/2 or WebSocket for any client that begins with it; here no frame of either is parsed.
-It shields what it sends from every cancel, so a client that stops reading could hold it for ever; here each piece has a
-timeout, and `abort` ends the connection at once. And it closes a connection while the client may still be sending,
-which destroys the answer on its way; here the rest is read and discarded, for a while (RFC 9112, 9.6).
+This module restricts Hypercorn in three ways. Hypercorn switches to HTTP/2 or WebSocket if a client asks for it; here
+no frame of either is parsed. It shields its sends from cancellation, so a client that stops reading could hold it for
+ever; here each piece of 64 KiB has a timeout, and `abort` ends the connection at once. It closes a connection while
+the client may still be sending, which can destroy the response on its way; here the rest is read and discarded, within
+limits (RFC 9112, 9.6).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.typing import ConnectionState
 
-from footlights_transports.access.policy import Pace
+from footlights_transports.access.policy import RateLimiter
+from footlights_transports.server.acceptor import PendingConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -35,33 +37,39 @@ if TYPE_CHECKING:
 _PIECE = 65_536
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 16_777_216
-"""What a client may still send, and for how long, when it was answered before it had sent everything."""
+"""Bytes that a client may still send, and time for it, if it was answered before it had sent its whole request."""
 _READ_WHOLE = frozenset({h11.DONE, h11.MUST_CLOSE, h11.CLOSED})
 
 
-class HttpConnection:
-    """What is known of a connection besides its bytes. `on_served` is called when it belongs to a user."""
+class HttpConnection(PendingConnection):
+    """The state of a connection besides its bytes. `on_served` is called when a user's request came over it.
 
-    user: User | None = None
-    """Whose it is: the user of its latest request with a token that counts."""
+    `user` is the one of the latest request with a valid token. `scope` is cancelled when the client sends nothing more
+    and everything was answered.
+    """
+
+    stream: HttpStream
+    server: HttpServer | None = None
 
     def __init__(self, access: SessionAccess, on_served: Callable[[HttpConnection], None]) -> None:
+        super().__init__()
         limits = access.policy.limits
         self._access = access
-        self._pace = Pace(limits.commands_per_second, limits.command_burst, trio.current_time())
+        self._rate = RateLimiter(limits.commands_per_second, limits.command_burst, trio.current_time())
         self._on_served = on_served
         self._is_heard_out = False
         self._requests = 0
-        self.server: HttpServer | None = None
-        self.scope = trio.CancelScope()
-        """Cancelled when the client sends nothing more and everything was answered."""
+
+    def drop(self, reason: str) -> None:
+        super().drop(reason)
+        self.stream.abort()  # Hypercorn shields what it sends from cancellation
 
     def take_request(self) -> None:
         """Count one more request. Raises `RateLimited`."""
-        self._pace.take(trio.current_time())
+        self._rate.take(trio.current_time())
 
     def belong_to(self, user: User) -> None:
-        """A request of this user's came over it, so it is pending no more. Raises `Busy` without a place."""
+        """Count the connection for this user, who has sent a request over it. Raises `Busy` if that is one too many."""
         if user != self.user:
             self._access.connect(user)
             self.leave()
@@ -69,19 +77,19 @@ class HttpConnection:
             self._on_served(self)
 
     def leave(self) -> None:
-        """It is nobody's any more."""
+        """Count it for no user any more."""
         if self.user is not None:
             self._access.disconnect(self.user)
             self.user = None
 
     async def want_body(self) -> None:
-        """The body of the request will be read: a client that waits for this hears so."""
+        """Send 100 (Continue) to a client that waits for it, because the body will be read."""
         assert self.server is not None, "a request comes over a server"
         await self.server.http.want_body()
 
     @contextmanager
     def answering(self) -> Generator[None]:
-        """Around the answer to a request."""
+        """A context manager around the response to a request."""
         self._requests += 1
         try:
             yield
@@ -95,14 +103,14 @@ class HttpConnection:
         self._end_if_done()
 
     def _end_if_done(self) -> None:
-        # Hypercorn would keep it until it has been idle for long enough.
+        # Hypercorn would keep the connection until its idle timeout.
         if self._is_heard_out and not self._requests:
             self.scope.cancel(reason="the client is gone")
 
 
 class _Connection(h11.Connection):
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        # What follows the last request of a connection is no reason to break off the answer.
+        # Data after the last request of a connection is no reason to break off the response.
         if self.their_state is h11.MUST_CLOSE and self.trailing_data[0]:
             return h11.PAUSED
         return super().next_event()
@@ -110,10 +118,10 @@ class _Connection(h11.Connection):
 
 class _Http1(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Hypercorn would switch to HTTP/2. Here a request for that is like any other, and the guard refuses it."""
+        """Do not switch to HTTP/2, as Hypercorn would. The guard refuses such a request."""
 
     async def _create_stream(self, request: h11.Request) -> None:
-        """Create the stream of a request. Hypercorn would begin a WebSocket, and fail at headers that are not ASCII."""
+        """Create the stream of a request. Hypercorn's method may begin a WebSocket, and fails at non-ASCII headers."""
         self.stream = HTTPStream(
             self.app,
             self.config,
@@ -131,7 +139,7 @@ class _Http1(H11Protocol):
         self.keep_alive_requests += 1
 
     async def _send_h11_event(self, event: H11SendableEvent) -> None:
-        # Hypercorn would send 100 (Continue) for every request, also for one that is going to be refused.
+        # Hypercorn would send 100 (Continue) for every request, also for one that the guard refuses.
         if not isinstance(event, h11.InformationalResponse):
             await super()._send_h11_event(event)
 
@@ -141,17 +149,17 @@ class _Http1(H11Protocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether an answer was begun and is not finished."""
+        """Whether a response was begun and is not finished."""
         return self.stream is not None and self.connection.our_state is h11.SEND_BODY
 
     @property
     def has_read_everything(self) -> bool:
-        """Whether the client, as far as is known, has nothing on its way."""
+        """Whether the client has sent its whole request, and nothing after it."""
         return self.connection.their_state in _READ_WHOLE and not self.connection.trailing_data[0]
 
 
 class HttpServer(TCPServer):
-    """Hypercorn's side of a connection."""
+    """Hypercorn's TCP server for one connection, with a lingering close."""
 
     http: _Http1
 
@@ -179,7 +187,7 @@ class HttpServer(TCPServer):
         self._lingering = True
         if self.http.has_read_everything:
             await super().protocol_send(event)
-        elif not self.http.is_answering:  # else the end of the answer comes here again
+        elif not self.http.is_answering:  # else this is called again at the end of the response
             async with self.send_lock:
                 await self.stream.send_eof()
             self._reading.deadline = trio.current_time() + _LINGER_SECONDS
@@ -205,7 +213,7 @@ class HttpServer(TCPServer):
 
 
 class HttpStream:
-    """The bytes of a connection, as Hypercorn wants them; it does not learn whether they are encrypted."""
+    """The byte stream of a connection, plain or TLS, with a timeout for each piece that is sent."""
 
     def __init__(
         self,
@@ -225,7 +233,7 @@ class HttpStream:
                 await self._stream.send_all(view[start : start + _PIECE])
             if patience.cancelled_caught:
                 self.abort()
-                raise trio.BrokenResourceError("The client takes nothing.")
+                raise trio.BrokenResourceError("The client reads nothing.")
 
     async def receive_some(self, max_bytes: int) -> bytes | bytearray:
         data: bytes | bytearray = b""
@@ -246,5 +254,5 @@ class HttpStream:
             await self._stream.aclose()
 
     def abort(self) -> None:
-        """End it now, whoever is sending or receiving."""
+        """Close the socket now, also during a send or a receive."""
         self.socket.close()

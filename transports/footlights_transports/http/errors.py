@@ -1,9 +1,9 @@
-"""How refusals look over HTTP: always a status that fits and a JSON body that says why.
+"""Error responses of HTTP: a status, and a JSON body with the reason.
 
     {"error": {"code": "unknown_session", "message": "There is no open session with that id."}}
 
-The codes are those of the native protocol, and the status follows from the code. What is no command at all (an unknown
-address, a wrong method, a body of the wrong type) is `invalid_command` with HTTP's own status.
+The codes are those of the native protocol, and the status follows from the code. A request that is not a command at all
+(an unknown path, a wrong method, a body of the wrong type) is `invalid_command` with HTTP's own status.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STATUS: Mapping[str, int] = {
     "too_large": 413,
     "rate_limited": 429,
 }
-"""The status for each code. Any other is 500."""
+"""The status of each code. Any other code is 500."""
 
 _ADVICE: Mapping[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
@@ -45,7 +45,7 @@ _SENTENCES: Mapping[int, str] = {
 
 
 class Refused(Exception):
-    """A request is refused with another status than the error's own."""
+    """An error with another status than that of its code."""
 
     def __init__(self, status: int, error: FootlightsError) -> None:
         super().__init__(str(error))
@@ -58,7 +58,7 @@ def json_response(value: object, status: int = 200, headers: Mapping[str, str] |
 
 
 def error_response(error: FootlightsError, status: int | None = None) -> Response:
-    """What is told of an error. Of one that the protocol does not know, only that there was one."""
+    """The response to an error. An internal error shows only its code."""
     told = error_json(error)
     if status is None:
         status = STATUS.get(str(told["code"]), 500)
@@ -66,6 +66,6 @@ def error_response(error: FootlightsError, status: int | None = None) -> Respons
 
 
 def http_refusal(status: int, headers: Mapping[str, str] | None = None) -> Response:
-    """What HTTP itself refuses."""
+    """The response to a request that HTTP itself refuses."""
     sentence = _SENTENCES.get(status, "The request cannot be answered.")
     return json_response({"error": error_json(InvalidCommand(sentence))}, status, headers)

@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from footlights_transports.access.session_access import SessionAccess
 
     class Connection(Protocol):
-        """What the guard needs to know of the connection that a request came over."""
+        """The connection of a request, as the guard uses it."""
 
         def take_request(self) -> None:
             """Count one more request. Raises `RateLimited`."""
             ...
 
         def belong_to(self, user: User) -> None:
-            """Serve the connection, which may have been pending until now, for this user. Raises `Busy`."""
+            """Count the connection for this user; it is pending no more. Raises `Busy`."""
             ...
 
         async def want_body(self) -> None:
-            """Have the client send the body, if it waits for that."""
+            """Ask the client for the body, if it waits for that."""
             ...
 
         def answering(self) -> AbstractContextManager[None]:
-            """Around the answer to a request."""
+            """A context manager around the response to a request."""
             ...
 
 
 CONNECTION = "footlights.connection"
-"""Where the connection is found in the state of a scope."""
+"""Key of the connection in the state of a scope."""
 
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
@@ -79,7 +79,7 @@ class HttpGuard:
         origin = headers.get("origin")
         app, body = self._app, b""
         upgrades = _upgrades(headers)
-        # What follows a request for a WebSocket may be frames: they are not read, like the body of a refused request.
+        # Frames may follow a request for a WebSocket. They are not read, like the body of a refused request.
         unread = "websocket" in upgrades or "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         try:
             self._check_place(headers.get("host"), None if scope["path"] in self._public else origin)
@@ -112,7 +112,7 @@ class HttpGuard:
             await app(scope, receive, send)
 
     def _user(self, authorization: str | None) -> User | None:
-        """Whose body may be read; None if there is no valid token. Which routes need one, they know themselves."""
+        """The user; None without a valid token, and then the body is not read. Public routes need no user."""
         try:
             return self._policy.admit(authorization)
         except Unauthorized:
@@ -126,7 +126,7 @@ class HttpGuard:
             raise Refused(403, error) from None
 
     async def _read_body(self, connection: Connection, user: User, headers: Headers, receive: Receive) -> bytes | None:
-        """The body, charged to its user as it comes; None if the client went away.
+        """The body, charged to its user as it arrives; None if the client disconnected.
 
         Raises `TooLarge`, or `Refused` if it takes too long.
         """
@@ -151,7 +151,7 @@ class HttpGuard:
 
 
 def _upgrades(headers: Headers) -> set[str]:
-    """The protocols that the client would switch to."""
+    """The protocols to which the client asks to switch."""
     return {each.strip().lower() for value in headers.getlist("upgrade") for each in value.split(",")}
 
 
@@ -175,7 +175,7 @@ def _take_place(connection: Connection, user: User) -> None:
 
 
 def _telling(origin: str, send: Send) -> Send:
-    """The same, with the headers that let a page of that origin read the answer."""
+    """Send with the headers that let a page of that origin read the response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -192,7 +192,7 @@ def _refusal(error: FootlightsError | Refused) -> Response:
 
 
 async def _answer_unread(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request whose body was not read, and close the connection."""
+    """Respond to a request whose body was not read, and close the connection."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -200,7 +200,7 @@ async def _answer_unread(app: ASGIApp, scope: Scope, receive: Receive, send: Sen
         await send(message)
 
     async with trio.open_nursery() as nursery:
-        # Hypercorn waits until the application has taken what came of the body, also once it has answered.
+        # Hypercorn waits until the application has taken the body as far as it came, also after the response.
         nursery.start_soon(_discard, receive)
         await app(scope, receive, send_and_close)
         nursery.cancel_scope.cancel(reason="the request is answered")

@@ -1,10 +1,10 @@
-"""The native protocol over HTTP/1.1 and Server-Sent Events.
+"""HTTP server: the routes of all views over HTTP/1.1, with events as Server-Sent Events.
 
     async with trio.open_nursery() as nursery:
         listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=7601))
 
-Hypercorn speaks HTTP, Starlette finds the route. A connection that fails takes no other with it. There is no
-access log, and nothing that a client sent is ever logged.
+Hypercorn parses HTTP, Starlette finds the route. A connection that fails ends no other. There is no access log, and
+nothing that a client sent is ever logged.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.failures import contained
-from footlights_transports.access.idle import close_idle_sessions
 from footlights_transports.http.app import PUBLIC, http_app
 from footlights_transports.http.connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http.guard import CONNECTION, HttpGuard
-from footlights_transports.http.h11_errors import hold_no_input
 from footlights_transports.http.sse import OpenStreams
-from footlights_transports.server.listening import Listening
+from footlights_transports.server.acceptor import Acceptor
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 from footlights_transports.views.mission.missions import Missions
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection
 
     from footlights_transports.access.policy import User, WireLimits
     from footlights_transports.access.session_access import SessionAccess
-    from footlights_transports.views.dexi.runs import DexiSettings
+    from footlights_transports.server.listening import Listening
+    from footlights_transports.views.dexi.runs import RunSettings
     from footlights_transports.views.mission.missions import MissionSettings
 
 _MAX_HEADER_BYTES = 16_384
@@ -51,66 +50,24 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
-    dexi: DexiSettings | None = None,
+    dexi: RunSettings | None = None,
     mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; then clients have `goodbye` seconds to take what waits for them.
+    """Serve until cancelled; then clients have `goodbye` seconds to read what waits for them.
 
-    Port 0 is any free one. `metrics` are what GET /metrics tells besides what the stage counts itself; `dexi` says how
-    runs are decided on and told, `mission` who speaks callouts. Raises `RegistrationError` for an address where the
-    policy forbids to listen, and `OSError` for one that cannot be had.
+    Port 0 is any free port. GET /metrics shows `metrics` besides the counts of the stage. `dexi` configures narrated
+    runs, `mission` callouts. Raises `RegistrationError` for an address that the policy forbids, and `OSError` for one
+    that cannot be bound.
     """
-    hold_no_input()
-    access.policy.check_address(host)
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
-    listeners = await trio.open_tcp_listeners(port, host=host)
-    if port == 0:
-        # A name may have several addresses, and each would get a port of its own.
-        _close(listeners[1:])
-        del listeners[1:]
-    metrics = metrics or Metrics()
-    runs = DexiRuns(access, dexi)
-    feeds = ChatFeeds(access.stage.ledger, access.incidents)
-    missions = Missions(access, mission)
-    server = _Server(access, metrics, tls, goodbye, runs, feeds, missions)
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(metrics.watch_event_loop, name="event loop lag")
-            nursery.start_soon(close_idle_sessions, access, name="idle sessions")
-            nursery.start_soon(runs.keep, name="runs")
-            nursery.start_soon(missions.keep, name="missions")
-            nursery.start_soon(_keep_feeds, feeds, access, name="chat feeds")
-            nursery.start_soon(server.readiness.keep_checking, name="readiness")
-            nursery.start_soon(server.keep_connections, name="http connections")
-            access.revocation_listeners.append(server.revoke)
-            try:
-                await server.opened.wait()
-                with trio.CancelScope() as accepting:
-                    task_status.started(Listening(listeners[0].socket.getsockname()[1], accepting.cancel))
-                    await trio.serve_listeners(server.serve, listeners, handler_nursery=server.connections)
-                _close(listeners)
-                await trio.sleep_forever()
-            finally:
-                access.revocation_listeners.remove(server.revoke)
-                server.closing.set()
-    finally:
-        _close(listeners)
+    server = _Server(access, metrics or Metrics(), tls, goodbye, dexi, mission)
+    await server.listen(host, port, task_status)
 
 
-async def _keep_feeds(feeds: ChatFeeds, access: SessionAccess) -> None:
-    access.turn_listeners.append(feeds.player_said)
-    try:
-        await feeds.keep()
-    finally:
-        access.turn_listeners.remove(feeds.player_said)
-
-
-class _Server:
-    """Every connection of one server."""
-
-    connections: trio.Nursery
+class _Server(Acceptor):
+    """The connections of one HTTP server."""
 
     def __init__(
         self,
@@ -118,109 +75,89 @@ class _Server:
         metrics: Metrics,
         tls: ssl.SSLContext | None,
         goodbye: float,
-        runs: DexiRuns,
-        feeds: ChatFeeds,
-        missions: Missions,
+        dexi: RunSettings | None,
+        mission: MissionSettings | None,
     ) -> None:
-        self._access = access
-        self._incidents = access.incidents
+        super().__init__(access, goodbye)
         self._tls = tls
-        self._goodbye = goodbye
+        self._metrics = metrics
+        self._runs = Runs(access, dexi)
+        self._feeds = ChatFeeds(access.stage.ledger, access.incidents)
+        self._missions = Missions(access, mission)
+        self._readiness = Readiness(access)
         self._event_streams = OpenStreams()
-        self.readiness = Readiness(access)
-        app = http_app(access, self._event_streams, metrics, self.readiness, runs, feeds, missions)
+        app = http_app(access, self._event_streams, metrics, self._readiness, self._runs, self._feeds, self._missions)
         self._app = ASGIWrapper(cast("Any", HttpGuard(app, access, PUBLIC)))
-        self._config = _config(self._limits)
+        self._config = _config(self.limits)
         self._context = WorkerContext(None)
-        self._open: dict[HttpConnection, HttpStream] = {}
-        self._pending: dict[HttpConnection, None] = {}
-        """Those that have shown no valid token or, without tokens, made no whole request; the oldest first."""
+        self._open: dict[HttpConnection, None] = {}
         self._emptied = trio.Event()
-        self.opened = trio.Event()
-        self.closing = trio.Event()
 
-    @property
-    def _limits(self) -> WireLimits:
-        return self._access.policy.limits  # they may change
+    async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
+        async with self._missions.announcer:  # voices end with their requests, after everything else
+            await super().run(accept)
+
+    async def start_views(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._metrics.watch_event_loop, name="event loop lag")
+        nursery.start_soon(self._runs.keep, name="runs")
+        nursery.start_soon(self._missions.keep, name="missions")
+        nursery.start_soon(_keep_feeds, self._feeds, self.access, name="chat feeds")
+        nursery.start_soon(self._readiness.keep_checking, name="readiness")
 
     def revoke(self, users: Collection[User]) -> None:
-        """Let the connections go whose latest request came with a token which counts no more."""
-        for connection, stream in self._open.items():
+        for connection in self._open:
             if connection.user in users:
-                connection.scope.cancel(reason="the token was revoked")
-                stream.abort()
+                connection.drop("the token was revoked")
 
-    async def keep_connections(self) -> None:
-        """Let connections live until the server closes, and then a moment longer."""
-        with trio.CancelScope(shield=True) as patience:
-            async with trio.open_nursery() as self.connections:
-                self.opened.set()
-                await self.closing.wait()
-                patience.deadline = trio.current_time() + self._goodbye
-                self._event_streams.leave()
-                await self._context.terminated.set()  # idle connections end
-                self._look_whether_empty()
-                try:
-                    await self._emptied.wait()
-                finally:
-                    for stream in self._open.values():
-                        stream.abort()
+    async def leave(self) -> None:
+        self._event_streams.leave()
+        await self._context.terminated.set()  # idle connections end
+        self._look_whether_empty()
+        try:
+            await self._emptied.wait()
+        finally:
+            for connection in self._open:
+                connection.stream.abort()
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """One connection, from its first byte to its last."""
-        limits = self._limits
         if self.closing.is_set():
             await trio.aclose_forcefully(stream)
             return
-        self._make_room_for_a_pending_one()
-        connection = HttpConnection(self._access, self._be_pending_no_more)
-        self._pending[connection] = None
-        self._open[connection] = HttpStream(stream, limits.send_timeout, connection.hear_out)
+        connection = HttpConnection(self.access, self.remove_pending)
+        connection.stream = HttpStream(stream, self.limits.send_timeout, connection.hear_out)
+        self.add_pending(connection)
+        self._open[connection] = None
         try:
             with contained(self._fail), connection.scope:
                 await self._serve(connection, stream)
         finally:
             self._open.pop(connection, None)
-            self._pending.pop(connection, None)
+            self.remove_pending(connection)
             connection.leave()
+            del connection.stream  # they hold each other, and would be left to the collector
             self._look_whether_empty()
             await trio.aclose_forcefully(stream)
 
     def _fail(self, error: BaseException) -> None:
-        self._incidents.failed("http_connection", error, logging.WARNING)
-
-    def _make_room_for_a_pending_one(self) -> None:
-        """Close the one that has been pending longest, if there are too many.
-
-        If newcomers were closed, clients that say nothing, or send half a request, would lock out all others. A client
-        that has a token shows it long before so many others have come.
-        """
-        if len(self._pending) >= self._limits.max_handshakes:
-            oldest = next(iter(self._pending))
-            del self._pending[oldest]
-            oldest.scope.cancel(reason="too many are pending")
-            self._open.pop(oldest).abort()
+        self.access.incidents.failed("http_connection", error, logging.WARNING)
 
     async def _serve(self, connection: HttpConnection, stream: trio.SocketStream) -> None:
         if self._tls is not None:
             secure = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
-            self._open[connection] = HttpStream(secure, self._limits.send_timeout, connection.hear_out)
+            connection.stream = HttpStream(secure, self.limits.send_timeout, connection.hear_out)
             try:
-                with trio.fail_after(self._limits.handshake_timeout):
+                with trio.fail_after(self.limits.handshake_timeout):
                     await secure.do_handshake()
             except (trio.BrokenResourceError, trio.TooSlowError):
                 return
-        http = cast("Any", self._open[connection])
+        http = cast("Any", connection.stream)
         connection.server = server = HttpServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
         try:
             await server
         finally:
-            # They hold each other: they would be left to the collector.
+            # They hold each other, and would be left to the collector.
             vars(server).clear()
             connection.server = None
-
-    def _be_pending_no_more(self, connection: HttpConnection) -> None:
-        self._pending.pop(connection, None)
 
     def _look_whether_empty(self) -> None:
         if self.closing.is_set() and not self._open:
@@ -229,7 +166,7 @@ class _Server:
 
 class _Config(Config):
     def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
-        """Headers of every answer, also of those that no application gives."""
+        """Headers of every response, also of those that Hypercorn makes itself."""
         return [*super().response_headers(protocol), (b"x-content-type-options", b"nosniff")]
 
 
@@ -239,12 +176,15 @@ def _config(limits: WireLimits) -> Config:
     config.errorlog = None
     config.include_server_header = False
     config.h11_max_incomplete_size = _MAX_HEADER_BYTES
-    # From the connection, or the last answer, until all headers of a request are there; no byte makes it longer.
+    # From the connection, or the last response, to the end of the headers of a request. Single bytes do not extend it.
     config.keep_alive_timeout = limits.handshake_timeout
     config.keep_alive_max_requests = 1_000_000
     return config
 
 
-def _close(listeners: Sequence[trio.SocketListener]) -> None:
-    for each in listeners:
-        each.socket.close()
+async def _keep_feeds(feeds: ChatFeeds, access: SessionAccess) -> None:
+    access.turn_listeners.append(feeds.player_said)
+    try:
+        await feeds.keep()
+    finally:
+        access.turn_listeners.remove(feeds.player_said)

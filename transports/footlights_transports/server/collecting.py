@@ -1,13 +1,13 @@
-"""Collector policy of `footlights serve`: a little at a time while turns are open, all of it when none is.
+"""Garbage collection policy of `footlights serve`: small collections while turns are open, full ones when none is.
 
-Python looks for garbage among all that is alive, every session and every turn that is kept: with 10,000 sessions half a
-second, in which nobody gets a word. Turns leave nothing to be found there, and connections little. So what has survived
-two looks is set aside, and so is what would take too long to look at. All of it is gone through only when no turn has
-been open for some seconds and resident memory has grown. If there is no such moment, and memory has grown a lot, a
-pause is the lesser evil.
+A full collection of Python visits every live object, that is, every session and every kept turn. With 10,000 sessions
+that takes half a second, during which no client gets an event. Turns leave no cyclic garbage, and connections little.
+So objects that survived two collections are frozen, and so are objects whose collection would take too long. A full
+collection happens only when no turn was open for some seconds and resident memory has grown; or, if there is no such
+moment, when memory has grown a lot, because then a pause is better.
 
-High thresholds and one `gc.freeze()` are not enough. Python counts what was made less what is gone, so a look at the
-young ones may be at any number of them: with 1,000 sessions streaming, 16 to 87 ms instead of 5.
+High thresholds and one `gc.freeze()` are not enough. Python counts allocations less deallocations, so a collection of
+the youngest generation may visit any number of objects: with 1,000 sessions streaming, 16 to 87 ms instead of 5.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 _NEVER = 2**31 - 1
 THRESHOLDS = (700, 4, _NEVER)
-"""The youngest are looked at when there are 700 more; for the second time, with those before, the fifth time."""
+"""Generation 0 is collected after 700 net allocations, generation 1 with every fifth of those collections."""
 _MOST = 4_000
-"""Objects that are looked at at once. Python counts what was made less what is gone, so there may be many more."""
+"""Most objects that one automatic collection visits. If there are more, they are frozen instead."""
 _OLDEST = 2
 _GLANCE = 1.0
 _GLANCES_UNTIL_QUIET = 3
@@ -44,12 +44,12 @@ log = logging.getLogger("footlights.serve")
 
 
 class GentleCollector:
-    """While it is entered, no collection that Python begins by itself goes through more than 4,000 objects."""
+    """While it is entered, no collection that Python begins by itself visits more than 4,000 objects."""
 
     def __init__(self) -> None:
         self._thresholds = gc.get_threshold()
         self.memory_then = 0
-        """What `memory_in_use` was when all was gone through last, or when it was entered."""
+        """`memory_in_use` after the last full collection, or when it was entered."""
 
     def __enter__(self) -> GentleCollector:
         self._thresholds = gc.get_threshold()
@@ -65,23 +65,23 @@ class GentleCollector:
         gc.set_threshold(*self._thresholds)
 
     def collect_all(self) -> None:
-        """Go through everything now, which takes the longer the more there is."""
+        """Perform a full collection now."""
         began = perf_counter()
         gc.unfreeze()
         found = gc.collect()
         gc.freeze()
         self.memory_then = memory_in_use()
-        log.info("looked for garbage everywhere: found %d objects in %.3f s", found, perf_counter() - began)
+        log.info("full garbage collection: found %d objects in %.3f s", found, perf_counter() - began)
 
     def is_due(self, memory: int, *, quiet: bool) -> bool:
-        """Whether to go through everything, with so much memory in use."""
+        """Whether a full collection is due with this much memory in use."""
         if quiet:
             return memory > self.memory_then * _GROWN
         return memory > self.memory_then * _GROWN_A_LOT + _A_LOT
 
 
 async def collect_gently(stage: Stage) -> None:
-    """Collect like that until cancelled."""
+    """Apply the policy until cancelled."""
     quiet_glances = 0
     with GentleCollector() as collector:
         while True:
@@ -92,7 +92,7 @@ async def collect_gently(stage: Stage) -> None:
 
 
 def memory_in_use() -> int:
-    """Resident bytes, because a small cycle may hold a large body. Without /proc, an estimate of what Python has."""
+    """Resident bytes, because a small cycle may hold a large body. Without /proc, an estimate from allocated blocks."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,7 +1,7 @@
 """Incidents: refusals and failures that clients can cause at will, counted by kind.
 
-A line in the log for each would let a client fill the disk. Failures of one kind write the first line at once and then
-at most one per interval, with how many there were; /metrics has every count.
+A log line for each would let a client fill the disk. The first failure of a kind is logged at once, later ones at most
+once per interval, with their number; /metrics has every count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("footlights.incidents")
 
 
 class Incidents:
-    """One for a access, shared by every server in front of it. A kind is a fixed word of ours, never a client's."""
+    """Counts of one access, shared by its servers. A kind is a fixed word, never text of a client."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -33,15 +33,15 @@ class Incidents:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many incidents of each kind there were."""
+        """Number of incidents of each kind."""
         return self._counts
 
     def refused(self, kind: str) -> None:
-        """Count a refusal. Its client got an answer, so the log needs no line."""
+        """Count a refusal. It is not logged, because the client got an error response."""
         self._counts[kind] += 1
 
     def failed(self, kind: str, error: BaseException, level: int = logging.ERROR) -> None:
-        """Count a failure, and log what failed and where, unless a line of this kind is younger than the interval."""
+        """Count a failure, and log what failed and where, at most once per interval for each kind."""
         self._counts[kind] += 1
         self._unwritten[kind] += 1
         now = trio.current_time()

@@ -1,4 +1,4 @@
-"""A server that listens: where, and how to have it take nobody new."""
+"""Handle of a listening server: its port, and how to stop accepting."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @frozen
 class Listening:
-    """What a server says of itself once it can be reached."""
+    """A server that accepts connections."""
 
     port: int
-    """The one bound, also if any free one was asked for."""
+    """The bound port, also if port 0 was asked for."""
     stop_accepting: Callable[[], None]
-    """Take no new connections. Those there are live on."""
+    """Accept no new connections. Open connections go on."""

@@ -1,7 +1,7 @@
-"""What a server writes to its log: what failed and where, and never what anybody said.
+"""Logs of a server: they say what failed and where, and never contain text of users.
 
-Records of Footlights are written as they are; theirs is the promise that no words, tokens or keys are in them. Nobody
-can promise that for the libraries below, at any level: of their records, only where they come from is written.
+Records of Footlights are written whole, because they never hold text of users, tokens or keys. Libraries make no such
+promise at any level, so of their records only the file and line are written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OURS = "footlights"
 
 
 class Discreet(logging.Formatter):
-    """One line for each record, without the words of exceptions and of strangers."""
+    """One line for each record, without the messages of exceptions and of libraries."""
 
     def format(self, record: logging.LogRecord) -> str:
         said = record.getMessage() if record.name.partition(".")[0] == _OURS else f"{record.filename}:{record.lineno}"
@@ -33,7 +33,7 @@ class Discreet(logging.Formatter):
 
 
 def set_up_logs(level: str, stream: TextIO) -> None:
-    """Write all that is logged in this process to a stream, from this level up. Raises `InvalidCommand`."""
+    """Log everything in this process to a stream, from this level up. Raises `InvalidCommand`."""
     if level not in LEVELS:
         raise InvalidCommand(f"{VARIABLE} must be one of {', '.join(LEVELS)}.")
     handler = logging.StreamHandler(stream)
@@ -41,7 +41,7 @@ def set_up_logs(level: str, stream: TextIO) -> None:
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(True)
     log = logging.getLogger("footlights.process")
-    # What nobody caught would be printed with its message, which may quote somebody.
+    # Python would print an uncaught exception with its message, which may quote a user.
     sys.unraisablehook = lambda lost: log.error("lost: %s", _described(lost.exc_value))
     threading.excepthook = lambda lost: log.error("a thread died: %s", _described(lost.exc_value))
 

@@ -1,10 +1,10 @@
-"""What a server measures, as Prometheus reads it. It holds numbers and fixed words: no ids, nothing that was said.
+"""Metrics of a server, for Prometheus. They hold numbers and fixed words, never ids or text of users.
 
     metrics = Metrics()
     async with open_stage(cast, ledger=metrics.watching(ledger), observe=metrics.turn_settled) as stage:
         access = SessionAccess(stage, policy, watch=metrics)
 
-Each server has its own; nothing is registered globally.
+Each server has its own registry; nothing is registered globally.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _LOOP_SAMPLES = 0.5
-"""Seconds between two looks at how late the event loop is."""
+"""Seconds between two measurements of the lag of the event loop."""
 _MAX_CANCELS = 10_000
-"""Canceled turns whose end is waited for. There are never so many, unless nobody tells how turns end."""
+"""Canceled turns that are not settled. There are never so many, unless `turn_settled` is not connected."""
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _LONG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -86,10 +86,10 @@ class Metrics:
         )
 
     def watching(self, ledger: Ledger) -> MeasuredLedger:
-        """The same ledger, measured."""
+        """The same ledger, with the sizes of its batches measured."""
         return MeasuredLedger(ledger, self._batch.observe)
 
-    # -- what it is told
+    # -- input
 
     def turn_accepted(self, seconds: float) -> None:
         self._accept.observe(seconds)
@@ -113,23 +113,23 @@ class Metrics:
             self._memory_claims.labels(phrase).inc()
 
     async def watch_event_loop(self) -> None:
-        """Look again and again how late a task is run, until cancelled."""
+        """Measure the lag of the event loop until cancelled."""
         while True:
             due = trio.current_time() + _LOOP_SAMPLES
             await trio.sleep_until(due)
             self._lag.observe(max(0.0, trio.current_time() - due))
 
-    # -- what it tells
+    # -- output
 
     def render(self, stage: Stage, incidents: Mapping[str, int] | None = None) -> bytes:
-        """Everything, in Prometheus' text format, with what `Incidents` counted. It walks every session."""
+        """All metrics in Prometheus' text format, with the counts of `Incidents`. It visits every session."""
         of_stage = CollectorRegistry()
         of_stage.register(_StageCollector(stage, incidents or {}))
         return generate_latest(self._registry) + generate_latest(of_stage)
 
 
 class _StageCollector(Collector):
-    """What the stage and its servers count themselves."""
+    """The counts of the stage and of its servers."""
 
     def __init__(self, stage: Stage, incidents: Mapping[str, int]) -> None:
         self._stage = stage

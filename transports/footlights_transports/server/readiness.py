@@ -1,7 +1,7 @@
 """Readiness of a server: whether new work should be sent to it, and if not, why.
 
-A ledger that can check itself (`SqliteLedger` can) is asked to write, so an idle server notices a disk that is full,
-and becomes ready again by itself once there is room. Any number of requests cause one such write every two seconds.
+A ledger that can check itself (`SqliteLedger` can) is asked to write, so that an idle server notices a full disk, and
+becomes ready again by itself when there is room. Any number of requests cause one such write in two seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Reason: TypeAlias = Literal["draining", "ledger"]
 
 CHECK_SECONDS = 2.0
-"""How long the outcome of a check counts, and how long a check may take."""
+"""How long the result of a check is valid, and how long a check may take."""
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class SelfCheckingLedger(Protocol):
 
 
 class Readiness:
-    """One for a server, which runs `keep_checking` as a task: a write that takes too long cannot be given up."""
+    """Readiness of one server, which runs `keep_checking` as a task: a slow write cannot be cancelled."""
 
     def __init__(self, access: SessionAccess) -> None:
         self._access = access
@@ -42,7 +42,7 @@ class Readiness:
         self._known_until = -inf
 
     async def keep_checking(self) -> None:
-        """Check the ledger whenever that is asked for, until cancelled."""
+        """Check the ledger on demand, until cancelled."""
         while True:
             await self._asked.wait()
             self._writable = await _check(self._access.stage.ledger)
@@ -52,7 +52,7 @@ class Readiness:
             answered.set()
 
     async def reasons(self) -> list[Reason]:
-        """Why nothing new should be sent here; nothing if it should. Without a check of its own, a ledger can write."""
+        """Why the server is not ready; empty if it is. A ledger that cannot check itself counts as writable."""
         if self._access.is_closing:
             await trio.lowlevel.checkpoint()
             return ["draining"]

@@ -1,8 +1,8 @@
-"""Reload: what SIGHUP changes in a server that runs, and what waits for a restart.
+"""Reload: what SIGHUP changes in a running server, and what needs a restart.
 
-The settings are read again, all of them but the cast, whose code is imported once. If anything is wrong with them,
-nothing changes. Otherwise the server goes by the new tokens, roles, origins, rates, limits of users, certificates and
-keys of kept content; connections of tokens that count no more are closed. Every other setting that differs is named.
+All settings are read again except the cast, whose code is imported once. If any is invalid, nothing changes. Otherwise
+the server uses the new tokens, roles, origins, rates, limits of users, certificates and keys of kept content, and
+closes the connections of revoked tokens. The log names every other setting that differs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RATES_AND_SHARES = (
     "user_bytes_per_second",
     "user_byte_burst",
 )
-"""What of `[wire]` is changed. Servers have built the rest into themselves."""
+"""The settings of `[wire]` that a reload changes. Servers read the others only at the start."""
 _ACCESS = frozenset({"server.tokens_file", "server.origins", *(f"wire.{name}" for name in RATES_AND_SHARES)})
 _TLS = frozenset({"server.tls_cert", "server.tls_key"})
 _KEYS = frozenset({"server.content_keys_file"})
@@ -68,12 +68,12 @@ async def reload_at_each(
 
 
 def _apply(running: Config, fresh: Config, access: SessionAccess, kgent: KgentGateway) -> Config:
-    """Change what can be changed, and say so; return the settings that the server now goes by."""
+    """Change what can be changed, and log it; return the settings that are in use now."""
     before, after = running.settings, fresh.settings
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     done: set[str] = set()
     facts: list[str] = []
-    # First what may still fail: then nothing was changed.
+    # First the steps that may fail, while nothing is changed.
     if running.tls is not None and fresh.tls_files is not None:
         _load(running.tls, *fresh.tls_files)
         facts.append("the certificate was read again")
@@ -103,7 +103,7 @@ def _apply(running: Config, fresh: Config, access: SessionAccess, kgent: KgentGa
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """For handshakes from now on. The files were tried a moment ago, on a context of their own."""
+    """Use these files for handshakes from now on. Another context has loaded them a moment ago, so they are valid."""
     context.load_cert_chain(certificate, key, password=lambda: b"")
 
 

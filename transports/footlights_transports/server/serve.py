@@ -1,8 +1,9 @@
-"""`footlights serve`: one stage, and everybody who can reach it by WebSocket or HTTP.
+"""`footlights serve`: one stage behind a WebSocket and an HTTP server.
 
-Told to stop, it takes nobody new and begins nothing new, lets turns finish for a while, interrupts the others, commits
-all of them, and closes when everybody was told or their time is up. Whoever missed something may resume after a
-restart on the same ledger. If something in it never lets go, the process ends all the same, soon after that time.
+At SIGTERM it accepts no connections, sessions or turns, gives open turns a grace period, interrupts those that are
+left, commits all of them, and closes when clients have read everything or their time is up. Clients that missed
+something may resume after a restart on the same ledger. If the shutdown hangs, the process is ended soon after that
+time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from footlights_transports.http.server import serve_http
 from footlights_transports.server.collecting import collect_gently
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.reload import reload_at_each
-from footlights_transports.views.dexi.runs import DexiSettings
+from footlights_transports.views.dexi.runs import RunSettings
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.templates import with_templates
@@ -45,37 +46,36 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Server: TypeAlias = "Callable[..., Awaitable[None]]"
 _GLANCE = 0.05
-"""How often a closing server looks whether its turns are done."""
+"""Seconds between two checks for open turns during shutdown."""
 SPARE = 5.0
-"""Seconds for goodbyes, and for whatever else takes a moment, before a server that does not end is ended."""
+"""Seconds that a shutdown may take besides its known waits, before the process is ended."""
 _LAST_WORDS = 1.0
-"""Seconds to say so in."""
+"""Seconds for logging that the process is ended."""
 
 log = logging.getLogger("footlights.serve")
 
 
 class CannotServe(FootlightsError):
-    """Something outside is in the way: an address that is taken, a file that cannot be written."""
+    """The environment prevents serving: an address is in use, a file cannot be written."""
 
     code = "cannot_serve"
 
 
 @frozen
 class Opened:
-    """What there is to say of a server that can be reached."""
+    """The ports and the epoch of a server that accepts connections."""
 
     ws_port: int
     http_port: int
     epoch: int
-    """How many times its ledger was opened."""
+    """How many times the ledger was opened."""
 
 
 def serve_here(config: Config, announce: Callable[[Opened], None], reread: Callable[[], Config] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once. Raises `FootlightsError`.
 
-    At SIGHUP the settings are read again with `reread`, if there is one.
-
-    If it has not ended in order when its time is over, the process is ended: with 0 if every turn is settled, else 1.
+    At SIGHUP the settings are read again with `reread`, if given. If shutdown takes too long, the process is ended:
+    with 0 if every turn is settled, else with 1.
     """
     last_resort = _LastResort(_time_to_end(config))
     with _out_of_groups(), last_resort:
@@ -83,7 +83,7 @@ def serve_here(config: Config, announce: Callable[[Opened], None], reread: Calla
 
 
 def _time_to_end(config: Config) -> float:
-    # A stage waits for its commits, and then as long for its traces.
+    # A stage waits for its commits, and then as long again for its traces.
     return config.grace + config.limits.shutdown_deadline * (1 if config.trace is None else 2) + SPARE
 
 
@@ -94,11 +94,11 @@ async def _serve_until_signal(
     last_resort: _LastResort,
 ) -> None:
     stop, token = trio.Event(), trio.lowlevel.current_trio_token()
-    # A background job of a script ignores SIGINT: a Ctrl-C at that terminal is not for the server.
+    # A background job of a script ignores SIGINT: a Ctrl-C at its terminal is not meant for the server.
     signals = _SIGNALS if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN else (signal.SIGTERM,)
 
     def obey(_number: int, _frame: FrameType | None) -> None:
-        # From now on the system ends the process itself: at once, whatever the loop is doing.
+        # At the next signal the system ends the process at once, whatever the loop does.
         for number in signals:
             signal.signal(number, signal.SIG_DFL)
         last_resort.count_down()
@@ -119,13 +119,13 @@ async def _serve_until_signal(
 
 
 class _LastResort:
-    """Ends the process if it has not ended by itself in time. In a thread, because the loop may be what hangs."""
+    """Ends the process if the shutdown takes too long. In a thread, because the event loop may hang."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._told: SimpleQueue[None] = SimpleQueue()
         self._is_settled = False
-        # Not started by the signal's handler: it may come while the main thread holds a lock of `threading`.
+        # Not started in the signal handler, which may run while the main thread holds a lock of `threading`.
         self._thread = threading.Thread(target=self._run, name="footlights last resort", daemon=True)
 
     def __enter__(self) -> None:
@@ -137,15 +137,15 @@ class _LastResort:
         self._thread.join()
 
     def count_down(self) -> None:
-        """From now on. A handler of signals may call this."""
+        """Start the timeout now. A signal handler may call this."""
         self._told.put(None)
 
     async def watch(self, stage: Stage) -> None:
-        """Know whether every turn is settled."""
+        """Note whether every turn is settled, until cancelled."""
         while True:
             try:
                 await trio.sleep(_GLANCE)
-            finally:  # also at the end: by then the last ones may be
+            finally:  # also at the end, when the last turns may be settled
                 self._is_settled = not stage.open_turns
 
     def _run(self) -> None:
@@ -154,10 +154,10 @@ class _LastResort:
             self._told.get(timeout=self._seconds)
         except Empty:
             turns = "every turn is settled" if self._is_settled else "turns are left unsettled"
-            line = "The server did not end in %g seconds, and is ended: %s."
+            line = "The server did not shut down in %g seconds and is ended: %s."
             last_words = threading.Thread(target=log.error, args=(line, self._seconds, turns), daemon=True)
             last_words.start()
-            last_words.join(_LAST_WORDS)  # a log that nobody reads may be what hangs
+            last_words.join(_LAST_WORDS)  # writing the log may be what hangs
             os._exit(0 if self._is_settled else 1)
 
 
@@ -170,21 +170,21 @@ async def serve(
     reread: Callable[[], Config] | None = None,
     hangups: AsyncIterable[object] | None = None,
 ) -> None:
-    """Serve until `stop`. `announce` is called once everything can be reached. Raises `FootlightsError`.
+    """Serve until `stop`. `announce` is called when both servers accept connections. Raises `FootlightsError`.
 
-    `beside` runs from then on, and `watch` from `stop` on, until the end. At each of the `hangups`, the settings are
-    read again with `reread`.
+    `beside` runs from then on, and `watch` from `stop` on, both until the end. At each item of `hangups`, the settings
+    are read again with `reread`.
     """
     with _out_of_groups():
         async with trio.open_nursery() as servers:
             await _perform(config, servers, announce, stop, watch, beside, reread, hangups)
-            # The stage is closed: all that there is to tell is waiting for its clients.
+            # The stage is closed: everything that clients have to get is in their outboxes.
             servers.cancel_scope.cancel(reason="the server goes away")
 
 
 @contextmanager
 def _out_of_groups() -> Generator[None]:
-    """A single error of ours leaves as it is, and not in the groups that nurseries make."""
+    """Raise a single `FootlightsError` as it is, and not in the groups that nurseries make."""
     try:
         yield
     except BaseExceptionGroup as errors:
@@ -218,7 +218,7 @@ async def _perform(
         access = SessionAccess(stage, config.policy, watch=metrics)
         kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
         ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
-        dexi = DexiSettings(chat_agent=config.chat_agent, redactor=config.redactor)
+        dexi = RunSettings(chat_agent=config.chat_agent, redactor=config.redactor)
         http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
         http = await _listen(servers, http_server, config, config.http_port)
         announce(Opened(ws.port, http.port, stage.epoch))
@@ -242,7 +242,7 @@ async def _listen(servers: trio.Nursery, server: Server, config: Config, port: i
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CannotServe(f"Port {port} of {config.host} is in use. Port 0 is any that is free.") from None
-        raise CannotServe(f"Nothing can listen on {config.host}, port {port}: {error.strerror}.") from None
+        raise CannotServe(f"Cannot listen on {config.host}, port {port}: {error.strerror}.") from None
     return listening
 
 

@@ -1,4 +1,4 @@
-"""Events as JSON, each encoded once for all who follow its turn. Pure: no trio, no sockets."""
+"""Encodings: cache of the JSON of recent events, so that each is encoded once for all subscribers. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _MOST_BYTES = 262_144
 
 
 class Encodings:
-    """What was encoded last. Those who follow the same turn are given the same events, and soon after each other."""
+    """The last encoded events. Subscribers of a turn get the same event objects, shortly after each other."""
 
     def __init__(self) -> None:
-        # An event that is kept here keeps its id.
+        # The ids are valid keys, because the cache holds the events.
         self._recent: dict[int, tuple[StreamEvent, bytes]] = {}
         self._bytes = 0
 
     def encode(self, event: StreamEvent) -> bytes:
-        """The event as one JSON object. Raises InvalidEvent if it holds what JSON cannot say."""
+        """The event as one JSON object. Raises `InvalidEvent` if JSON cannot represent it."""
         known = self._recent.get(id(event))
         if known is not None:
             return known[1]

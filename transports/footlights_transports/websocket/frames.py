@@ -1,8 +1,8 @@
-"""Frame policy: the bytes of a client that are passed on to trio-websocket, as whole frames of messages within limits.
+"""Frame gate: passes the bytes of a client on to trio-websocket, as whole frames of messages within limits.
 
-trio-websocket keeps every piece of a message until its last one has come, and counts only the letters in them. A
-client that sends pieces without end, empty ones or a letter each, would have it keep them all. It also handles all
-frames that it is given without a checkpoint, so it is given few at once. Pure: no sockets.
+trio-websocket keeps every fragment of a message until the last one arrives, and counts only the characters in them. So
+a client could make it keep fragments without end, empty or with one character each. It also handles all frames that it
+is given without a checkpoint, so it gets few at once. Pure: no sockets.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from attrs import frozen
 
 MAX_PIECES = 1_024
-"""Frames of one message."""
+"""Fragments of one message."""
 MAX_AT_ONCE = 32
-"""Frames that are passed on together."""
+"""Frames that are passed on in one call."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
 _LAST = 0x80
@@ -26,7 +26,7 @@ _LENGTH_BYTES = {126: 2, 127: 8}
 
 
 class FrameGate:
-    """One connection: first the head of its request, then frames."""
+    """The input of one connection: first the head of its request, then frames."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -36,14 +36,14 @@ class FrameGate:
         self.is_in_head = True
         """Whether the head of the request is not complete."""
         self.is_too_much = False
-        """Whether a message has more bytes or pieces than it may. Nothing is passed on from there."""
+        """Whether a message has more bytes or fragments than allowed. Nothing is passed on after that."""
         self.frames_passed = 0
-        """How many frames were passed on by the last call."""
+        """Number of frames that the last call passed on."""
 
     def pass_on(self, data: bytes | bytearray = b"") -> bytes:
-        """What may be passed on now: a part of the head, or up to `MAX_AT_ONCE` frames.
+        """The bytes to pass on now: a part of the head, or up to `MAX_AT_ONCE` frames.
 
-        If it is nothing, more data is needed. Without data it goes on with what has come before.
+        If there are none, more data is needed. Without data, it continues with what was buffered.
         """
         self._waiting += data
         return self._pass_head(data) if self.is_in_head else self._pass_frames()
@@ -51,7 +51,7 @@ class FrameGate:
     def _pass_head(self, data: bytes | bytearray) -> bytes:
         found = _END_OF_HEAD.search(self._waiting)
         if found is None:
-            del self._waiting[:-2]  # what is left may be how its end begins
+            del self._waiting[:-2]  # the last bytes may be the beginning of its end
             return bytes(data)
         self.is_in_head = False
         del self._waiting[: found.end()]
@@ -95,7 +95,7 @@ class _Frame:
 
 
 def _frame_at(data: bytearray, at: int) -> _Frame | None:
-    """The frame that begins there; None if too little of it has come to know its length."""
+    """The frame that begins at this offset; None if too little of it has arrived to know its length."""
     if len(data) < at + 2:
         return None
     first, second = data[at : at + 2]

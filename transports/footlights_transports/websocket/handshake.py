@@ -1,9 +1,9 @@
-"""What a WebSocket handshake asks for, and why it is refused.
+"""WebSocket handshake: checks the request, and says who connects and for what, or why it is refused.
 
-A client connects to `/v1` with the subprotocol `footlights.v1`, and shows its token in the Authorization header. A
-browser cannot set headers: it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
+A client connects to `/v1` with the subprotocol `footlights.v1` and a token in the Authorization header. A browser
+cannot set headers, so it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
 
-Where there is a chat gateway, a client may connect to its paths too, and need offer no subprotocol.
+If the server has a chat gateway, clients may also connect to its paths, and need no subprotocol there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
 
 @frozen
 class Admitted:
-    """Who connected, and whether it wants its events in arrays."""
+    """A client of the native protocol, and whether it wants events in arrays."""
 
     user: User
     in_batches: bool
@@ -45,20 +45,20 @@ class Admitted:
 
 @frozen
 class Visitor:
-    """Who comes to the chat gateway, and for what."""
+    """A client of the chat gateway, and what it asks for."""
 
     user: User
     target: kgent.Target
     query: str
     subprotocol: str | None
-    """What it offered and gets."""
+    """The subprotocol that it offered and gets."""
 
 
 @frozen
 class Refused:
-    """The answer to a handshake that fails: an HTTP status, and the error as JSON.
+    """The response to a handshake that fails: an HTTP status, and the error as JSON.
 
-    Not the exception itself: through its traceback it would hold the request, and this answer too.
+    It does not hold the exception, whose traceback would hold the request.
     """
 
     status: int
@@ -72,7 +72,7 @@ class Refused:
 def judge(
     request: WebSocketRequest, policy: AccessPolicy, *, has_gateway: bool = False
 ) -> Admitted | Visitor | Refused:
-    """Whether this handshake may go on. Only the gateway itself knows whether a visitor finds what it wants."""
+    """Whether the handshake may go on. The gateway may still refuse a `Visitor`."""
     try:
         target = urlsplit(request.path)
         in_batches = parse_qs(target.query).get("batch") == ["1"]
@@ -82,7 +82,7 @@ def judge(
     if target.path != PATH and wanted is None:
         return Refused(404, InvalidCommand(f"Connect to {PATH}."))
     try:
-        # wsproto takes it out of the headers, and trio-websocket shows only those.
+        # wsproto takes the host out of the headers, and trio-websocket shows only those.
         policy.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
         policy.check_origin(_header(request, b"origin"))
     except Unauthorized as error:
@@ -91,7 +91,7 @@ def judge(
     if refused is not None:
         return refused
     if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
-        # What follows the head must be frames, and whoever counts those must not be led astray.
+        # After the head there must be frames: the frame gate would take a body for them.
         return Refused(400, InvalidCommand("A handshake has no body."))
     if wanted is None and SUBPROTOCOL not in request.proposed_subprotocols:
         return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))

@@ -1,7 +1,7 @@
-"""The bytes of one WebSocket connection, and the frames that we write ourselves.
+"""Byte stream of one WebSocket connection, and the frames that this server writes itself.
 
-trio-websocket reads, shakes hands, answers pings and closes. Events do not pass through it: what waits is
-written as many frames in one send, and its own way of one send a message would be most of the cost.
+trio-websocket reads, performs the handshake, answers pings and closes. Events do not pass through it: it would send
+each message by itself, which would be most of the cost. Here all waiting frames are written in one send.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from footlights.token_bucket import TokenBucket
 
 FRAME_COST = 1_024
-"""What a frame is charged besides its bytes: an empty one costs about as much as a kilobyte of text to handle."""
+"""Charge for a frame besides its bytes: handling an empty one costs about as much as a kilobyte of text."""
 PING = b"\x89\x00"
 
 _TEXT = 0x81
@@ -27,11 +27,11 @@ _CLOSE = b"\x88"
 _TWO_BYTES_OF_LENGTH = 126
 _EIGHT_BYTES_OF_LENGTH = 127
 _NOTICEABLE = 0.1
-"""A send that took so many seconds had to wait for the peer. That it ended is a sign of life."""
+"""A send that took so many seconds waited for the peer, so its end is a sign of life."""
 
 
 def text_frames(payloads: Iterable[bytes]) -> bytes:
-    """One text frame for each payload, which must be UTF-8; one after the other, as a server sends them."""
+    """One text frame, as servers send them, for each payload, which must be UTF-8."""
     parts: list[bytes] = []
     for payload in payloads:
         size = len(payload)
@@ -46,17 +46,17 @@ def text_frames(payloads: Iterable[bytes]) -> bytes:
 
 
 def close_frame(code: int, reason: str) -> bytes:
-    """The last frame that is sent. The reason is short."""
+    """A close frame. The reason must be short."""
     payload = code.to_bytes(2, "big") + reason.encode()
     return _CLOSE + bytes((len(payload),)) + payload
 
 
 class WireStream(trio.abc.Stream):
-    """A stream that several tasks may send on: what each sends arrives in one piece.
+    """A stream on which several tasks may send: the data of each send stays in one piece.
 
-    A send that was cut off leaves half a frame behind, so nothing is sent after it. What is received is the head of the
-    handshake and, after `let_frames_pass`, frames; it ends where a message is too much. `on_end` is called when nothing
-    more will come. Closing it leaves the stream below open, so that a last word can be said by `refuse`.
+    A cancelled send leaves half a frame behind, so nothing is sent after it. Received data is the head of the handshake
+    and, after `let_frames_pass`, frames; it ends at a message that is too large. `on_end` is called when nothing more
+    will be received. Closing it leaves the stream below open, so that `refuse` can still send a close frame.
     """
 
     def __init__(self, stream: trio.abc.Stream, on_end: Callable[[], None], max_message_bytes: int) -> None:
@@ -66,7 +66,7 @@ class WireStream(trio.abc.Stream):
         self._socket = _socket_below(stream)
         self._lock = trio.Lock()
         self._unsent = b""
-        """What `send_nowait` could not send. It goes out before anything else."""
+        """The rest of a `send_nowait`. It is sent before anything else."""
         self._is_torn = False
         self._is_closed = False
         self._receiving = trio.CancelScope()
@@ -128,7 +128,7 @@ class WireStream(trio.abc.Stream):
             raise trio.BrokenResourceError("A frame was cut off.")
 
     def _send_at_once(self, data: bytes | bytearray | memoryview) -> int:
-        """How many bytes the system takes now. trio would go once around its loop for every send."""
+        """Write what the socket takes now; return how many bytes. trio would pass a checkpoint for every send."""
         if self._socket is None:
             return 0
         try:
@@ -142,9 +142,9 @@ class WireStream(trio.abc.Stream):
         await self._stream.wait_send_all_might_not_block()
 
     def let_frames_pass(self, *budgets: TokenBucket) -> None:
-        """The handshake is accepted. Each byte from now on, and `FRAME_COST` for each frame, is charged to these.
+        """Accept frames from now on. Each byte, and `FRAME_COST` for each frame, is charged to these budgets.
 
-        When one of them is in debt, nothing is passed on until it is paid: the peer is slowed down.
+        While one of them is in debt, nothing is read, so the peer is slowed down.
         """
         self._budgets = budgets
         self._is_accepted.set()
@@ -163,9 +163,9 @@ class WireStream(trio.abc.Stream):
         return passed
 
     async def _receive_frames(self, max_bytes: int | None) -> bytes:
-        """A part of the head, or some frames; nothing at the end."""
+        """A part of the head, or some frames; no bytes at the end."""
         if not self._frames.is_in_head and not self._is_accepted.is_set():
-            # wsproto would forget frames that come before the answer to the handshake.
+            # wsproto would drop frames that arrive before the handshake is answered.
             await self._is_accepted.wait()
         data: bytes | bytearray = b""
         while True:
@@ -185,16 +185,16 @@ class WireStream(trio.abc.Stream):
             each.settle(0, amount, now)
 
     async def _wait_until_paid(self) -> None:
-        """A checkpoint if there is a debt, or if there may be more frames: nobody waits for all that one peer sent."""
+        """Wait while there is a debt. Also a checkpoint if more frames may wait: one peer must not hold the loop."""
         now = trio.current_time()
         delay = max((each.seconds_in_debt(now) for each in self._budgets), default=0.0)
         if delay or self._frames.frames_passed == MAX_AT_ONCE:
-            self.alive_at = now + delay  # we do not listen, so its silence means nothing
+            self.alive_at = now + delay  # nothing is read meanwhile, so silence is no sign
             await trio.sleep(delay)
 
     @property
     def was_sent_too_much(self) -> bool:
-        """Whether the peer sent a message of more bytes or pieces than it may."""
+        """Whether the peer sent a message with more bytes or fragments than allowed."""
         return self._frames.is_too_much
 
     async def aclose(self) -> None:
@@ -204,7 +204,7 @@ class WireStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
     async def refuse(self, code: int, reason: str) -> None:
-        """Say why this ends. Then read and forget what still comes: closing before could take back what was said."""
+        """Send a close frame, then discard what still arrives: closing before could destroy the frame on its way."""
         try:
             if not (self._is_torn or self._unsent):
                 await self._stream.send_all(close_frame(code, reason))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from functools import reduce
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import orjson
@@ -61,32 +61,20 @@ def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None
     world = genesis_world(row) or genesis
     if world is None:
         raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can rebuild it.")
-    passed = _Passed(row.digest)
-    world = rebuild(world, passed.through(reader.entries(), at))
+    commits = 0
+    last: Entry | None = None
+
+    def counted() -> Iterator[Entry]:
+        nonlocal commits, last
+        for last in takewhile(lambda entry: at is None or entry.position <= at, reader.entries()):
+            commits += 1
+            yield last
+
+    world = rebuild(world, counted())
+    expected = row.digest if last is None else read_record(last).world_after
     document = reader.world().document if at is None else None
     kept = None if document is None else read_world(document, "world")
-    return Replay(passed.commits, world, passed.world_after, kept)
-
-
-class _Passed:
-    """Counts the entries that pass, and keeps the last."""
-
-    def __init__(self, genesis_digest: str) -> None:
-        self.commits = 0
-        self._last: Entry | None = None
-        self._genesis_digest = genesis_digest
-
-    @property
-    def world_after(self) -> str:
-        return self._genesis_digest if self._last is None else read_record(self._last).world_after
-
-    def through(self, entries: Iterable[Entry], at: int | None) -> Iterator[Entry]:
-        for entry in entries:
-            if at is not None and entry.position > at:
-                return
-            self.commits += 1
-            self._last = entry
-            yield entry
+    return Replay(commits, world, expected, kept)
 
 
 def rebuild(world: World, entries: Iterable[Entry]) -> World:

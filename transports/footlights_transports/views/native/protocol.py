@@ -1,4 +1,4 @@
-"""The native protocol, `footlights.v1`: commands from the client; replies, notices and events from the server.
+"""Native protocol, `footlights.v1`: commands from the client; replies, notices and events from the server.
 
     {"op": "begin_turn", "id": 7, "session_id": "s1-000001", "input": "A room?"}
     {"reply": 7, "ok": true, "result": {"turn_id": "t1-000001"}}
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SUBPROTOCOL = "footlights.v1"
 MAX_ID_CHARS = 128
 MAX_CURSORS = 4_096
-"""Turns that one subscribe may name."""
+"""Most turns that one `subscribe` may name."""
 
 
 @frozen
@@ -46,7 +46,7 @@ class Subscribe:
     after: Mapping[str, int] | None
     terminal_seen: frozenset[str]
     remote_models: bool = False
-    """What the session agrees to if it has to be opened again: consent is not kept."""
+    """Consent for a session that has to be opened again after a restart, because consent is not kept."""
 
 
 @frozen
@@ -82,14 +82,14 @@ class Close:
 
 @frozen
 class Ping:
-    """Nothing is to be done. The reply shows that somebody is there, to those who cannot send a WebSocket ping."""
+    """Does nothing. The reply is a sign of life for clients that cannot send WebSocket pings, such as browsers."""
 
 
 Command: TypeAlias = Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | Close | Ping
 
 
 def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
-    """The command in a frame. Raises `BadFrame`, which quotes nothing of it."""
+    """The command in a frame. Raises `BadFrame`, which does not quote it."""
     fields = read_object(frame)
     command_id = _command_id(fields)
     if "op" not in fields:
@@ -101,7 +101,7 @@ def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
 
 
 def id_in(frame: str | bytes) -> CommandId:
-    """The id in a frame that is not looked at otherwise; None if it cannot be read."""
+    """The id in a frame that is not parsed otherwise; None if it cannot be read."""
     try:
         return None if isinstance(frame, bytes) else _command_id(read_object(frame))
     except BadFrame:
@@ -109,7 +109,7 @@ def id_in(frame: str | bytes) -> CommandId:
 
 
 def read_fields(op: object, fields: dict[str, Any]) -> Command:
-    """The command of that name with these fields, which are used up. Raises `InvalidCommand`, which quotes nothing."""
+    """The command of that name. It removes its fields. Raises `InvalidCommand`, which does not quote them."""
     try:
         taken = _Fields(fields)
         command = _reader(op)(taken)
@@ -122,17 +122,17 @@ def read_fields(op: object, fields: dict[str, Any]) -> Command:
 
 
 def write_reply(command_id: CommandId, result: Mapping[str, JsonValue] | None = None) -> bytes:
-    """The command was done."""
+    """The reply to a command that was performed."""
     return orjson.dumps({"reply": command_id, "ok": True, "result": dict(result or {})})
 
 
 def write_error(command_id: CommandId, error: FootlightsError) -> bytes:
-    """The command was not done."""
+    """The reply to a command that was not performed."""
     return orjson.dumps({"reply": command_id, "ok": False, "error": error_json(error)})
 
 
 def write_notice(notice: str, session_id: str, reason: str | None = None) -> bytes:
-    """Something that the client did not ask for and that is no event: `detached` or `ended`."""
+    """A notice, which is neither a reply nor an event: `detached` or `ended`."""
     told = {"notice": notice, "session_id": session_id}
     return orjson.dumps(told if reason is None else {**told, "reason": reason})
 

@@ -1,7 +1,7 @@
-"""The cursor of an event stream: what a client has got of a session, as one opaque word.
+"""Cursors as opaque words, for the `id` of Server-Sent Events.
 
-It has to fit into a header of a request. Turns are numbered one after the other, so it names the first of each run of
-them: a thousand turns that a client has whole take no more room than one. Pure.
+A word has to fit into a header of a request. Turns are numbered one after the other, so a word names the first of each
+run of them: a thousand turns that a client has whole take no more room than one. Pure.
 """
 
 from __future__ import annotations
@@ -12,51 +12,42 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import orjson
-from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number, in_order, turn_id
-from footlights.stream.cursor import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN, Cursor
 from footlights_transports.views.native.protocol import MAX_CURSORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MAX_CURSOR_CHARS = 8_192
-"""More than a cursor that is given out, and little enough for the header of a request."""
+"""Longer than any word that the server writes, and short enough for the header of a request."""
 
 _FORMAT = 2
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _MAX_TURN_ID_CHARS = 64
 
 _place = lru_cache(8_192)(in_order)
-"""The same few turns are asked for with every event."""
+"""Cached, because every event names the same few turns."""
 
 
-@frozen
-class Cursor:
-    """What a client has got of a session: what `subscribe` takes."""
-
-    after: Mapping[str, int] = field(factory=dict[str, int])
-    """The last seq of each turn; of a turn that it has whole, 1,000,000,001."""
-    terminal_seen: frozenset[str] = frozenset()
-    """Turns of which it has the terminal event and not the commit_final."""
-
-
-def write_cursor(after: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
-    """The cursor as an opaque word of letters, digits, - and _."""
-    parts = {each: seq for each, seq in after.items() if seq < ALL_SEEN}
-    return write_word(parts, counted(each for each, seq in after.items() if seq >= ALL_SEEN), terminal_seen)
-
-
-def write_word(parts: Mapping[str, int], whole: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
-    """The same, of the turns that it has in part with their seqs, and of the runs of those that it has whole."""
-    seqs = {run[0]: [parts[each] for each in run] for run in _runs(parts)}
-    written = orjson.dumps([_FORMAT, seqs, whole, counted(terminal_seen)])
+def write_cursor(cursor: Cursor, whole: Mapping[str, int] | None = None) -> str:
+    """The cursor as a word of letters, digits, - and _. `whole` is what `whole_turns` made of it, if it is known."""
+    after = cursor.after
+    in_part = [each for each, seq in after.items() if seq < ALL_SEEN]
+    seqs = {run[0]: [after[each] for each in run] for run in _runs(in_part)}
+    runs = whole_turns(cursor) if whole is None else whole
+    written = orjson.dumps([_FORMAT, seqs, runs, _counted(cursor.terminal_seen)])
     return urlsafe_b64encode(written).rstrip(b"=").decode()
 
 
-def counted(turn_ids: Iterable[str]) -> dict[str, int]:
+def whole_turns(cursor: Cursor) -> dict[str, int]:
+    """The runs of turns that were taken whole."""
+    return _counted(each for each, seq in cursor.after.items() if seq >= ALL_SEEN)
+
+
+def _counted(turn_ids: Iterable[str]) -> dict[str, int]:
     """The first turn of each run, and how many there are in it."""
     return {run[0]: len(run) for run in _runs(turn_ids)}
 
@@ -77,7 +68,7 @@ def read_cursor(word: str) -> Cursor:
     after = {**_parts(parts), **dict.fromkeys(_all_of(whole), ALL_SEEN)}
     if len(after) > MAX_CURSORS:
         raise _not_ours()
-    return Cursor(after, frozenset(_all_of(ended)))
+    return Cursor(after, set(_all_of(ended)))
 
 
 def _runs(turn_ids: Iterable[str]) -> Iterator[list[str]]:

@@ -1,0 +1,144 @@
+"""Acceptor: the lifetime of the connections of one server. The WebSocket and the HTTP server are acceptors.
+
+It listens, bounds the connections that are pending, closes those of revoked tokens, closes idle sessions, and shuts
+down in order: when it is cancelled, it accepts nothing more, and connections have `goodbye` seconds to end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights_transports.access.idle import close_idle_sessions
+from footlights_transports.http.h11_errors import hold_no_input
+from footlights_transports.server.listening import Listening
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from footlights_transports.access.policy import User, WireLimits
+    from footlights_transports.access.session_access import SessionAccess
+
+
+class PendingConnection:
+    """A connection whose client has shown no valid token or, without tokens, made no whole request."""
+
+    user: User | None = None
+    """Whose it is, once that is known."""
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+
+    def drop(self, reason: str) -> None:
+        """End it at once."""
+        self.scope.cancel(reason=reason)
+
+
+class Acceptor(ABC):
+    """Every connection of one server. One that fails ends no other."""
+
+    connections: trio.Nursery
+    """Where `serve` has to run, once `run` accepts."""
+
+    def __init__(self, access: SessionAccess, goodbye: float) -> None:
+        self.access = access
+        self.goodbye = goodbye
+        self.pending: dict[PendingConnection, None] = {}
+        """The oldest first."""
+        self.closing = trio.Event()
+        self._opened = trio.Event()
+
+    @abstractmethod
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Serve one connection, from its first byte to its last."""
+
+    @abstractmethod
+    def revoke(self, users: Collection[User]) -> None:
+        """Close the connections of users whose tokens were revoked."""
+
+    @abstractmethod
+    async def leave(self) -> None:
+        """Ask all connections to end, because the server shuts down."""
+
+    async def start_views(self, nursery: trio.Nursery) -> None:  # noqa: B027 - optional
+        """Start the tasks of the views, before the first connection is accepted. They end with the server."""
+
+    def start_senders(self, nursery: trio.Nursery) -> None:  # noqa: B027 - optional
+        """Start tasks that connections need, and which outlive them."""
+
+    @property
+    def limits(self) -> WireLimits:
+        """The limits now: a reload may change them."""
+        return self.access.policy.limits
+
+    async def listen(self, host: str, port: int, task_status: trio.TaskStatus[Listening]) -> None:
+        """Serve at this address until cancelled. Port 0 is any free port.
+
+        Raises `RegistrationError` for an address that the policy forbids, and `OSError` for one that cannot be bound.
+        """
+        hold_no_input()
+        self.access.policy.check_address(host)
+        listeners = await trio.open_tcp_listeners(port, host=host)
+        if port == 0:
+            # A name may have several addresses, and each would get a port of its own.
+            _close(listeners[1:])
+            del listeners[1:]
+
+        async def accept() -> None:
+            with trio.CancelScope() as accepting:
+                task_status.started(Listening(listeners[0].socket.getsockname()[1], accepting.cancel))
+                await trio.serve_listeners(self.serve, listeners, handler_nursery=self.connections)
+
+        try:
+            await self.run(accept)
+        finally:
+            _close(listeners)
+
+    async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
+        """Accept, and go on when that ends, until cancelled; then wait for the connections to end."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_connections, name="connections")
+            nursery.start_soon(close_idle_sessions, self.access, name="idle sessions")
+            self.access.revocation_listeners.append(self.revoke)
+            try:
+                await self.start_views(nursery)
+                await self._opened.wait()
+                await accept()
+                await trio.sleep_forever()
+            finally:
+                self.access.revocation_listeners.remove(self.revoke)
+                self.closing.set()
+
+    async def _keep_connections(self) -> None:
+        with trio.CancelScope(shield=True) as patience:
+            async with trio.open_nursery() as senders:
+                self.start_senders(senders)
+                async with trio.open_nursery() as self.connections:
+                    self._opened.set()
+                    await self.closing.wait()
+                    patience.deadline = trio.current_time() + self.goodbye
+                    await self.leave()
+                senders.cancel_scope.cancel(reason="every connection has ended")
+
+    def add_pending(self, connection: PendingConnection) -> None:
+        """Add a connection, and drop the one that has been pending longest if there are too many.
+
+        If newcomers were dropped, clients that connect and send nothing, or half a request, would lock out all others.
+        An honest client has shown its token long before so many others have come.
+        """
+        if len(self.pending) >= self.limits.max_handshakes:
+            oldest = next(iter(self.pending))
+            del self.pending[oldest]
+            oldest.drop("too many connections are pending")
+        self.pending[connection] = None
+
+    def remove_pending(self, connection: PendingConnection) -> None:
+        """The connection is pending no more."""
+        self.pending.pop(connection, None)
+
+
+def _close(listeners: Sequence[trio.SocketListener]) -> None:
+    for each in listeners:
+        each.socket.close()
