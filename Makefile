@@ -7,7 +7,8 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights check attack bench bench-peers peers performance determinism clean
+.PHONY: run play test test-fast test-long fuzz coverage weights check docs attack bench bench-peers peers performance \
+  determinism clean
 
 run: $(RUN)
 	$(BIN)/footlights serve
@@ -52,8 +53,13 @@ check: $(READY)
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
 
+# The docs as a site. A link that leads nowhere, or a page that is in no table of contents, is an error.
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html --conf-dir docs/site . build/site
+	@echo 'Open build/site/docs/index.html in a browser.'
+
 # Floods, slow clients, raw protocol cases, fairness and privacy, against a server of its own: about 10 minutes.
-# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/attack-your-own-server.md.
+# ONLY='flood/pongs http' runs these, QUICK=1 shortens the floods. See docs/how-to/operate/attack-your-own-server.md.
 attack: $(READY)
 	$(BIN)/footlights bench attack $(if $(QUICK),--quick) $(foreach name,$(ONLY),--only $(name))
 
@@ -98,4 +104,4 @@ $(VENV)/.ready-%: pyproject.toml .ci/constraints.txt .ci/environment.py
 	@$(PYTHON) .ci/environment.py $(VENV) $*
 
 clean:
-	rm -rf $(VENV) .venv-peers dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

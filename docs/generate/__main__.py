@@ -289,7 +289,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         faults.vanishing_subscriber,
         prefix="faults.",
     ),
-    "testing-ledger": lambda: api.described(faults.FlakyLedger),
+    "testing-ledger": lambda: api.described(testing.check_ledger, faults.FlakyLedger),
 }
 
 

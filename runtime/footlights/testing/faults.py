@@ -241,6 +241,9 @@ class FlakyLedger:
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._inner.commits_after(session_id, turn_id, limit)
 
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._inner.latest(session_id, limit)
+
     async def begin_tool(self, key: str) -> ToolRecord | None:
         await self._prepare_write()
         return await self._inner.begin_tool(key)

@@ -99,7 +99,7 @@ def test_more_turns_are_remembered_than_a_server_retains() -> None:
 
 
 async def test_the_program_in_the_docs_prints_what_they_say(node: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "use-from-javascript.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "clients" / "use-from-javascript.md").read_text(encoding="utf-8")
     ((program, output),) = _PROGRAM.findall(page)
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as house:
         (tmp_path / "program.mjs").write_text(program.replace("ws://127.0.0.1:7600", house.url), encoding="utf-8")

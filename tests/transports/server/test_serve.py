@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
-OPERATE = ROOT / "docs" / "how-to" / "operate.md"
+OPERATE = ROOT / "docs" / "how-to" / "operate" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
 

@@ -95,6 +95,10 @@ class Ledger(Protocol):
         """The first `limit` commits of this session's turns that began after this one, in the order of the turns."""
         ...
 
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session, at most `limit`, oldest first. Raises `LedgerUnavailable`."""
+        ...
+
     async def begin_tool(self, key: str) -> ToolRecord | None:
         """Claim `key` before the tool has any effect. None means that the claim is durable and the tool may run.
 

@@ -32,7 +32,7 @@ from footlights_transports.views.mission.pure.text import compose
 from tests.kit.callouts import mission_event
 from tests.kit.paths import ROOT
 
-PAGE = ROOT / "docs" / "how-to" / "callouts.md"
+PAGE = ROOT / "docs" / "how-to" / "clients" / "callouts.md"
 
 EVERYTHING = list(product(Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty))
 
