@@ -90,6 +90,13 @@ def test_help_comes_without_a_runtime(tmp_path: Path) -> None:
     )
 
 
+def test_importing_the_package_imports_nothing_else_of_it(tmp_path: Path) -> None:
+    program = "import sys, footlights_transports; print(*sorted(sys.modules))"
+    found = set(_shown_by(program, folder=tmp_path)[-1].split())
+    assert _within(found, "footlights_transports") == {"footlights_transports"}
+    assert not _within(found, "trio wsproto attrs starlette")
+
+
 def test_a_server_looks_for_garbage_and_not_in_what_it_imported(shown_by_server: list[str]) -> None:
     assert shown_by_server[-2] == "True True"
 
