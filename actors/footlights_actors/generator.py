@@ -62,20 +62,20 @@ async def generate(
     )
     facts = tuple(persona.facts(services.committed_world.view()))
     for tool_round in count(1):
-        told = fitted(prompt, facts, lease.model.traits.context_tokens)
-        spoken = await _take_slot_and_speak(turn, services, lease, told)
-        tokens_left -= spoken.tokens
-        if not spoken.requests:
+        fitting = fitted(prompt, facts, lease.model.traits.context_tokens)
+        generated = await _generate_round(turn, services, lease, fitting)
+        tokens_left -= generated.tokens
+        if not generated.requests:
             return
         if tool_round > MAX_TOOL_ROUNDS:
             raise ModelError("The model asked for tools in too many rounds.")
         if may_use_tools:
-            exchanges = await run_tools(spoken.requests)
+            exchanges = await run_tools(generated.requests)
         else:
-            exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in spoken.requests)
+            exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in generated.requests)
         if tokens_left <= 0:
             return
-        rounds = (*prompt.rounds, ToolRound(spoken.text, exchanges))
+        rounds = (*prompt.rounds, ToolRound(generated.text, exchanges))
         prompt = evolve(prompt, rounds=rounds, max_tokens=tokens_left)
 
 
@@ -88,7 +88,7 @@ def _offers(services: Services, persona: Persona) -> tuple[ToolOffer, ...]:
 
 
 @frozen
-class _Spoken:
+class _Round:
     """One round of a model."""
 
     text: str
@@ -96,13 +96,13 @@ class _Spoken:
     tokens: int
 
 
-async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> _Spoken:
+async def _generate_round(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> _Round:
     if not lease.claim_now():
         with turn.in_line():
             await lease.claim()
     begins_at = turn.replay.text_length
     try:
-        requests, tokens = await _speak(turn, services, lease, prompt)
+        requests, tokens = await _stream_output(turn, services, lease, prompt)
     except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:
@@ -114,10 +114,12 @@ async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease
     finally:
         lease.release()
     turn.output_tokens = (turn.output_tokens or 0) + tokens
-    return _Spoken(turn.replay.text[begins_at:] if requests else "", tuple(requests), tokens)
+    return _Round(turn.replay.text[begins_at:] if requests else "", tuple(requests), tokens)
 
 
-async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> tuple[list[ToolRequest], int]:
+async def _stream_output(
+    turn: Turn, services: Services, lease: ModelLease, prompt: Prompt
+) -> tuple[list[ToolRequest], int]:
     """Stream the model's output. Returns its tool requests and the number of tokens."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
@@ -141,19 +143,19 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
                     left_in_burst = _burst(services.running_turns)
                     await trio.lowlevel.checkpoint()
             elif isinstance(item, Usage):
-                usage = _counted(item)
+                usage = _checked_usage(item)
             else:
-                requests.append(_checked(item, len(requests)))
+                requests.append(_checked_request(item, len(requests)))
     return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER))
 
 
-def _counted(usage: Usage) -> Usage:
+def _checked_usage(usage: Usage) -> Usage:
     if type(usage.output_tokens) is not int:
         raise ModelError("The model reported a number of tokens that is not an integer.")
     return usage
 
 
-def _checked(item: object, requests_before: int) -> ToolRequest:
+def _checked_request(item: object, requests_before: int) -> ToolRequest:
     if not isinstance(item, ToolRequest) or not isinstance(item.tool_name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
         raise ModelError("The model's output is neither text nor a tool request.")
     if requests_before == MAX_CALLS_PER_ROUND:

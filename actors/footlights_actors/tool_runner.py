@@ -66,12 +66,12 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
 @enable_ki_protection
 async def _settle(turn: Turn, services: Services, call: ToolCall) -> None:
     try:
-        await _wait_and_tell(turn, services, call)
+        await _wait_for_result(turn, services, call)
     finally:
         call.crash = None
 
 
-async def _wait_and_tell(turn: Turn, services: Services, call: ToolCall) -> None:
+async def _wait_for_result(turn: Turn, services: Services, call: ToolCall) -> None:
     try:
         with trio.move_on_after(call.timeout):
             await call.answered.wait()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from footlights.limits import Limits
     from footlights.turn.turn import Turn
 
-_FEW_GONE = 64
+_MAX_STALE_CHECKS = 64
 
 
 class _Watched:
@@ -34,7 +34,7 @@ class _Watched:
         self.started = started
 
 
-class _Look(NamedTuple):
+class _Check(NamedTuple):
     """The time of the next check of a turn. The number orders checks of the same time."""
 
     at: float
@@ -46,23 +46,23 @@ class TurnWatchdog:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._watched: dict[Turn, _Watched] = {}
-        self._looks: list[_Look] = []
+        self._checks: list[_Check] = []
         self._numbers = count()
         self._alarm = trio.CancelScope()
 
     def watch(self, turn: Turn) -> None:
         now = trio.current_time()
         watched = self._watched[turn] = _Watched(turn, now)
-        self._look_again(turn, watched, now)
+        self._schedule_check(turn, watched, now)
 
     def unwatch(self, turn: Turn) -> None:
         self._watched.pop(turn).turn = None
         if not self._watched:
-            self._looks.clear()
+            self._checks.clear()
             self._set_alarm()
-        elif len(self._looks) > 2 * len(self._watched) + _FEW_GONE:
-            self._looks = [look for look in self._looks if look.watched.turn is not None]
-            heapify(self._looks)
+        elif len(self._checks) > 2 * len(self._watched) + _MAX_STALE_CHECKS:
+            self._checks = [check for check in self._checks if check.watched.turn is not None]
+            heapify(self._checks)
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -71,35 +71,35 @@ class TurnWatchdog:
             with trio.CancelScope() as self._alarm:
                 self._set_alarm()
                 await trio.sleep_forever()
-            self._look_at_those_due()
+            self._check_due_turns()
 
-    def _look_at_those_due(self) -> None:
+    def _check_due_turns(self) -> None:
         now = trio.current_time()
         due: list[_Watched] = []
-        while self._looks and self._looks[0].at <= now:
-            due.append(heappop(self._looks).watched)
+        while self._checks and self._checks[0].at <= now:
+            due.append(heappop(self._checks).watched)
         for watched in due:
             turn = watched.turn
             if turn is None:
                 continue
             if now >= watched.started + self._limits.turn_timeout:
                 turn.stop(InterruptReason.TIMEOUT)
-            elif now >= self._silent_too_long(turn, watched, now):
+            elif now >= self._stall_deadline(turn, watched, now):
                 turn.stop(InterruptReason.STALLED)
             else:
-                self._look_again(turn, watched, now)
+                self._schedule_check(turn, watched, now)
 
-    def _look_again(self, turn: Turn, watched: _Watched, now: float) -> None:
-        time_is_up = watched.started + self._limits.turn_timeout
+    def _schedule_check(self, turn: Turn, watched: _Watched, now: float) -> None:
+        turn_deadline = watched.started + self._limits.turn_timeout
         # The turn may begin to load or to speak before the next check, so that must come early enough for either.
-        soon = now + min(self._limits.stall_timeout, self._limits.load_timeout)
-        at = min(time_is_up, self._silent_too_long(turn, watched, now), soon)
-        look = _Look(at, next(self._numbers), watched)
-        heappush(self._looks, look)
-        if self._looks[0] is look:
+        next_limit = now + min(self._limits.stall_timeout, self._limits.load_timeout)
+        at = min(turn_deadline, self._stall_deadline(turn, watched, now), next_limit)
+        check = _Check(at, next(self._numbers), watched)
+        heappush(self._checks, check)
+        if self._checks[0] is check:
             self._set_alarm()
 
-    def _silent_too_long(self, turn: Turn, watched: _Watched, now: float) -> float:
+    def _stall_deadline(self, turn: Turn, watched: _Watched, now: float) -> float:
         """The time until which the turn may be silent."""
         # The time that a turn waits for a slot does not count as silence.
         silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
@@ -107,4 +107,4 @@ class TurnWatchdog:
         return silent_since + (self._limits.load_timeout if is_loading else self._limits.stall_timeout)
 
     def _set_alarm(self) -> None:
-        self._alarm.deadline = self._looks[0].at if self._looks else inf
+        self._alarm.deadline = self._checks[0].at if self._checks else inf

@@ -52,12 +52,12 @@ API_VERSION_WITH_TEMPERATURE = "2023-06-01"
 _READ_BLOCKS = frozenset({"text", "thinking", "tool_use"})
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 _REFUSAL = "refusal"
-_SAYS_WHERE = "Sending HTTP Request: %s %s"
+_SAFE_MESSAGE = "Sending HTTP Request: %s %s"
 """The only log message of the SDK that quotes neither a request nor an answer."""
 
 
 def _quotes_nothing(record: logging.LogRecord) -> bool:
-    return record.msg == _SAYS_WHERE
+    return record.msg == _SAFE_MESSAGE
 
 
 def _filter_logs() -> None:
@@ -125,7 +125,7 @@ class _Request(MessageCreateParamsStreaming, total=False):
 
 
 class _Sdk(anthropic.AsyncAnthropic):
-    def forget_custom_headers(self) -> None:
+    def drop_custom_headers(self) -> None:
         """Drop `ANTHROPIC_CUSTOM_HEADERS`, which may hold keys or cookies for another server."""
         self._custom_headers = {}
 
@@ -140,7 +140,7 @@ def _sender(at: Server, api_version: str) -> Sender:
             open_telemetry={"traces": False, "propagation": False},
             http_client=client,
         )
-        sdk.forget_custom_headers()
+        sdk.drop_custom_headers()
         import_module("anyio._backends._trio")  # otherwise the first request imports it and blocks the event loop
         # `sdk.messages` is the same, but its first access imports for half a second.
         answering = AsyncMessages(sdk).with_streaming_response
@@ -197,7 +197,7 @@ def _result(call_id: str, exchange: ToolExchange) -> ToolResultBlockParam:
     return {"type": "tool_result", "tool_use_id": call_id, "content": told}
 
 
-def _place(event: JsonObject) -> int | None:
+def _index_of(event: JsonObject) -> int | None:
     index = event.get("index")
     return index if isinstance(index, int) else None
 
@@ -214,7 +214,7 @@ class _Answer:
         self._thoughts = ThoughtFilter()
         self._calls = ToolCallAssembler()
         self._blocks = 0
-        self._passed_over: set[int | None] = set()
+        self._ignored: set[int | None] = set()
         self._reason = ""
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
@@ -225,9 +225,9 @@ class _Answer:
             case "message_start":
                 self._count(as_object(event.get("message")).get("usage"))
             case "content_block_start":
-                return self._begin_block(_place(event), as_object(event.get("content_block")))
+                return self._begin_block(_index_of(event), as_object(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(_place(event), as_object(event.get("delta")))
+                return self._delta(_index_of(event), as_object(event.get("delta")))
             case "message_delta":
                 self._reason = as_text(as_object(event.get("delta")).get("stop_reason")) or self._reason
                 self._count(event.get("usage"))
@@ -255,9 +255,9 @@ class _Answer:
     def _begin_block(self, index: int | None, block: JsonObject) -> str | None:
         kind = as_text(block.get("type"))
         if kind in _READ_BLOCKS:
-            self._passed_over.discard(index)
+            self._ignored.discard(index)
         else:
-            self._passed_over.add(index)
+            self._ignored.add(index)
         if kind == "tool_use":
             self._blocks += 1  # each block is one call, even if the server repeats an id
             given = block.get("input")
@@ -269,7 +269,7 @@ class _Answer:
         return self._say(block.get("text")) if kind == "text" else ""
 
     def _delta(self, index: int | None, delta: JsonObject) -> str | None:
-        if index in self._passed_over:
+        if index in self._ignored:
             return ""
         match delta.get("type"):
             case "text_delta":

@@ -42,15 +42,15 @@ class StandardPool:
     """Implements `footlights.models.pool.ModelPool`."""
 
     def __init__(self, models: Mapping[str, Model], memory_bytes: int | None = None) -> None:
-        self._places = {model_id: _Place(model) for model_id, model in models.items()}
+        self._entries = {model_id: _Entry(model) for model_id, model in models.items()}
         self._memory_bytes = memory_bytes
         self._released = trio.Event()
         self._uses = 0
         self._loads: trio.Nursery | None = None
-        for place in self._places.values():
-            if not self._would_ever_fit(place):
+        for entry in self._entries.values():
+            if not self._would_ever_fit(entry):
                 raise RegistrationError(
-                    f"The model {place.model.model_id} takes {place.memory_bytes} bytes, more than all models together "
+                    f"The model {entry.model.model_id} takes {entry.memory_bytes} bytes, more than all models together "
                     f"may ({memory_bytes})."
                 )
 
@@ -61,46 +61,46 @@ class StandardPool:
 
     @enable_ki_protection
     def prewarm(self, model_id: str) -> None:
-        place = self._places[model_id]
-        if not place.is_hot:
-            self._join(place)
+        entry = self._entries[model_id]
+        if not entry.is_hot:
+            self._join(entry)
 
     def statistics(self) -> tuple[ModelStatus, ...]:
-        return tuple(place.status() for place in self._places.values())
+        return tuple(entry.status() for entry in self._entries.values())
 
     async def close(self) -> None:
         async with trio.open_nursery() as nursery:
-            for place in self._places.values():
-                if place.loaded_here:
-                    nursery.start_soon(self._unload, place)
+            for entry in self._entries.values():
+                if entry.loaded_here:
+                    nursery.start_soon(self._unload, entry)
 
     # -- for turns
 
     def lease(self, model_id: str, session_id: str) -> Lease:
-        return Lease(self, self._places[model_id], session_id)
+        return Lease(self, self._entries[model_id], session_id)
 
-    def take(self, place: _Place) -> None:
-        place.turns += 1
-        place.stuck = False
+    def take(self, entry: _Entry) -> None:
+        entry.turns += 1
+        entry.stuck = False
 
-    def give_back(self, place: _Place) -> None:
-        place.turns -= 1
-        self._note_use(place)
+    def give_back(self, entry: _Entry) -> None:
+        entry.turns -= 1
+        self._note_use(entry)
         self._wake()
 
-    async def make_hot(self, place: _Place, report: Callable[[float], None]) -> None:
-        if not place.is_hot:
-            await self._wait_for(self._join(place), report)
+    async def make_hot(self, entry: _Entry, report: Callable[[float], None]) -> None:
+        if not entry.is_hot:
+            await self._wait_for(self._join(entry), report)
 
     # -- loading
 
-    def _join(self, place: _Place) -> _Load:
+    def _join(self, entry: _Entry) -> _Load:
         assert self._loads is not None, "the stage opens its pool before any turn runs"
-        if place.load is None or place.load.abandoned:
-            earlier, place.load = place.load, _Load()
-            self._loads.start_soon(self._run_load, place, place.load, earlier, name=f"load of {place.model.model_id}")
-        place.load.wanted += 1
-        return place.load
+        if entry.load is None or entry.load.abandoned:
+            earlier, entry.load = entry.load, _Load()
+            self._loads.start_soon(self._run_load, entry, entry.load, earlier, name=f"load of {entry.model.model_id}")
+        entry.load.wanted += 1
+        return entry.load
 
     @staticmethod
     async def _wait_for(load: _Load, report: Callable[[float], None]) -> None:
@@ -117,75 +117,75 @@ class StandardPool:
             raise ModelError("The model could not be loaded.") from load.error
 
     @enable_ki_protection
-    async def _run_load(self, place: _Place, load: _Load, earlier: _Load | None) -> None:
+    async def _run_load(self, entry: _Entry, load: _Load, earlier: _Load | None) -> None:
         def fail(error: BaseException) -> None:
             load.error = error
-            log.error("the model %s could not be loaded: %s", place.model.model_id, describe(error))
+            log.error("the model %s could not be loaded: %s", entry.model.model_id, describe(error))
 
         try:
             with contained(fail), load.scope:
                 if earlier is not None:
                     await earlier.ended.wait()
-                if not place.is_hot:
-                    await self._load(place, load)
+                if not entry.is_hot:
+                    await self._load(entry, load)
         finally:
-            place.reserved = False
-            if place.load is load:
-                place.load = None
+            entry.reserved = False
+            if entry.load is load:
+                entry.load = None
             load.ended.set()
             self._wake()
 
-    async def _load(self, place: _Place, load: _Load) -> None:
-        while place.leaving:
+    async def _load(self, entry: _Entry, load: _Load) -> None:
+        while entry.leaving:
             await self._released.wait()
-        await self._make_room(place)
-        place.reserved = True  # no checkpoint since `_make_room`, so the room is still there
-        await place.model.load(load.report)
-        if not place.is_hot:
+        await self._make_room(entry)
+        entry.reserved = True  # no checkpoint since `_make_room`, so the room is still there
+        await entry.model.load(load.report)
+        if not entry.is_hot:
             raise ModelError("The model was loaded, and is not hot.")
-        place.loaded_here = True
-        self._note_use(place)
+        entry.loaded_here = True
+        self._note_use(entry)
 
-    def _note_use(self, place: _Place) -> None:
+    def _note_use(self, entry: _Entry) -> None:
         self._uses += 1
-        place.last_use = self._uses
+        entry.last_use = self._uses
 
     def _wake(self) -> None:
         """Wake all tasks that wait for memory."""
         released, self._released = self._released, trio.Event()
         released.set()
 
-    def _would_ever_fit(self, place: _Place) -> bool:
-        return self._memory_bytes is None or place.memory_bytes <= self._memory_bytes
+    def _would_ever_fit(self, entry: _Entry) -> bool:
+        return self._memory_bytes is None or entry.memory_bytes <= self._memory_bytes
 
-    async def _make_room(self, place: _Place) -> None:
-        while not self._fits(place):
-            idle = [each for each in self._places.values() if each.is_idle]
+    async def _make_room(self, entry: _Entry) -> None:
+        while not self._fits(entry):
+            idle = [each for each in self._entries.values() if each.is_idle]
             if idle:
                 await self._unload(min(idle, key=lambda each: each.last_use))
-            elif any(each.may_leave_later for each in self._places.values() if each is not place):
+            elif any(each.may_leave_later for each in self._entries.values() if each is not entry):
                 await self._released.wait()
             else:
                 raise ModelError("There is no memory for the model, and no other model can be unloaded.")
 
-    def _fits(self, place: _Place) -> bool:
+    def _fits(self, entry: _Entry) -> bool:
         if self._memory_bytes is None:
             return True
-        taken = sum(each.memory_bytes for each in self._places.values() if each.is_resident and each is not place)
-        return taken + place.memory_bytes <= self._memory_bytes
+        taken = sum(each.memory_bytes for each in self._entries.values() if each.is_resident and each is not entry)
+        return taken + entry.memory_bytes <= self._memory_bytes
 
-    async def _unload(self, place: _Place) -> None:
+    async def _unload(self, entry: _Entry) -> None:
         def fail(error: BaseException) -> None:
-            place.stuck = True  # not tried again until the model is used
-            log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
+            entry.stuck = True  # not tried again until the model is used
+            log.error("the model %s could not be unloaded: %s", entry.model.model_id, describe(error))
 
-        place.leaving = True
+        entry.leaving = True
         try:
             with contained(fail):
-                await place.model.unload()
-                place.loaded_here = False
+                await entry.model.unload()
+                entry.loaded_here = False
         finally:
-            place.leaving = False
+            entry.leaving = False
             self._wake()
 
 
@@ -194,9 +194,9 @@ class Lease:
 
     __slots__ = ("_holds_slot", "_place", "_pool", "_session_id")
 
-    def __init__(self, pool: StandardPool, place: _Place, session_id: str) -> None:
+    def __init__(self, pool: StandardPool, entry: _Entry, session_id: str) -> None:
         self._pool = pool
-        self._place = place
+        self._place = entry
         self._session_id = session_id
         self._holds_slot = False
 
@@ -240,7 +240,7 @@ class Lease:
         self._holds_slot = False
 
 
-class _Place:
+class _Entry:
     """One model, its slots and its users."""
 
     def __init__(self, model: Model) -> None:

@@ -42,9 +42,9 @@ class ThoughtFilter:
         begin = 0
         for tag in _TAG.finditer(text):
             shown.append(self._show(text[begin : tag.start()]))
-            self._pass(tag["name"].lower(), closes=bool(tag["slash"]))
+            self._count_tag(tag["name"].lower(), closes=bool(tag["slash"]))
             begin = tag.end()
-        end = _may_be_tag_from(text, begin)
+        end = _start_of_partial_tag(text, begin)
         self._held = text[end:]
         shown.append(self._show(text[begin:end]))
         return "".join(shown)
@@ -54,7 +54,7 @@ class ThoughtFilter:
         held, self._held = self._held, ""
         return self._show(held)
 
-    def _pass(self, name: str, *, closes: bool) -> None:
+    def _count_tag(self, name: str, *, closes: bool) -> None:
         if not closes:
             self._open[name] += 1
             self._after_thought = True
@@ -70,7 +70,7 @@ class ThoughtFilter:
         return text
 
 
-def _may_be_tag_from(text: str, begin: int) -> int:
+def _start_of_partial_tag(text: str, begin: int) -> int:
     """The start of a possible incomplete tag at the end of the text, or the length of the text."""
     found = text.rfind("<", begin)
     if found < 0:

@@ -59,12 +59,12 @@ class Answer(Protocol):
 
 @frozen
 class Interface:
-    """The two halves of a driver."""
+    """The driver's part of a remote model."""
 
     body: Callable[[Prompt], Mapping[str, object]]
-    """What a prompt looks like on the wire."""
+    """Makes the request for a prompt."""
     answer: Callable[[], Answer]
-    """Makes a reader."""
+    """Makes a reader for one answer."""
 
 
 def traits_of(at: Server, *, remote: bool | None, context_tokens: int | None, slots: int | None) -> ModelTraits:

@@ -42,21 +42,21 @@ class Phase(Enum):
 
     WAITING = auto()
     """Its arguments are validated and its key is claimed; the tool has not started."""
-    NEVER = auto()
+    DROPPED = auto()
     """The tool has not started, and will not."""
     RUNNING = auto()
     """The tool runs, and its result counts."""
-    LEFT = auto()
+    ABANDONED = auto()
     """The tool may still run, but its result is discarded."""
     ENDED = auto()
     """The tool has ended."""
 
 
-_WHEN_DROPPED = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.LEFT}
-_WHEN_OVER = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.ENDED, Phase.LEFT: Phase.ENDED}
+_AFTER_DROP = {Phase.WAITING: Phase.DROPPED, Phase.RUNNING: Phase.ABANDONED}
+_AFTER_END = {Phase.WAITING: Phase.DROPPED, Phase.RUNNING: Phase.ENDED, Phase.ABANDONED: Phase.ENDED}
 
 
-class Course:
+class CallState:
     """The phase of one call, which decides whether intents of its tool still count.
 
     The tool's context refers to this object instead of the call, which refers to the context: that would be a
@@ -70,10 +70,10 @@ class Course:
         self._turn = turn
 
     def drop(self) -> None:
-        self.phase = _WHEN_DROPPED.get(self.phase, self.phase)
+        self.phase = _AFTER_DROP.get(self.phase, self.phase)
 
     def end(self) -> None:
-        self.phase = _WHEN_OVER.get(self.phase, self.phase)
+        self.phase = _AFTER_END.get(self.phase, self.phase)
 
     def reserve_intent(self, size: int) -> bool:
         """Whether an intent of the tool still counts. After an interruption of the turn it is discarded."""
@@ -94,9 +94,9 @@ class ToolCall:
         """The exception of the tool. It refers back to this call, so the tool runner clears it after use."""
         self._tool = tool
         self._request = request
-        self._course = Course(turn)
+        self._state = CallState(turn)
         self._context = ToolContext(
-            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._course.reserve_intent
+            turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._state.reserve_intent
         )
         self._ledger = services.ledger
         self._max_bytes = services.limits.max_event_bytes
@@ -115,7 +115,7 @@ class ToolCall:
 
     def refuse(self, code: str, message: str) -> None:
         """End the call with this error. A tool that has not started never will."""
-        self._course.drop()
+        self._state.drop()
         self._fail(code, message)
         self.answered.set()
 
@@ -126,7 +126,7 @@ class ToolCall:
 
     def discard(self) -> None:
         """The turn was interrupted: do not start the tool. A running tool is cancelled only if it is `cancel_safe`."""
-        self._course.drop()
+        self._state.drop()
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
 
@@ -165,28 +165,28 @@ class ToolCall:
         assert self._tool is not None, "a call of an unknown tool is refused"
         try:
             # Outside the scope, because closing the scope raises if the tool left a scope of its own open.
-            with contained(self._take_failure), self._scope:
+            with contained(self._record_failure), self._scope:
                 await self._call(self._tool)
         finally:
-            self._course.end()
+            self._state.end()
             self.answered.set()
         if self._claimed is not None:
             await self._record(self._tool, self._claimed)
 
     async def _call(self, tool: Tool) -> None:
         arguments = tool.read_arguments(self._request.arguments)
-        if await self._claim(tool, arguments) and self._course.phase is Phase.WAITING:
-            self._course.phase = Phase.RUNNING
+        if await self._claim(tool, arguments) and self._state.phase is Phase.WAITING:
+            self._state.phase = Phase.RUNNING
             self._succeed(await tool.run(arguments, self._context))
 
-    def _take_failure(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         members = list(leaves(error))
         for refusal in members:
             if isinstance(refusal, ToolError):
                 self._fail(code_of(refusal), _said_by(refusal))
         crashes = [each for each in members if not isinstance(each, ToolError)]
         if crashes:
-            if self._course.phase in _WHEN_DROPPED:  # otherwise the tool runner no longer waits for it
+            if self._state.phase in _AFTER_DROP:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
             self._fail("tool_error", "The tool failed.")
             log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
@@ -223,9 +223,9 @@ class ToolCall:
             self._error = ErrorInfo(code, summary_of(message))
 
     def _may_have_side_effects(self) -> bool:
-        if self._tool is None or self._course.phase in (Phase.WAITING, Phase.NEVER):
+        if self._tool is None or self._state.phase in (Phase.WAITING, Phase.DROPPED):
             return False
-        if self._course.phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
+        if self._state.phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
             return self._context.side_effects_begun
         return self._tool.side_effects is not SideEffects.NONE
 
@@ -262,7 +262,7 @@ class ToolCall:
             log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
 
         with contained(fail):
-            if self._course.phase is Phase.ENDED and not self._scope.cancelled_caught:
+            if self._state.phase is Phase.ENDED and not self._scope.cancelled_caught:
                 await self._ledger.complete_tool(key, self._outcome)
             elif not self._may_have_side_effects():
                 await self._ledger.release_tool(key)

@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 3
 """For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
 _WORDS = re.compile(rb"[A-Za-z \n]+")
 _TOKENS_PER_PART = 8
-_LEFT_OUT = "This answer was left out, because it did not fit."
+_OMITTED = "This answer was left out, because it did not fit."
 
 
 @frozen
@@ -86,12 +86,12 @@ def fitted(prompt: Prompt, facts: Iterable[Fact], context_tokens: int | None) ->
     """
     known = list(facts)
     if context_tokens is not None:
-        prompt = _make_fit(prompt, known, context_tokens - min(prompt.max_tokens, context_tokens // 2))
+        prompt = _omit_until_fitting(prompt, known, context_tokens - min(prompt.max_tokens, context_tokens // 2))
     system = "\n".join([prompt.system, *map(_line, known)]).strip()
     return prompt if system == prompt.system else evolve(prompt, system=system)
 
 
-def _make_fit(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
+def _omit_until_fitting(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
     sizes = [_tokens(_line(fact)) for fact in known]
     size = _size(prompt) + sum(sizes)
     while size > room and known:
@@ -101,11 +101,11 @@ def _make_fit(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
     for each in prompt.rounds:
         exchanges: list[ToolExchange] = []
         for exchange in each.exchanges:
-            shorter = ToolExchange(exchange.request, None, _LEFT_OUT)
+            shorter = ToolExchange(exchange.request, None, _OMITTED)
             saved = _size_of_exchange(exchange) - _size_of_exchange(shorter)
-            leave_out = size > room and saved > 0
-            size -= saved if leave_out else 0
-            exchanges.append(shorter if leave_out else exchange)
+            omit = size > room and saved > 0
+            size -= saved if omit else 0
+            exchanges.append(shorter if omit else exchange)
         rounds.append(ToolRound(each.said, tuple(exchanges)))
     if size > room:
         raise PromptTooLarge("The prompt exceeds the model's context window.")

@@ -215,7 +215,7 @@ class Stage:
             events_waiting=events_waiting,
             bytes_waiting=bytes_waiting,
             turns_settled=MappingProxyType(dict(registry.settled)),
-            turns_untraced=0 if registry.tracer is None else registry.tracer.left_out,
+            turns_untraced=0 if registry.tracer is None else registry.tracer.dropped,
         )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _POLL = 0.001
 """Real seconds between two polls, when a run waits only for sockets."""
 
-_THROWS = 50
+_MAX_THROWS = 50
 """Number of times that the failure is thrown into a deadlocked run before the loop is broken off."""
 
 
@@ -68,7 +68,7 @@ class Endings(trio.abc.Instrument):
         if self._throws == 1:
             blocked = (f"\n  {label} {_where(task)}" for task, label in self._points.alive().items())
             self._points.fail(Deadlocked(f"nothing can ever happen again. Blocked:{''.join(blocked)}"))
-        elif self._throws <= _THROWS:
+        elif self._throws <= _MAX_THROWS:
             self._throw()
         else:
             self._break()

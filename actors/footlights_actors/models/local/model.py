@@ -21,7 +21,7 @@ from footlights.events import WarmState
 from footlights.models.model import ModelTraits, Usage
 from footlights_actors.models import chat_format
 from footlights_actors.models.chat_chunks import ChatReader
-from footlights_actors.models.constrained_call import call_schema, read_call, with_tools_told
+from footlights_actors.models.local.constrained_call import call_schema, read_call, with_tools_told
 from footlights_actors.models.local.engine import EngineSettings, LocalEngine, start_engine
 
 if TYPE_CHECKING:

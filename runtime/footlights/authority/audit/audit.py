@@ -125,7 +125,7 @@ class _Walk:
         if self._world is not None and self._world.digest() != row.digest:
             raise Altered("genesis", "The world that was given is not the one that the ledger began from.")
         self._world_digest = row.digest
-        self._arrive(0, chain.seed(row.digest))
+        self._advance(0, chain.seed(row.digest))
 
     def take_epoch(self, row: EpochRow) -> None:
         place = f"epoch {row.epoch}"
@@ -136,7 +136,7 @@ class _Walk:
         if row.digest != digest:
             raise Altered(place, "It is not chained to what is before it in the ledger.")
         self.epoch = row.epoch
-        self._arrive(self._position, digest)
+        self._advance(self._position, digest)
 
     def take_commit(self, entry: Entry) -> None:
         self._check_none_missing(entry.position)
@@ -184,9 +184,9 @@ class _Walk:
         digest = chain.link(self._head, entry.position, entry.epoch, entry.commit_digest)
         if entry.entry_digest != digest:
             raise altered(entry, "It is not chained to what is before it in the ledger.")
-        self._arrive(entry.position, digest)
+        self._advance(entry.position, digest)
 
-    def _arrive(self, position: int, head: str) -> None:
+    def _advance(self, position: int, head: str) -> None:
         self._position = position
         self._head = head
         if head == self._kept_head:

@@ -25,7 +25,7 @@ class ToolsWalk:
         self.head = ""
 
     def begin(self, genesis_digest: str) -> None:
-        self._arrive(0, chain.seed(genesis_digest))
+        self._advance(0, chain.seed(genesis_digest))
 
     def take(self, row: ToolRow, last_epoch: int) -> None:
         expected = self.position + 1
@@ -43,7 +43,7 @@ class ToolsWalk:
             raise Altered(place, "A tool cannot take this step after the one that it took last.")
         self._last_steps[row.key] = ToolStep(row.step)
         self._epoch = row.epoch
-        self._arrive(row.position, row.digest)
+        self._advance(row.position, row.digest)
 
     def _linked(self, row: ToolRow) -> str | None:
         try:
@@ -51,7 +51,7 @@ class ToolsWalk:
         except NotCanonical:
             return None
 
-    def _arrive(self, position: int, head: str) -> None:
+    def _advance(self, position: int, head: str) -> None:
         self.position = position
         self.head = head
         if head == self._kept_head:

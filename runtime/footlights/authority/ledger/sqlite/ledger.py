@@ -54,8 +54,8 @@ class SqliteLedger:
 
     def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
         self._store = SqliteStore(Path(path), connect)
-        self._one_at_a_time = trio.Lock()
-        self._one_reader = trio.Lock()
+        self._call_lock = trio.Lock()
+        self._reader_lock = trio.Lock()
         """Admits one reader at a time to the lock above, so that a commit waits for at most one of many readers."""
         # A limiter of its own, so that a ledger never waits for threads of other components.
         self._limiter = trio.CapacityLimiter(1)
@@ -71,7 +71,7 @@ class SqliteLedger:
     async def close(self) -> None:
         """Close the file, shielded from cancellation. `begin_epoch` opens it again."""
         with trio.CancelScope(shield=True):
-            async with self._one_at_a_time:
+            async with self._call_lock:
                 await self._in_thread(self._store.close)
 
     async def begin_epoch(self, genesis: World) -> Opening:
@@ -85,7 +85,7 @@ class SqliteLedger:
             TooLarge: its world exceeds the limits of `genesis`.
             RegistrationError: `genesis` has a malformed digest.
         """
-        async with self._one_at_a_time:
+        async with self._call_lock:
             opening = await self._in_thread(partial(self._store.open, genesis))
             await self._write(partial(self._store.begin_epoch, opening.epoch))
             return opening
@@ -95,30 +95,30 @@ class SqliteLedger:
         if known is not None:
             await trio.lowlevel.checkpoint()
             return known
-        async with self._one_at_a_time:
+        async with self._call_lock:
             return await self._in_thread(partial(self._store.last_digests, session_ids))
 
     async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         """See the protocol; it also refuses a batch that was not judged in the ledger's own world."""
-        async with self._one_at_a_time:
+        async with self._call_lock:
             await self._write(partial(self._store.append, records, world))
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        async with self._one_reader, self._one_at_a_time:
+        async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.find, session_id, turn_id))
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        async with self._one_reader, self._one_at_a_time:
+        async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.commits_after, session_id, turn_id, limit))
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         """The newest commits of this session, at most `limit`, in their order. Raises `LedgerUnavailable`."""
-        async with self._one_reader, self._one_at_a_time:
+        async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         check_key(key)
-        async with self._one_at_a_time:
+        async with self._call_lock:
             known = await self._in_thread(partial(self._store.tool, key))
             if known is None:
                 await self._write(partial(self._store.begin_tool, key))
@@ -126,17 +126,17 @@ class SqliteLedger:
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
         check_key(key)
-        async with self._one_at_a_time:
+        async with self._call_lock:
             await self._write(partial(self._store.complete_tool, key, ToolState(outcome)))
 
     async def release_tool(self, key: str) -> None:
         check_key(key)
-        async with self._one_at_a_time:
+        async with self._call_lock:
             await self._write(partial(self._store.release_tool, key))
 
     async def check_writable(self) -> None:
         """A durable write that changes nothing. Raises `LedgerUnavailable` if it fails."""
-        async with self._one_at_a_time:
+        async with self._call_lock:
             await self._in_thread(self._store.check_writable)
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:

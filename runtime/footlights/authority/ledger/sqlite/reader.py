@@ -26,7 +26,7 @@ from footlights.authority.audit.reader import (
     ToolRow,
     WorldRow,
 )
-from footlights.authority.ledger.sqlite.schema import is_built_as_ours, is_new, translated
+from footlights.authority.ledger.sqlite.schema import has_expected_schema, is_new, translated
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SqliteReader:
         try:
             self._connection = _opened(self._path, "mode=ro")
         except LedgerUnreadable as error:
-            if not _is_closed_to_us(error):
+            if not _lacks_permission(error):
                 raise
             with _readable():
                 self._as_found = self._stamp()
@@ -74,7 +74,7 @@ class SqliteReader:
 
     def check_schema(self) -> None:
         with _readable():
-            ours = is_built_as_ours(self._connection)
+            ours = has_expected_schema(self._connection)
         if not ours:
             raise Altered("schema", "The tables and indexes are not those that the ledger was made with.")
 
@@ -173,7 +173,7 @@ class SqliteReader:
         return status.st_mtime_ns, status.st_size
 
 
-def _is_closed_to_us(error: LedgerUnreadable) -> bool:
+def _lacks_permission(error: LedgerUnreadable) -> bool:
     code = getattr(getattr(error.__cause__, "__cause__", None), "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 

@@ -100,23 +100,23 @@ def is_new(connection: sqlite3.Connection) -> bool:
     return False
 
 
-def is_built_as_ours(connection: sqlite3.Connection) -> bool:
+def has_expected_schema(connection: sqlite3.Connection) -> bool:
     """Whether the file has exactly our tables and indexes, literally, and no trigger or view."""
-    found = _built(connection)
+    found = _schema_of(connection)
     # A set, because VACUUM changes the order.
-    return len(found) == len(_ours()) and set(found) == set(_ours())
+    return len(found) == len(_expected_schema()) and set(found) == set(_expected_schema())
 
 
-def _built(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+def _schema_of(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
     return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
 
 
 @cache
-def _ours() -> list[tuple[str, ...]]:
+def _expected_schema() -> list[tuple[str, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for table in TABLES:
             connection.execute(table)
-        return _built(connection)
+        return _schema_of(connection)
 
 
 def make_durable(connection: sqlite3.Connection) -> None:
@@ -138,11 +138,11 @@ def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes 
     connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
     connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    mark(connection)
+    write_format(connection)
     connection.execute("COMMIT")
 
 
-def mark(connection: sqlite3.Connection) -> None:
+def write_format(connection: sqlite3.Connection) -> None:
     """Write the format into the file's header, even if it is there already."""
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -153,10 +153,10 @@ def translated() -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise _in_our_words(error) from error
+        raise _as_ledger_error(error) from error
 
 
-def _in_our_words(error: Exception) -> LedgerUnavailable:
+def _as_ledger_error(error: Exception) -> LedgerUnavailable:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return LedgerFormat("The file is not a ledger.")

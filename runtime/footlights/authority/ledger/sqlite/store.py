@@ -35,11 +35,11 @@ from footlights.authority.ledger.sqlite.rows import (
 from footlights.authority.ledger.sqlite.schema import (
     LedgerDamaged,
     create,
-    is_built_as_ours,
+    has_expected_schema,
     is_new,
     make_durable,
-    mark,
     translated,
+    write_format,
 )
 from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import JsonWorld, checked_digest
@@ -100,13 +100,13 @@ class SqliteStore:
             raise
 
     def close(self) -> None:
-        self._drop()
+        self._disconnect()
         self._head = self._left_in_doubt = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         self._known_sessions.clear()  # a failed write may have taken effect
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -130,7 +130,7 @@ class SqliteStore:
         new = is_new(connection)
         if new and (self._head is not None or genesis is None):
             raise LedgerDamaged("The ledger's file has been emptied.")
-        if not new and not is_built_as_ours(connection):
+        if not new and not has_expected_schema(connection):
             raise LedgerDamaged("The tables and indexes in the ledger's file are not those that it was made with.")
         make_durable(connection)
         if new and genesis is not None:
@@ -149,10 +149,10 @@ class SqliteStore:
             with translated():
                 yield self._opened(genesis)
         except BaseException:
-            self._drop()
+            self._disconnect()
             raise
 
-    def _ended(self) -> Head:
+    def _current_head(self) -> Head:
         with self._reading() as (_, head):
             return head
 
@@ -210,7 +210,7 @@ class SqliteStore:
         try:
             connection.execute("COMMIT")
         except _COMMIT_ERRORS as error:
-            self._drop()
+            self._disconnect()
             self._left_in_doubt = after
             raise InDoubt(after.is_in) from error
         self._head = after
@@ -225,7 +225,7 @@ class SqliteStore:
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
             answer = question(connection)
-            mark(connection)
+            write_format(connection)
             connection.execute("COMMIT")
             return answer
 
@@ -234,14 +234,14 @@ class SqliteStore:
         self.took_effect(lambda _: True)
 
     def begin_epoch(self, epoch: int) -> None:
-        head = self._ended()
+        head = self._current_head()
         after = head.in_epoch(epoch)
         with self._writing(after) as connection:
             connection.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch, head.position + 1, after.entry_digest))
 
     def append(self, records: Sequence[CommitRecord], world: World) -> None:
         sessions = self.last_digests(dict.fromkeys(record.session_id for record in records))
-        head = self._ended()
+        head = self._current_head()
         _check_sessions(records, sessions)
         _check_worlds(records, head.world_digest, world)
         after, rows = link_all(head, records)
@@ -279,7 +279,7 @@ class SqliteStore:
             self._take_step(key, ToolStep.RELEASED)
 
     def _take_step(self, key: str, step: ToolStep) -> None:
-        after = self._ended().after_step(key, step)
+        after = self._current_head().after_step(key, step)
         row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
         with self._writing(after) as connection:
             connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)

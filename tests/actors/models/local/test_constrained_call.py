@@ -8,7 +8,7 @@ import pytest
 
 from footlights.errors import ModelError, StreamError
 from footlights.models.model import Prompt, ToolOffer, ToolRequest
-from footlights_actors.models.constrained_call import call_schema, read_call, with_tools_told
+from footlights_actors.models.local.constrained_call import call_schema, read_call, with_tools_told
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
