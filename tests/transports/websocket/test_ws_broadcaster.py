@@ -19,8 +19,8 @@ from footlights import EventType, Limits, laws, open_stage, wire
 from footlights.testing import Trial, cancel_everywhere
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.encodings import Encodings
 from footlights_transports.websocket.broadcaster import LONGEST_GATHERING, Broadcaster, Delivery
-from footlights_transports.websocket.encodings import Encodings
 from footlights_transports.websocket.server import WsServer
 
 if TYPE_CHECKING:
