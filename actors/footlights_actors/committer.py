@@ -1,8 +1,8 @@
-"""The stage's committer: every ended turn is judged exactly once, in the order of arrival, and then settled.
+"""Committer of a stage: judges every ended turn exactly once, in the order of arrival, and settles it.
 
-A batch is whatever queued while the last one was written. It is judged against the last durable world plus the
-earlier turns of the batch, written at once, and announced only when that is durable. When the ledger cannot
-write, the whole batch is told so and the world stays what it was.
+A batch consists of the turns that were queued while the previous batch was written. It is judged against the last
+durable world plus the earlier turns of the batch, written in one transaction, and announced only when that is durable.
+When the ledger cannot write, the whole batch fails closed and the world stays unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AuthorityCommitter:
         self._ledger = ledger
         self._rules = RuleBook({name: _timed(name, rule, limits.rule_budget) for name, rule in rules.items()})
         self._in_hand = 0
-        # Each open turn has its place from the start, so handing one over can never fail.
+        # The channel has room for every open turn, so submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Turn"](limits.max_open_turns)
 
     @property
@@ -46,7 +46,7 @@ class AuthorityCommitter:
         return self._in_hand + self._receive.statistics().current_buffer_used
 
     def submit_nowait(self, turn: Turn) -> None:
-        # A committer that died leaves its turns in doubt, and the stage says so when it comes down.
+        # After a crash of the committer its turns are in doubt, and the stage reports that at shutdown.
         with suppress(trio.BrokenResourceError):
             self._send.send_nowait(turn)
 
@@ -77,7 +77,7 @@ class AuthorityCommitter:
             turn.settle(commit_final(record))
 
     async def _heads(self, batch: list[Turn]) -> dict[str, str] | None:
-        """Where the chains of the batch's sessions end; None if the ledger cannot even be read."""
+        """The last digests of the batch's sessions; None if the ledger cannot be read."""
         try:
             return dict(await self._ledger.last_digests(dict.fromkeys(turn.session_id for turn in batch)))
         except LedgerUnavailable:
@@ -107,7 +107,7 @@ class AuthorityCommitter:
 
 
 def _timed(name: str, rule: Rule, budget: float) -> Rule:
-    """The same rule, held to its time. It cannot be stopped, so it is measured, and fails the turn afterwards."""
+    """The rule with a time budget. A rule cannot be stopped, so it is measured and fails the turn afterwards."""
 
     def timed(view: object, intents: tuple[Intent, ...]) -> Ruling:
         began = trio.current_time()
@@ -115,14 +115,14 @@ def _timed(name: str, rule: Rule, budget: float) -> Rule:
         took = trio.current_time() - began
         if took <= budget:
             return ruling
-        log.error("the rule %s took %.3f s, and may take %.3f s", name, took, budget)
+        log.error("the rule %s took %.3f s, its budget is %.3f s", name, took, budget)
         return refuse("rule_overran", "The rule took longer than it may.", name)
 
     return timed
 
 
 def _not_written(record: CommitRecord) -> CommitRecord:
-    """What is told of a record that the ledger refused: chained to nothing, found nowhere."""
+    """The record to announce when the ledger could not write: failed closed, and not part of any chain."""
     issue = Issue("ledger_unavailable", "The ledger could not write. Nothing of the turn was committed.")
     return sealed(
         evolve(

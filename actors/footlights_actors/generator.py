@@ -1,7 +1,7 @@
-"""The generator of a turn: it asks the model, streams what it says, and takes its tool requests to be run.
+"""Generator of a turn: prompts the model, streams its output, and passes its tool requests to the tool runner.
 
-Tokens go straight into the turn's stream, through no channel. Only control messages cross channels: which
-model to load, which tools to run, what came back.
+Tokens go directly into the turn's stream. Only control messages cross channels: the model to load, the tools to run,
+and their results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_TOOL_ROUNDS = 8
 MAX_CALLS_PER_ROUND = 16
 FEW_TURNS = 64
 LONGEST_TOKEN = 32
-"""In characters. A model that says more at once is charged for it, as if it had said it token by token."""
+"""In characters. A longer piece of output is charged as several tokens."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NO_TOOLS_HERE = "Tools may not be used in this turn."
@@ -103,11 +103,11 @@ async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease
     begins_at = turn.replay.text_length
     try:
         requests, tokens = await _speak(turn, services, lease, prompt)
-    except (ModelError, IllegalTransition):  # the second is the turn's: it was interrupted
+    except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:
         raise ModelTimeout("The model took longer than it may.") from None
-    except BaseException as error:  # a boundary: whatever a model raises is a ModelError, with that as its cause
+    except BaseException as error:  # a boundary: every failure of a model becomes the cause of a ModelError
         if not is_failure(error):
             raise
         raise ModelError("The model failed, or said what a turn cannot hold.") from error
@@ -118,7 +118,7 @@ async def _take_slot_and_speak(turn: Turn, services: Services, lease: ModelLease
 
 
 async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prompt) -> tuple[list[ToolRequest], int]:
-    """Stream what the model says. Which tools it asks for, and how many tokens it took."""
+    """Stream the model's output. Returns its tool requests and the number of tokens."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
     tokens, most = 0, prompt.max_tokens
@@ -127,7 +127,7 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
         async for item in output:
             if isinstance(item, str):
                 if type(item) is not str:
-                    item = str.__str__(item)  # a subclass may say anything of its length and its characters
+                    item = str.__str__(item)  # a subclass may override its length and its characters
                 if item and tokens >= most:
                     break
                 if len(item) > LONGEST_TOKEN:
@@ -149,21 +149,21 @@ async def _speak(turn: Turn, services: Services, lease: ModelLease, prompt: Prom
 
 def _counted(usage: Usage) -> Usage:
     if type(usage.output_tokens) is not int:
-        raise ModelError("The model gave a number of tokens that is no whole number.")
+        raise ModelError("The model reported a number of tokens that is not an integer.")
     return usage
 
 
 def _checked(item: object, requests_before: int) -> ToolRequest:
     if not isinstance(item, ToolRequest) or not isinstance(item.tool_name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
-        raise ModelError("The model gave something that is neither text nor a tool request.")
+        raise ModelError("The model's output is neither text nor a tool request.")
     if requests_before == MAX_CALLS_PER_ROUND:
         raise ModelError("The model asked for too many tools at once.")
     problem = item.problem or _problem(item.arguments)
     if not isinstance(problem, str | None):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
-        raise ModelError("The model gave a problem that is no text.")
+        raise ModelError("The model reported a problem that is not text.")
     if problem is None and _NAME.fullmatch(item.tool_name):
         return item
-    # The next round of the model is told of them, so they must be what it can be told.
+    # The next prompt contains the requests, so they must be valid in one.
     return ToolRequest(item.tool_name if _NAME.fullmatch(item.tool_name) else "unknown", {}, problem)
 
 
@@ -178,8 +178,8 @@ def _problem(arguments: object) -> str | None:
 
 
 def _burst(running_turns: int) -> int:
-    """How many tokens a model that never waits may say before others get their turn.
+    """Tokens between two checkpoints of a model that never waits.
 
-    A yield costs as much as two or three tokens, and every token before it delays all others.
+    A checkpoint costs as much as two or three tokens, and every token before it delays all other turns.
     """
     return 32 if running_turns <= FEW_TURNS else 16

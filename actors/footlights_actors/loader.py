@@ -1,7 +1,7 @@
-"""The model loader of a turn: it makes the chosen model ready and lets everybody see that it does.
+"""Model loader of a turn: makes the chosen model ready and streams the progress.
 
-A hot model is ready at once. For any other, `model_loading` is out before the loading begins, progress follows
-in whole percents, and `model_ready` says how long it took. It is said when the model has a place for the turn.
+A hot model is ready at once. For any other, `model_loading` is sent before the load begins, progress follows in whole
+percents, and `model_ready` reports the duration. `model_ready` is sent when the turn has a slot of the model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def load_models(
 
 
 def select_hot(turn: Turn, choice: ModelChoice) -> None:
-    """A model that is ready already: nothing to load, nobody to wait for."""
+    """Report a model that is hot and has a free slot."""
     turn.emit(ModelSelected(choice.model_id, choice.reason))
     turn.emit(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
 
@@ -47,7 +47,7 @@ async def _make_ready(turn: Turn, lease: ModelLease) -> None:
     warm_state = lease.warm_state
     progress: _Progress | None = None
     load_ms = 0
-    # A model that dies while the turn waits for its place is loaded again.
+    # A model that dies while the turn waits for a slot is loaded again.
     while not lease.claim_now():
         if lease.warm_state is WarmState.HOT:
             with turn.in_line():
@@ -64,7 +64,7 @@ async def _make_ready(turn: Turn, lease: ModelLease) -> None:
 
 
 class _Progress:
-    """Says at once that loading began, then passes on progress, no more than 100 times."""
+    """Reports the start of the load at once, then its progress, at most 100 times."""
 
     def __init__(self, turn: Turn, model_id: str, *, cold_start: bool) -> None:
         self._turn = turn
@@ -74,7 +74,7 @@ class _Progress:
         turn.emit(ModelLoading(model_id, cold_start))
 
     def report(self, progress: float) -> None:
-        """Forward only, and only while it loads: a model may report whatever and whenever it likes."""
+        """Pass on increasing progress while the turn is loading; models may report any value at any time."""
         percent = 0 if isnan(progress) else int(max(0.0, min(1.0, progress)) * 100 + _ROUNDING)
         if percent > self._percent and self._turn.state is TurnState.LOADING:
             self._percent = percent

@@ -1,10 +1,9 @@
-"""The tool runner of a turn: it runs what the model asks for, and settles every call with the stream.
+"""Tool runner of a turn: runs the requested tools, and sends a result for every call.
 
-Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool may finish: it
-has `tool_cancel_grace` to do so, then it is reported as `canceled` and left to run on, its result discarded.
-A `cancel_safe` tool is cancelled instead. One that takes longer than its `timeout` is cancelled too, whatever it
-declares, and answered with an error: the turn goes on. What tools staged is taken over in the order of the calls,
-so that it does not depend on which of them was faster.
+Tools run as tasks of the stage, not of the turn. When the turn is interrupted, a running tool has `tool_cancel_grace`
+to finish; then it is reported as `canceled`, continues in the background, and its result is discarded. A `cancel_safe`
+tool is cancelled instead. A tool that exceeds its `timeout` is cancelled in any case, its result is an error, and the
+turn continues. Intents of tools are staged in the order of the calls, independent of their speed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ async def run_tools(
 
 
 def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) -> ToolCall:
-    # A model may ask for what it was not offered: for this persona there is no such tool.
+    # A model may request a tool that was not offered; for this persona it does not exist.
     may_use = services.cast.persona(turn.params.persona).may_use(request.tool_name)
     tool = services.cast.tools.get(request.tool_name) if may_use else None
     call = ToolCall(turn, services, f"call-{number}", tool, request)
@@ -77,7 +76,7 @@ async def _wait_and_tell(turn: Turn, services: Services, call: ToolCall) -> None
         with trio.move_on_after(call.timeout):
             await call.answered.wait()
     except trio.Cancelled:
-        # The turn was interrupted, or a sibling crashed: then nobody but this task gives the grace.
+        # The turn was interrupted, or a sibling crashed; only this task grants the grace period.
         call.discard()
         with trio.move_on_after(services.limits.tool_cancel_grace, shield=True):
             await call.answered.wait()
@@ -86,7 +85,7 @@ async def _wait_and_tell(turn: Turn, services: Services, call: ToolCall) -> None
         raise
     if not call.answered.is_set():
         call.time_out()
-    if turn.is_interrupted:  # the interruption overtook a result that was on its way
+    if turn.is_interrupted:  # the interruption came before this result was sent
         turn.end_tool(call.canceled_result())
         return
     turn.end_tool(call.result())

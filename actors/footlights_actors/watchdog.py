@@ -1,7 +1,7 @@
-"""The stage's watchdog: it ends a turn that has been silent, or has run, for too long.
+"""Watchdog of a stage: interrupts a turn that stalls or exceeds its time.
 
-One for all turns, because a turn that ends in time should pay for none: it watches and lets go by plain calls, and
-its task wakes only when some turn may be overdue.
+One watchdog serves all turns, so that a turn that ends in time costs two plain calls: `watch` and `unwatch`. Its task
+wakes only when a turn may be overdue.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW_GONE = 64
 
 
 class _Watched:
-    """A turn that is performed. Looks outlive it; the turn must not."""
+    """A watched turn. Entries of the heap outlive it, and must not keep the turn alive."""
 
     __slots__ = ("started", "turn")
 
@@ -35,7 +35,7 @@ class _Watched:
 
 
 class _Look(NamedTuple):
-    """When to look at a turn again. The number keeps those of one moment in order."""
+    """The time of the next check of a turn. The number orders checks of the same time."""
 
     at: float
     number: int
@@ -55,7 +55,7 @@ class TurnWatchdog:
         watched = self._watched[turn] = _Watched(turn, now)
         self._look_again(turn, watched, now)
 
-    def let_go(self, turn: Turn) -> None:
+    def unwatch(self, turn: Turn) -> None:
         self._watched.pop(turn).turn = None
         if not self._watched:
             self._looks.clear()
@@ -91,7 +91,7 @@ class TurnWatchdog:
 
     def _look_again(self, turn: Turn, watched: _Watched, now: float) -> None:
         time_is_up = watched.started + self._limits.turn_timeout
-        # The turn may begin to load, or to speak, before the next look: it comes in time for either.
+        # The turn may begin to load or to speak before the next check, so that must come early enough for either.
         soon = now + min(self._limits.stall_timeout, self._limits.load_timeout)
         at = min(time_is_up, self._silent_too_long(turn, watched, now), soon)
         look = _Look(at, next(self._numbers), watched)
@@ -100,8 +100,8 @@ class TurnWatchdog:
             self._set_alarm()
 
     def _silent_too_long(self, turn: Turn, watched: _Watched, now: float) -> float:
-        """Until when it may say nothing."""
-        # A turn that waited, for its place or for its model, has been silent for long and by no fault of its own.
+        """The time until which the turn may be silent."""
+        # The time that a turn waits for a slot does not count as silence.
         silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
         is_loading = turn.state in (TurnState.SELECTED, TurnState.LOADING)
         return silent_since + (self._limits.load_timeout if is_loading else self._limits.stall_timeout)

@@ -29,14 +29,14 @@ from footlights.testing import faults
 from footlights_actors.models.anthropic import AnthropicModel
 from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.openai import OpenAIModel
-from footlights_transports.embed.stage_thread import PolledStream, StageThread, ThreadSession, Ticket
+from footlights_transports import PolledStream, StageThread, ThreadSession, Ticket
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
 from footlights_transports.views.mission.pure import history as mission_history
 from footlights_transports.views.mission.pure import matrix as mission_matrix
 from footlights_transports.views.mission.pure import payload as mission_payload
 from footlights_transports.views.mission.pure import policy as mission_policy
-from footlights_transports.views.mission.pure import replaying as mission_replaying
+from footlights_transports.views.mission.pure import replay as mission_replay
 from footlights_transports.views.mission.pure import requests as mission_requests
 from footlights_transports.views.mission.pure import terms as mission_terms
 from footlights_transports.views.mission.pure import text as mission_text
@@ -229,12 +229,11 @@ _PARTS: dict[str, Callable[[], str]] = {
         mission_text.compose_plain,
         mission_policy.broken_rules,
         mission_policy.dedupe_key,
-        mission_matrix.row_for,
-        mission_policy.row_of,
+        mission_matrix.row_of,
         mission_matrix.Row,
         mission_requests.read_callout,
         mission_requests.CalloutRequest,
-        mission_replaying.replay,
+        mission_replay.replay,
     ),
     "api-mission-terms": lambda: api.described(
         mission_terms.MissionEventType,
@@ -290,7 +289,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         faults.vanishing_subscriber,
         prefix="faults.",
     ),
-    "testing-ledger": lambda: api.described(faults.FlakyLedger),
+    "testing-ledger": lambda: api.described(testing.check_ledger, faults.FlakyLedger),
 }
 
 

@@ -6,14 +6,13 @@ import api
 import source
 import tables
 
-from footlights_transports.views.kgent.flux import KgentFlux
-from footlights_transports.views.kgent.pure.flux_state import FluxState
+from footlights_transports.views.kgent.conversation import Conversation, ConversationState
 from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, ChatMessage, DialogueMode, ErrorCode
 from footlights_transports.views.kgent.pure.mirror import HolographicBuffer, Watcher
 from footlights_transports.views.kgent.pure.record import Turn, TurnType
 from footlights_transports.views.kgent.pure.templates import Templates
 from footlights_transports.views.kgent.pure.trace import TraceMonoid
-from footlights_transports.views.kgent.soul import KgentSoul
+from footlights_transports.views.kgent.responder import Responder
 from footlights_transports.views.kgent.store import ContentStore
 from footlights_transports.views.kgent.templates import with_templates
 
@@ -31,7 +30,7 @@ def modes() -> str:
 
 
 def states() -> str:
-    return _values(FluxState, "state", "meaning")
+    return _values(ConversationState, "state", "meaning")
 
 
 def turn_types() -> str:
@@ -40,8 +39,8 @@ def turn_types() -> str:
 
 def names() -> str:
     return api.described(
-        KgentFlux,
-        KgentSoul,
+        Conversation,
+        Responder,
         ChatMessage,
         ChatEvent,
         Turn,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import source
 import tables
 
-from footlights_bench.scenario import file as scenario_file
+from footlights_bench.scenario.definition import Load, Scenario, Target, Trouble, TurnShape, settings_of
 from footlights_transports.access.policy import WireLimits
 from footlights_transports.config import schema as config_schema
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
@@ -71,23 +71,23 @@ def chat() -> str:
 
 
 def scenario() -> str:
-    return _settings(scenario_file.TOP)
+    return _settings(settings_of(Scenario))
 
 
 def scenario_load() -> str:
-    return _settings(scenario_file.LOAD)
+    return _settings(settings_of(Load))
 
 
 def scenario_turn() -> str:
-    return _settings(scenario_file.TURN)
+    return _settings(settings_of(TurnShape))
 
 
 def scenario_trouble() -> str:
-    return _settings(scenario_file.TROUBLE)
+    return _settings(settings_of(Trouble))
 
 
 def scenario_target() -> str:
-    return _settings(scenario_file.TARGET)
+    return _settings(settings_of(Target))
 
 
 def _amount(limit: source.Member) -> str:

@@ -13,194 +13,107 @@ from typing import TYPE_CHECKING
 
 from footlights.lazy import lazy_exports
 
+# Names for type checkers, which take `X as X` for a re-export; `_HOMES` has the same names for Python.
+# ruff: noqa: I001 - isort would split these into one statement for each name.
 if TYPE_CHECKING:
-    from footlights import authority, laws, wire
-    from footlights.authority.intents import Intent, IntentType
-    from footlights.authority.ledger.protocol import Ledger, MemoryLedger
-    from footlights.cast import Cast, ModelChoice, ModelQuery
+    from footlights import authority as authority, laws as laws, wire as wire
+    from footlights.authority.intents import Intent as Intent, IntentType as IntentType
+    from footlights.authority.ledger.protocol import Ledger as Ledger, MemoryLedger as MemoryLedger
+    from footlights.cast import Cast as Cast, ModelChoice as ModelChoice, ModelQuery as ModelQuery
     from footlights.errors import (
-        Busy,
-        CommitUnknown,
-        Detached,
-        FootlightsError,
-        IllegalTransition,
-        InvalidCommand,
-        InvalidEvent,
-        LedgerInUse,
-        LedgerUnavailable,
-        ModelError,
-        ModelTimeout,
-        PromptTooLarge,
-        RateLimitError,
-        RegistrationError,
-        RemoteNotAllowed,
-        SessionClosed,
-        StrayCancel,
-        StreamError,
-        TooLarge,
-        ToolError,
-        UnknownSession,
-        UnknownTurn,
+        Busy as Busy,
+        CommitUnknown as CommitUnknown,
+        Detached as Detached,
+        FootlightsError as FootlightsError,
+        IllegalTransition as IllegalTransition,
+        InvalidCommand as InvalidCommand,
+        InvalidEvent as InvalidEvent,
+        LedgerInUse as LedgerInUse,
+        LedgerUnavailable as LedgerUnavailable,
+        ModelError as ModelError,
+        ModelTimeout as ModelTimeout,
+        PromptTooLarge as PromptTooLarge,
+        RateLimitError as RateLimitError,
+        RegistrationError as RegistrationError,
+        RemoteNotAllowed as RemoteNotAllowed,
+        SessionClosed as SessionClosed,
+        StrayCancel as StrayCancel,
+        StreamError as StreamError,
+        TooLarge as TooLarge,
+        ToolError as ToolError,
+        UnknownSession as UnknownSession,
+        UnknownTurn as UnknownTurn,
     )
     from footlights.events import (
-        CommitFinal,
-        CommitOutcome,
-        DeliveryClass,
-        ErrorInfo,
-        EventType,
-        Ext,
-        Heard,
-        InterruptReason,
-        Issue,
-        JsonValue,
-        ModelLoading,
-        ModelReady,
-        ModelSelected,
-        Payload,
-        SeqRange,
-        StreamEvent,
-        TokenDelta,
-        ToolCallResult,
-        ToolCallStarted,
-        TurnAccepted,
-        TurnFinal,
-        TurnInterrupted,
-        WarmState,
+        CommitFinal as CommitFinal,
+        CommitOutcome as CommitOutcome,
+        DeliveryClass as DeliveryClass,
+        ErrorInfo as ErrorInfo,
+        EventType as EventType,
+        Ext as Ext,
+        Heard as Heard,
+        InterruptReason as InterruptReason,
+        Issue as Issue,
+        JsonValue as JsonValue,
+        ModelLoading as ModelLoading,
+        ModelReady as ModelReady,
+        ModelSelected as ModelSelected,
+        Payload as Payload,
+        SeqRange as SeqRange,
+        StreamEvent as StreamEvent,
+        TokenDelta as TokenDelta,
+        ToolCallResult as ToolCallResult,
+        ToolCallStarted as ToolCallStarted,
+        TurnAccepted as TurnAccepted,
+        TurnFinal as TurnFinal,
+        TurnInterrupted as TurnInterrupted,
+        WarmState as WarmState,
     )
-    from footlights.limits import Limits
-    from footlights.models.budget import BudgetConfig, BudgetTier
-    from footlights.models.llm_client import LLMClient, LLMResponse
+    from footlights.limits import Limits as Limits
+    from footlights.models.budget import BudgetConfig as BudgetConfig, BudgetTier as BudgetTier
+    from footlights.models.llm_client import LLMClient as LLMClient, LLMResponse as LLMResponse
     from footlights.models.model import (
-        Model,
-        ModelTraits,
-        Output,
-        Prompt,
-        ToolExchange,
-        ToolOffer,
-        ToolRequest,
-        ToolRound,
-        Usage,
+        Model as Model,
+        ModelTraits as ModelTraits,
+        Output as Output,
+        Prompt as Prompt,
+        ToolExchange as ToolExchange,
+        ToolOffer as ToolOffer,
+        ToolRequest as ToolRequest,
+        ToolRound as ToolRound,
+        Usage as Usage,
     )
-    from footlights.models.pool import ModelLease, ModelPool, ModelStatus
-    from footlights.models.prompts import Fact, Persona
-    from footlights.params import BusyRule, Mode, SessionParams, TurnParams
-    from footlights.session.core import SessionState, SessionStatistics
-    from footlights.session.session import InteractionSession
-    from footlights.stage.stage import Stage, StageStatistics, open_stage
-    from footlights.stream.outbox import DetachReason, OutboxStatistics
-    from footlights.stream.subscription import Subscription
-    from footlights.tools.artifact_notes import ArtifactNote
-    from footlights.tools.decorator import tool
-    from footlights.tools.tool import SideEffects, Tool, ToolContext, ToolReturn
-    from footlights.trace.files import TraceFiles
-    from footlights.turn.commit_handle import CommitHandle
-    from footlights.turn.extensions import ExtensionManager, InteractionContext, Workload, draft_event
-    from footlights.turn.lifecycle import TurnState
-    from footlights.turn.summary import TurnSummary
-
-__all__ = [
-    "ArtifactNote",
-    "BudgetConfig",
-    "BudgetTier",
-    "Busy",
-    "BusyRule",
-    "Cast",
-    "CommitFinal",
-    "CommitHandle",
-    "CommitOutcome",
-    "CommitUnknown",
-    "DeliveryClass",
-    "DetachReason",
-    "Detached",
-    "ErrorInfo",
-    "EventType",
-    "Ext",
-    "ExtensionManager",
-    "Fact",
-    "FootlightsError",
-    "Heard",
-    "IllegalTransition",
-    "Intent",
-    "IntentType",
-    "InteractionContext",
-    "InteractionSession",
-    "InterruptReason",
-    "InvalidCommand",
-    "InvalidEvent",
-    "Issue",
-    "JsonValue",
-    "LLMClient",
-    "LLMResponse",
-    "Ledger",
-    "LedgerInUse",
-    "LedgerUnavailable",
-    "Limits",
-    "MemoryLedger",
-    "Mode",
-    "Model",
-    "ModelChoice",
-    "ModelError",
-    "ModelLease",
-    "ModelLoading",
-    "ModelPool",
-    "ModelQuery",
-    "ModelReady",
-    "ModelSelected",
-    "ModelStatus",
-    "ModelTimeout",
-    "ModelTraits",
-    "OutboxStatistics",
-    "Output",
-    "Payload",
-    "Persona",
-    "Prompt",
-    "PromptTooLarge",
-    "RateLimitError",
-    "RegistrationError",
-    "RemoteNotAllowed",
-    "SeqRange",
-    "SessionClosed",
-    "SessionParams",
-    "SessionState",
-    "SessionStatistics",
-    "SideEffects",
-    "Stage",
-    "StageStatistics",
-    "StrayCancel",
-    "StreamError",
-    "StreamEvent",
-    "Subscription",
-    "TokenDelta",
-    "TooLarge",
-    "Tool",
-    "ToolCallResult",
-    "ToolCallStarted",
-    "ToolContext",
-    "ToolError",
-    "ToolExchange",
-    "ToolOffer",
-    "ToolRequest",
-    "ToolReturn",
-    "ToolRound",
-    "TraceFiles",
-    "TurnAccepted",
-    "TurnFinal",
-    "TurnInterrupted",
-    "TurnParams",
-    "TurnState",
-    "TurnSummary",
-    "UnknownSession",
-    "UnknownTurn",
-    "Usage",
-    "WarmState",
-    "Workload",
-    "authority",
-    "draft_event",
-    "laws",
-    "open_stage",
-    "tool",
-    "wire",
-]
+    from footlights.models.pool import ModelLease as ModelLease, ModelPool as ModelPool, ModelStatus as ModelStatus
+    from footlights.models.prompts import Fact as Fact, Persona as Persona
+    from footlights.params import (
+        BusyRule as BusyRule,
+        Mode as Mode,
+        SessionParams as SessionParams,
+        TurnParams as TurnParams,
+    )
+    from footlights.session.core import SessionState as SessionState, SessionStatistics as SessionStatistics
+    from footlights.session.session import InteractionSession as InteractionSession
+    from footlights.stage.stage import Stage as Stage, StageStatistics as StageStatistics, open_stage as open_stage
+    from footlights.stream.outbox import DetachReason as DetachReason, OutboxStatistics as OutboxStatistics
+    from footlights.stream.subscription import Subscription as Subscription
+    from footlights.tools.artifact_notes import ArtifactNote as ArtifactNote
+    from footlights.tools.decorator import tool as tool
+    from footlights.tools.tool import (
+        SideEffects as SideEffects,
+        Tool as Tool,
+        ToolContext as ToolContext,
+        ToolReturn as ToolReturn,
+    )
+    from footlights.trace.files import TraceFiles as TraceFiles
+    from footlights.turn.commit_handle import CommitHandle as CommitHandle
+    from footlights.turn.extensions import (
+        ExtensionManager as ExtensionManager,
+        InteractionContext as InteractionContext,
+        Workload as Workload,
+        draft_event as draft_event,
+    )
+    from footlights.turn.lifecycle import TurnState as TurnState
+    from footlights.turn.summary import TurnSummary as TurnSummary
 
 _HOMES = {
     "footlights.tools.artifact_notes": "ArtifactNote",
@@ -238,5 +151,5 @@ _HOMES = {
     "footlights.trace.files": "TraceFiles",
 }
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES, submodules="authority laws wire")

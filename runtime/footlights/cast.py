@@ -1,7 +1,7 @@
-"""What a host chooses: who performs, with which models and tools, in which world and by which rules.
+"""Cast: the host's choice of actors, models, tools, personas, world and rules.
 
-`footlights_actors.standard_cast` makes the usual one. The protocols here are what the stage asks of the actors,
-which live a layer above and are never imported from here.
+`footlights_actors.standard_cast` builds the usual one. The protocols here are the interface between the stage and the
+actors; the actors live one layer above and are never imported from here.
 """
 
 from __future__ import annotations
@@ -36,50 +36,52 @@ _MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 @frozen
 class ModelChoice:
-    """Which model a turn uses, and why."""
+    """The model of a turn, and the reason for the choice."""
 
     model_id: str
     """Its id in the cast."""
     reason: str
-    """A word for `model_selected`."""
+    """The `reason` in `model_selected`."""
 
     def __attrs_post_init__(self) -> None:
         is_text = type(self.reason) is str and self.reason.isprintable()
         if not is_text or not 0 < len(self.reason) <= _MAX_REASON_CHARS:
-            raise RegistrationError(f"Why a model was chosen is said in 1 to {_MAX_REASON_CHARS} printable characters.")
+            raise RegistrationError(
+                f"The reason of a model choice must be 1 to {_MAX_REASON_CHARS} printable characters."
+            )
 
 
 @frozen(kw_only=True)
 class ModelQuery:
-    """What whoever chooses a model may go by. What was said is not among it."""
+    """The input of a model choice. The player's text is not part of it."""
 
     session_id: str
     params: TurnParams
     persona: Persona
-    """Who speaks."""
+    """The persona of the turn."""
     remote_models: bool
-    """Whether the session lets its text go to models elsewhere."""
+    """Whether the session consents to remote models."""
     models: tuple[ModelStatus, ...]
-    """How the models are doing, in the order of the cast."""
+    """The status of each model, in the order of the cast."""
 
 
 class Committer(Protocol):
-    """Judges every ended turn once, in order, and settles it when that is durable."""
+    """Judges every ended turn once, in order, and settles it when the commit is durable."""
 
     world: World
-    """The last committed one."""
+    """The last committed world."""
 
     @property
     def waiting(self) -> int:
-        """Turns handed over and not settled."""
+        """Submitted turns that are not settled."""
         ...
 
     def submit_nowait(self, turn: Turn) -> None:
-        """Hand over a turn that has ended. Never fails."""
+        """Submit a turn that has ended. Never fails."""
         ...
 
     def close(self) -> None:
-        """No more turns will come; `run` returns when all are settled."""
+        """End of submissions; `run` returns when all turns are settled."""
         ...
 
     async def run(self) -> None:
@@ -88,14 +90,14 @@ class Committer(Protocol):
 
 
 class Watchdog(Protocol):
-    """Ends turns that are silent, or run, for too long."""
+    """Interrupts turns that stall or exceed their time."""
 
     def watch(self, turn: Turn) -> None:
-        """A turn begins to be performed."""
+        """Start watching a turn, when its performance begins."""
         ...
 
-    def let_go(self, turn: Turn) -> None:
-        """It was performed."""
+    def unwatch(self, turn: Turn) -> None:
+        """Stop watching a turn, when its performance has ended."""
         ...
 
     async def run(self) -> None:
@@ -104,7 +106,7 @@ class Watchdog(Protocol):
 
 
 class Services(Protocol):
-    """What the stage does for the actors of a turn."""
+    """The stage's interface for the actors of a turn."""
 
     cast: Cast
     limits: Limits
@@ -113,36 +115,36 @@ class Services(Protocol):
 
     @property
     def committed_world(self) -> World:
-        """The world as it was committed last."""
+        """The last committed world."""
         ...
 
     @property
     def running_turns(self) -> int:
-        """Turns that are being performed now."""
+        """Turns that are performing now."""
         ...
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
-        """Run a tool of this session as a task of the stage: it may outlive its turn, not the stage. Raises `Busy`."""
+        """Run a tool of this session as a task of the stage, which may outlive its turn. Raises `Busy`."""
         ...
 
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
-"""Performs one turn: returning ends it well, raising interrupts it."""
+"""Performs one turn: returning completes it, raising interrupts it."""
 MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
-"""Makes the one committer of a stage."""
+"""Makes the committer of a stage."""
 MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
-"""Makes the one watchdog of a stage."""
+"""Makes the watchdog of a stage."""
 MakePool: TypeAlias = "Callable[[Mapping[str, Model]], ModelPool]"
-"""Makes the one model pool of a stage."""
+"""Makes the model pool of a stage."""
 ChooseModel: TypeAlias = "Callable[[ModelQuery], ModelChoice]"
-"""Chooses the model of a turn. Raises `ModelError` if there is none for it."""
+"""Chooses the model of a turn. Raises `ModelError` if no model is suitable."""
 
 
 @frozen(kw_only=True)
 class Cast:
-    """What a host brings to a stage. `footlights_actors.standard_cast` makes the usual one.
+    """The host's part of a stage. `footlights_actors.standard_cast` builds the usual one.
 
-    Raises `RegistrationError` for a cast that cannot work.
+    Raises `RegistrationError` for an inconsistent cast.
     """
 
     perform: Perform
@@ -154,32 +156,32 @@ class Cast:
     make_watchdog: MakeWatchdog
     """Makes the watchdog when the stage opens."""
     choose_model: ChooseModel
-    """Says which model a turn uses."""
+    """Chooses the model of each turn."""
     models: Mapping[str, Model] = field(factory=dict[str, "Model"])
     """By `model_id`."""
     tools: Mapping[str, Tool] = field(factory=dict[str, "Tool"])
     """By name."""
     world: World = field(factory=lambda: JsonWorld({}))
-    """What is true when the stage opens, unless its ledger knows better."""
+    """The initial world, used when the ledger holds none."""
     rules: RuleBook = field(factory=RuleBook)
-    """What may become true."""
+    """The rules that judge changes of the world."""
     visibility: Visibility = own_approvals
-    """What each user of a server may see of the world."""
+    """The part of the world that each user of a server may see."""
     workloads: ExtensionManager = field(factory=ExtensionManager)
-    """What turns may name instead of the standard performance."""
+    """Workloads that a turn may name instead of the standard performance."""
     personas: Mapping[str, Persona] = field(factory=lambda: {"default": Persona()})
-    """Who may speak, by name. The first speaks in turns that name nobody."""
+    """Personas by name. The first is the default."""
     budget: BudgetConfig = field(factory=BudgetConfig)
-    """How much turns may say."""
+    """Output tokens by budget tier."""
     remote_models: bool = False
-    """Whether sessions that say nothing about it let their text go to models elsewhere."""
+    """The default consent of a session to remote models."""
 
     def __attrs_post_init__(self) -> None:
         for model_id in self.models:
             if not _MODEL_ID.fullmatch(model_id):
                 raise RegistrationError(f"The model id {model_id[:64]!r} must be 1 to 128 visible ASCII characters.")
         if not self.personas:
-            raise RegistrationError("A cast needs somebody who speaks.")
+            raise RegistrationError("A cast needs at least one persona.")
         for name, persona in self.personas.items():
             _check_persona(self, name, persona)
         for kind, members in (("model", self.models), ("tool", self.tools)):

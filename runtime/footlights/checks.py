@@ -1,4 +1,4 @@
-"""Checks of arguments that hosts write: strings, cursors, and enum members by their values."""
+"""Argument checks of the public API: strings, cursors, and enum members by value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _E = TypeVar("_E", bound=StrEnum)
 
 
 def member(kind: type[_E], name: str, value: str) -> _E:
-    """The member of `kind` with this value. Raises `InvalidCommand` that says what `name` may be."""
+    """The member of `kind` with this value. Raises `InvalidCommand` with the permitted values of `name`."""
     try:
         return kind(value)
     except ValueError:
@@ -20,13 +20,13 @@ def member(kind: type[_E], name: str, value: str) -> _E:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raises `InvalidCommand` for what is no string."""
+    """Raises `InvalidCommand` unless `value` is a string."""
     if not isinstance(value, str):
         raise InvalidCommand(f"{name} must be a string, and not {type(value).__name__}.")
 
 
 def check_cursor(after: object, terminal_seen: object) -> None:
-    """Raises `InvalidCommand` unless `after` is None or maps turn ids to whole numbers, and the other names turns."""
+    """Raises `InvalidCommand` unless `after` is None or maps turn ids to ints, and `terminal_seen` holds turn ids."""
     if after is not None:
         if not isinstance(after, Mapping):
             raise InvalidCommand("after must map turn ids to the last seq that was seen of each.")

@@ -1,7 +1,7 @@
-"""What the ledger keeps of the decision about a turn's mode, made sure of before the turn begins.
+"""Decision document: the part of a `ModeDecision` that the ledger records, validated before the turn begins.
 
-A decision that was made by `decide` is always fit to be kept. One that was made by hand may hold anything; then the
-call that brings it is refused, and no turn, no ledger and no committer ever sees it.
+A decision from `decide` always passes. One that a host built by hand may hold anything; then `begin_turn` raises, and
+neither the turn nor the ledger nor the committer sees it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def decision_document(decision: ModeDecision) -> dict[str, JsonValue]:
     try:
         document: dict[str, JsonValue] = orjson.loads(canonical(decision.document, max_bytes=MAX_DECISION_BYTES))
     except (NotCanonical, TooLarge, AttributeError, TypeError):
-        # Neither where nor what: it may be somebody's words.
+        # The message must not quote the value, which may be a player's text.
         raise InvalidCommand(f"decision is not plain JSON of {MAX_DECISION_BYTES} bytes at most.") from None
     if not all(map(_ID.fullmatch, _texts(document))):
         raise InvalidCommand("decision holds a text that is no id.")

@@ -1,30 +1,30 @@
-"""Everything Footlights raises on purpose.
+"""Exceptions of Footlights.
 
     FootlightsError
-    ├── InvalidEvent          what came from outside is not a lawful event
-    ├── IllegalTransition     the lifecycle table has no such step
-    ├── InvalidCommand        a call whose arguments make no sense
+    ├── InvalidEvent          data from outside is not a valid event
+    ├── IllegalTransition     the lifecycle table does not allow this step
+    ├── InvalidCommand        a call with invalid arguments
     ├── UnknownSession        no open session has that id
-    ├── UnknownTurn           the session never gave out that turn id
-    ├── SessionClosed         the session, or its stage, takes nothing more
+    ├── UnknownTurn           the session has no turn with that id
+    ├── SessionClosed         the session, or its stage, is closed
     ├── Busy                  a limit is reached; nothing was accepted
-    ├── TooLarge              one thing is bigger than its limit
-    ├── RegistrationError     a cast, tool, rule or workload that cannot work
-    ├── Detached              this subscriber was let go; it may resume
-    ├── CommitUnknown         whether the turn committed will be known after a restart
+    ├── TooLarge              a value exceeds its limit
+    ├── RegistrationError     an invalid cast, tool, rule, workload or limit
+    ├── Detached              the subscriber was detached; it may resume
+    ├── CommitUnknown         the outcome of a commit will be known after a restart
     ├── LedgerUnavailable     the ledger could not write; nothing was committed
-    │   └── LedgerInUse       another stage writes it
+    │   └── LedgerInUse       another stage has the ledger open
     ├── ModelError            a model failed
-    │   ├── ModelTimeout      it took longer than it may
-    │   ├── PromptTooLarge    what it would have to be told does not fit
-    │   ├── RemoteNotAllowed  it is elsewhere, and the session has not agreed to that
-    │   ├── StreamError       it broke off, after it may have said a part
-    │   └── RateLimitError    it wants to be asked again later
-    ├── StrayCancel           code in a turn was cancelled by nothing that surrounds the turn
-    └── ToolError             a tool refused or failed, in words its model may read
+    │   ├── ModelTimeout      it exceeded its time limit
+    │   ├── PromptTooLarge    the prompt exceeds the model's context window
+    │   ├── RemoteNotAllowed  it is remote, and the session has not given consent
+    │   ├── StreamError       its stream broke off, perhaps after a part of the answer
+    │   └── RateLimitError    its rate limit is reached; retry later
+    ├── StrayCancel           code in a turn raised Cancelled without a cancelled scope
+    └── ToolError             a tool refused or failed, with a message for its model
 
 Each class has one stable `code`; the codes are part of the wire protocol. Messages are for people and may
-change. No message ever contains what a player or a model said.
+change. No message contains text of a player or a model.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from typing import ClassVar
 
 
 class FootlightsError(Exception):
-    """The root of them all."""
+    """Base class of all exceptions of Footlights."""
 
     code: ClassVar[str] = "internal"
     """Stable, for programs."""
 
 
 class InvalidEvent(FootlightsError):
-    """What came from outside is not a lawful event. The message says where and why, without quoting it."""
+    """Data from outside is not a valid event. The message names the field and the reason, without quoting the data."""
 
     code = "invalid_event"
 
 
 class IllegalTransition(FootlightsError):
-    """The lifecycle table has no such step from where the turn is."""
+    """The lifecycle table does not allow this step in the turn's state."""
 
     code = "illegal_transition"
 
 
 class InvalidCommand(FootlightsError):
-    """A call whose arguments make no sense."""
+    """A call with invalid arguments."""
 
     code = "invalid_command"
 
@@ -64,13 +64,13 @@ class UnknownSession(FootlightsError):
 
 
 class UnknownTurn(FootlightsError):
-    """The session never gave out that turn id, or the ledger holds nothing about it."""
+    """The session has no turn with that id, or the ledger holds nothing about it."""
 
     code = "unknown_turn"
 
 
 class SessionClosed(FootlightsError):
-    """The session, or its stage, takes no more turns and subscribers."""
+    """The session, or its stage, is closed and accepts no turns and subscribers."""
 
     code = "session_closed"
 
@@ -82,25 +82,25 @@ class Busy(FootlightsError):
 
 
 class TooLarge(FootlightsError):
-    """One thing is bigger than its limit."""
+    """A value exceeds its limit."""
 
     code = "too_large"
 
 
 class RegistrationError(FootlightsError):
-    """A cast, tool, rule, workload or limit that cannot work."""
+    """An invalid cast, tool, rule, workload or limit."""
 
     code = "invalid_registration"
 
 
 class CommitUnknown(FootlightsError):
-    """The stage closed before it knew whether the turn was committed. A restart will tell."""
+    """The stage closed before it knew whether the turn was committed. It is known after a restart."""
 
     code = "commit_unknown"
 
 
 class Detached(FootlightsError):
-    """This subscriber was let go; it may resume, with its stream's `cursor`.
+    """The stage detached this subscriber. It may resume with its stream's `cursor`.
 
     `reason` is a value of `footlights.DetachReason`.
     """
@@ -123,43 +123,43 @@ class LedgerUnavailable(FootlightsError):
 
 
 class LedgerInUse(LedgerUnavailable):
-    """Another stage writes this ledger, in this process or another."""
+    """Another stage has this ledger open, in this process or in another."""
 
     code = "ledger_in_use"
 
 
 class ModelError(FootlightsError):
-    """A model failed. Raise it from a model; whatever else a model raises becomes one."""
+    """A model failed. Models raise it; any other exception of a model is converted to it."""
 
     code = "model_error"
 
 
 class ModelTimeout(ModelError):
-    """A model took longer than it may. A `TimeoutError` of a model becomes one."""
+    """A model exceeded its time limit. A `TimeoutError` of a model is converted to it."""
 
     code = "model_timeout"
 
 
 class PromptTooLarge(ModelError):
-    """What a model would have to be told does not fit into its context window."""
+    """The prompt exceeds the model's context window."""
 
     code = "prompt_too_large"
 
 
 class RemoteNotAllowed(ModelError):
-    """The model is elsewhere, and the session has not agreed that its text goes there."""
+    """The model is remote, and the session has not given consent to send its text there."""
 
     code = "remote_not_allowed"
 
 
 class StreamError(ModelError):
-    """A model broke off: what it said until then is a part, and the rest will not come."""
+    """A model's stream broke off: the output so far is incomplete."""
 
     code = "model_broke_off"
 
 
 class RateLimitError(ModelError):
-    """A model wants to be asked again later, after `retry_after` seconds if it said so."""
+    """A model's rate limit is reached. `retry_after` is the number of seconds to wait, if the model gave one."""
 
     code = "model_rate_limited"
 
@@ -171,13 +171,13 @@ class RateLimitError(ModelError):
 class StrayCancel(FootlightsError):
     """Code in a turn raised `trio.Cancelled`, and no scope around the turn was cancelled.
 
-    A model that yields inside `trio.fail_after` does it, or a workload that keeps a `Cancelled` and raises it later.
+    Causes are a model that yields inside `trio.fail_after`, or a workload that keeps a `Cancelled` and raises it later.
     """
 
     code = "stray_cancel"
 
 
 class ToolError(FootlightsError):
-    """A tool refused or failed, in words its model may read. Raise it from a tool."""
+    """A tool refused or failed. Tools raise it, with a message that the model may read."""
 
     code = "tool_error"

@@ -1,7 +1,7 @@
-"""The events of a turn: one envelope, a closed set of types, and one payload class for each type.
+"""Events of a turn: one envelope, a closed set of types, and one payload class for each type.
 
-Events are plain frozen values. They know nothing of JSON (`footlights.wire` does) and nothing of what may
-follow what (`footlights.turn.lifecycle` does).
+Events are plain frozen values. JSON is the concern of `footlights.wire`, the order of events that of
+`footlights.turn.lifecycle`.
 """
 
 from __future__ import annotations
@@ -17,71 +17,71 @@ if TYPE_CHECKING:
 SCHEMA_V = "1.0"
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-"""What JSON can say, as Python has it."""
+"""A JSON value in Python."""
 
 
 class EventType(StrEnum):
-    """What an event can be: a closed set, in the order of a turn."""
+    """Type of an event: a closed set, in the order of a turn."""
 
     TURN_ACCEPTED = "turn_accepted"
-    """The input was received. Always the first event of a turn, before any model is asked for."""
+    """The input was received. Always the first event of a turn, before a model is chosen."""
     MODEL_SELECTED = "model_selected"
-    """A model was chosen for what follows, and why."""
+    """A model was chosen for the next round, and the reason."""
     MODEL_LOADING = "model_loading"
-    """The chosen model is not ready yet. The first one comes at once, more may report progress."""
+    """The chosen model is not ready yet. The first event comes at once; later ones report progress."""
     MODEL_READY = "model_ready"
-    """The chosen model can generate now."""
+    """The chosen model is ready to generate."""
     TOKEN_DELTA = "token_delta"
     """The next piece of the turn's text."""
     TOOL_CALL_STARTED = "tool_call_started"
     """A tool began to run."""
     TOOL_CALL_RESULT = "tool_call_result"
-    """It came back, failed, or was cancelled. Each call that was started gets one."""
+    """A tool call returned, failed, or was cancelled. Each call that was started has one result."""
     TURN_INTERRUPTED = "turn_interrupted"
     """Terminal: the turn ended early, by a cancel or by a failure. Nothing of it will be committed."""
     TURN_FINAL = "turn_final"
-    """Terminal: the turn said all it had to say. Not authoritative."""
+    """Terminal: the turn's text is complete. Not authoritative."""
     COMMIT_FINAL = "commit_final"
-    """What the authority plane decided about the turn. Always the last event."""
+    """The authority plane's decision about the turn. Always the last event."""
 
 
 class DeliveryClass(StrEnum):
-    """What becomes of an event when a subscriber is slow."""
+    """Treatment of an event when a subscriber is slow."""
 
     MUST_DELIVER = "must_deliver"
-    """Has a reserved place in every queue; never dropped."""
+    """Has a reserved place in every backlog; never dropped."""
     BOUNDED = "bounded"
-    """Dropped only when a subscriber is past its limit for these."""
+    """Dropped only when the subscriber's limit for this class is reached."""
     BEST_EFFORT = "best_effort"
-    """Joined with its neighbours or dropped when a subscriber is slow."""
+    """Joined with its neighbours, or dropped."""
 
 
 class WarmState(StrEnum):
-    """How ready a model is when it is asked for."""
+    """Readiness of a model when a turn needs it."""
 
     HOT = "hot"
-    """Ready before it was asked for: there was nothing to load."""
+    """Loaded already."""
     WARM = "warm"
-    """Made ready from something kept nearby."""
+    """Loaded from a cache."""
     COLD = "cold"
-    """Loaded from nothing."""
+    """Loaded from scratch."""
 
 
 class InterruptReason(StrEnum):
-    """Why a turn ended early."""
+    """Reason for which a turn ended early."""
 
     CANCELED = "canceled"
     """`session.cancel` was called."""
     BARGE_IN = "barge_in"
     """A new turn of the session began with the busy rule `interrupt`."""
     MODEL_ERROR = "model_error"
-    """The model failed, could not load, or said or asked for more than a turn may hold."""
+    """The model failed, could not load, or exceeded a limit of the turn."""
     TOOL_ERROR = "tool_error"
-    """A tool crashed. (A tool that raises `ToolError` has answered; the turn goes on.)"""
+    """A tool crashed. (After a `ToolError` the turn continues.)"""
     WORKLOAD_ERROR = "workload_error"
     """A workload raised, left a tool open, or anything else inside the turn failed."""
     TIMEOUT = "timeout"
-    """The turn ran for `turn_timeout` seconds, or its model took longer than its driver lets it."""
+    """The turn ran for `turn_timeout` seconds, or its model exceeded its driver's timeout."""
     STALLED = "stalled"
     """The turn's model or tool was silent for `stall_timeout` seconds."""
     SESSION_CLOSED = "session_closed"
@@ -89,41 +89,41 @@ class InterruptReason(StrEnum):
     SHUTDOWN = "shutdown"
     """The stage closed."""
     RUNTIME_RESTART = "runtime_restart"
-    """The process died, and its successor speaks for the turn."""
+    """The process ended during the turn; the next process reported it."""
 
 
 class CommitOutcome(StrEnum):
-    """What the authority decided about a turn."""
+    """The authority plane's decision about a turn."""
 
     OK = "ok"
-    """The turn's changes are kept."""
+    """The turn's changes are committed."""
     FAIL_CLOSED = "fail_closed"
-    """Nothing changed; the issues say why."""
+    """Nothing changed; the issues give the reasons."""
 
 
 @frozen
 class SeqRange:
-    """Sequence numbers that this subscriber will not get, both ends included."""
+    """Sequence numbers that this subscriber will not get; both ends are included."""
 
     start_seq: int
-    """The first one missing."""
+    """The first missing number."""
     end_seq: int
-    """The last one missing."""
+    """The last missing number."""
 
 
 @frozen
 class Ext:
-    """The one place for an extension's own data."""
+    """Data of an extension. It may stand nowhere else in an event."""
 
     namespace: str
     """`ext.<publisher>.<extension>`."""
     data: JsonValue
-    """Any JSON. All subscribers share it: read it, and change nothing."""
+    """Any JSON. All subscribers share the object, so it must not be modified."""
 
 
 @frozen
 class ErrorInfo:
-    """Why a tool call failed."""
+    """Failure of a tool call."""
 
     code: str
     """Stable, for programs."""
@@ -133,7 +133,7 @@ class ErrorInfo:
 
 @frozen
 class Issue:
-    """Why an authority result is what it is."""
+    """Reason for a decision of the authority plane."""
 
     code: str
     """Stable, for programs."""
@@ -145,22 +145,22 @@ class Issue:
 
 @frozen
 class Heard:
-    """How far the player really got."""
+    """The part of a turn that the player really received."""
 
     seq: int
-    """The last event they took in."""
+    """The last event received."""
     text: str
-    """The turn's text up to it."""
+    """The turn's text up to that event."""
 
 
 @frozen(kw_only=True)
 class Payload:
-    """What every payload may carry besides its own fields."""
+    """Base class of payloads, with the fields that every payload may carry."""
 
     ext: Ext | None = None
-    """An extension's own data."""
+    """Data of an extension."""
     dropped_seq_ranges: tuple[SeqRange, ...] = ()
-    """What this subscriber will not get of the turn before this event."""
+    """Events of the turn before this one that this subscriber will not get."""
 
 
 @frozen
@@ -168,51 +168,51 @@ class TurnAccepted(Payload):
     """`turn_accepted`: the input was received."""
 
     turns_ahead: int = 0
-    """How many turns of the session must end before this one runs."""
+    """Number of turns of the session that must end before this one runs."""
 
 
 @frozen
 class ModelSelected(Payload):
-    """`model_selected`: which model, and why."""
+    """`model_selected`: the chosen model and the reason."""
 
     model_id: str
     """The model's id in the cast."""
     reason: str
-    """Why this one: `default` or `requested` with the standard cast."""
+    """Reason for the choice: `default` or `requested` with the standard cast."""
 
 
 @frozen
 class ModelLoading(Payload):
-    """`model_loading`: there is something to wait for."""
+    """`model_loading`: the model is not ready yet."""
 
     model_id: str
     """The model that was selected."""
     cold_start: bool
-    """Whether it is loaded from nothing."""
+    """Whether it is loaded from scratch."""
     progress: float | None = None
-    """0 to 1; left out of the first one."""
+    """0 to 1; absent from the first event."""
 
 
 @frozen
 class ModelReady(Payload):
-    """`model_ready`: the wait is over, if there was one."""
+    """`model_ready`: the model is ready to generate."""
 
     model_id: str
     """The model that was selected."""
     warm_state: WarmState
-    """How ready it was when it was asked for: `hot`, `warm` or `cold`."""
+    """Its readiness when the turn needed it: `hot`, `warm` or `cold`."""
     load_ms: int
-    """How long it took; 0 if it was hot."""
+    """Duration of the load in milliseconds; 0 if it was hot."""
 
 
 @frozen
 class TokenDelta(Payload):
-    """`token_delta`: the next piece of the text."""
+    """`token_delta`: the next piece of the turn's text."""
 
     delta: str
     """The text; never empty."""
     offset: int
-    """Where `delta` starts in the turn's text, in code points."""
+    """Position of `delta` in the turn's text, in code points."""
 
 
 @frozen
@@ -227,20 +227,20 @@ class ToolCallStarted(Payload):
 
 @frozen
 class ToolCallResult(Payload):
-    """`tool_call_result`: how a call ended."""
+    """`tool_call_result`: the end of a tool call."""
 
     tool_call_id: str
-    """The call that this is the result of."""
+    """The id of the call."""
     tool_name: str
-    """The same name that the call was started with."""
+    """The tool's name, as in `tool_call_started`."""
     canceled: bool
-    """Whether the turn was interrupted before the result could count."""
+    """Whether the turn was interrupted before the call ended."""
     side_effects_may_have_occurred: bool | None = None
-    """Known, and required, when `canceled` is true."""
+    """Required when `canceled` is true."""
     summary: str | None = None
     """One sentence that may be shown to people."""
     error: ErrorInfo | None = None
-    """Why it failed, if it did."""
+    """The failure, if the call failed."""
 
 
 @frozen
@@ -248,42 +248,42 @@ class TurnInterrupted(Payload):
     """`turn_interrupted`: the turn ended early."""
 
     reason: InterruptReason
-    """Who or what ended it."""
+    """Reason for the interruption."""
     detail: str | None = None
     """A stable code, or the name of the exception that ended the turn. Never its text."""
     heard: Heard | None = None
-    """What the player took in, if the host said so."""
+    """The part that the player received, if the host reported it."""
 
 
 @frozen
 class TurnFinal(Payload):
-    """`turn_final`: the turn said all it had to say."""
+    """`turn_final`: the turn's text is complete."""
 
     text: str
-    """All that was said: a subscriber that missed deltas heals from it, unless it is forgotten."""
+    """The whole text, which also replaces missed deltas. Empty if `text_forgotten`."""
     output_tokens: int | None = None
-    """What it cost to say, as its model counts; None if no model spoke."""
+    """Output tokens as the model counts them; None if no model was used."""
     authoritative: Literal[False] = False
-    """Always false: words change nothing."""
+    """Always false: text changes nothing."""
     text_forgotten: bool = False
-    """True if the turn ended so long ago, or before a restart, that only the ledger knows of it: the words are gone
-    and `text` is empty. Keep those that you have."""
+    """True if only the ledger knows of the turn, because it ended long ago or before a restart. Then `text` is empty,
+    and a client keeps the text that it has."""
 
 
 @frozen
 class CommitFinal(Payload):
-    """`commit_final`: what the authority decided."""
+    """`commit_final`: the authority plane's decision."""
 
     commit_digest: str
-    """Stands for everything that was decided; chained to the session's commit before."""
+    """Digest of the commit record, chained to the session's previous commit."""
     commit_outcome: CommitOutcome
-    """`ok`: the changes are true now. `fail_closed`: nothing changed."""
+    """`ok`: the changes are committed. `fail_closed`: nothing changed."""
     issues: tuple[Issue, ...] = ()
-    """Why it failed closed; empty if it is ok."""
+    """Reasons for `fail_closed`; empty for `ok`."""
     artifact_refs: tuple[str, ...] = ()
-    """The artifacts that it left behind, each named by its digest."""
+    """Digests of the artifacts of the commit."""
     commit_id: str | None = None
-    """A short name for the commit."""
+    """A short id of the commit."""
     authoritative: Literal[True] = True
     """Always true."""
 
@@ -307,7 +307,7 @@ EVENT_TYPES: Mapping[type[Payload], EventType] = {payload: kind for kind, payloa
 DELIVERY: Mapping[EventType, DeliveryClass] = {
     EventType.TURN_ACCEPTED: DeliveryClass.MUST_DELIVER,
     EventType.MODEL_SELECTED: DeliveryClass.BOUNDED,
-    EventType.MODEL_LOADING: DeliveryClass.BOUNDED,  # the first of a load; its progress is best effort
+    EventType.MODEL_LOADING: DeliveryClass.BOUNDED,  # the first of a load; later progress is best effort
     EventType.MODEL_READY: DeliveryClass.BOUNDED,
     EventType.TOKEN_DELTA: DeliveryClass.BEST_EFFORT,
     EventType.TOOL_CALL_STARTED: DeliveryClass.BOUNDED,
@@ -322,23 +322,23 @@ DELIVERY: Mapping[EventType, DeliveryClass] = {
 class StreamEvent:
     """One event, as every subscriber sees it.
 
-    Order is (`session_id`, `turn_id`, `seq`) and nothing else. Time stamps order nothing.
+    Events are ordered by (`session_id`, `turn_id`, `seq`), never by time stamps.
     """
 
     schema_v: str
     """The version of the envelope: `"1.0"`."""
     session_id: str
-    """Whose turn it is."""
+    """The session of the turn."""
     turn_id: str
-    """Which turn it is; never used again."""
+    """The turn; its id is never used again."""
     seq: int
-    """The place in the turn, from 0, the same for every subscriber."""
+    """Position in the turn, from 0, the same for every subscriber."""
     mono_ts_ms: int
-    """Milliseconds of the runtime's monotonic clock, for diagnosis: never less than before in the same turn. An event
-    that is answered from the ledger carries 9007199254740991, because the turn's own clock may be gone."""
+    """Milliseconds of the runtime's monotonic clock, for diagnosis; never decreases within a turn. An event from the
+    ledger carries 9007199254740991, because the turn's own clock may be gone."""
     event_type: EventType
-    """Says which class `payload` is of."""
+    """Determines the class of `payload`."""
     payload: Payload
-    """What this event says."""
+    """The content of the event."""
     wall_ts: float | None = None
     """Seconds since the epoch, for people and logs."""

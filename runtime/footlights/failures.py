@@ -1,6 +1,6 @@
-"""Supervision of code that is not ours: what leaves it, what that means for a stream, and what may be logged.
+"""Supervision of host code: the `contained` boundary, and the reason and log text of a failure.
 
-Never an exception's message: that may quote what somebody said.
+An exception's message is never used, because it may quote a player or a model.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_NAME_CHARS = 64
 _CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
-"""The name of a class, whatever its metaclass makes of `__name__`."""
+"""Reads a class name past a metaclass that overrides `__name__`."""
 
 _MAX_WRAPPERS = 8
-"""An error may be its own cause."""
+"""Bound on a chain of causes, because an error may be its own cause."""
 
 
 class contained:  # noqa: N801 - used as a statement, like contextlib.suppress
-    """Supervision boundary around code of a host: a model, a tool, a workload, a load.
+    """Supervision boundary around host code: a model, a tool, a workload, a load.
 
-    Whatever that code raises ends here and goes to `fail`, `SystemExit` and a stray `Cancelled` included. Two things go
-    on: `KeyboardInterrupt`, which is the host's, and `Cancelled` if a scope around this block is cancelled.
+    Every exception of that code stops here and is passed to `fail`, including `SystemExit` and a stray `Cancelled`.
+    Two exceptions propagate: `KeyboardInterrupt`, and `Cancelled` if a scope around this block is cancelled.
 
-    `Cancelled` needs the distinction because every nursery absorbs it. A deadline that a driver left open, or a
-    `Cancelled` that a tool kept and raised again, would pass for the end of the block: the failure would look like
-    success to whoever reads only that nothing was raised.
+    `Cancelled` needs the distinction because every nursery absorbs it. If a driver leaves a deadline open, or a tool
+    keeps a `Cancelled` and raises it later, the nursery would swallow that exception, and the failure would look like
+    success.
     """
 
     __slots__ = ("_fail",)
@@ -72,11 +72,11 @@ class contained:  # noqa: N801 - used as a statement, like contextlib.suppress
         try:
             raise others
         finally:
-            del error, others, failures  # they lead to this frame, which must not lead back
+            del error, others, failures  # breaks the reference cycle of traceback and frame
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception is wholly the fault of the code that raised it, and nothing in it has to go on."""
+    """Whether every leaf of this exception is a failure of host code, so that nothing has to propagate."""
     return not any(isinstance(leaf, _not_failures()) for leaf in leaves(error))
 
 
@@ -86,7 +86,7 @@ def _not_failures() -> tuple[type[BaseException], ...]:
 
 
 def explain(error: BaseException) -> tuple[InterruptReason, str]:
-    """The reason to give in `turn_interrupted`, and its detail: a stable code, or the name of the exception."""
+    """The `reason` and `detail` of `turn_interrupted`; the detail is a stable code or the name of the exception."""
     members = list(leaves(error))
     for kind, reason in _REASONS:
         for leaf in members:
@@ -96,12 +96,12 @@ def explain(error: BaseException) -> tuple[InterruptReason, str]:
 
 
 def describe(error: BaseException) -> str:
-    """What failed and where, fit for a log."""
+    """The failure and its source line, safe to log."""
     return "; ".join(f"{_detail(leaf)} at {_place(leaf)}" for leaf in leaves(error))
 
 
 def _culprit(error: BaseException) -> BaseException:
-    """What a model or a tool really raised, behind the error that says whose fault it was."""
+    """The original exception behind a `ModelError` or `ToolError` that wraps it."""
     for _ in range(_MAX_WRAPPERS):
         if not isinstance(error, ModelError | ToolError) or error.__cause__ is None:
             break
@@ -111,22 +111,22 @@ def _culprit(error: BaseException) -> BaseException:
 
 def _detail(error: BaseException) -> str:
     culprit = _culprit(error)
-    if isinstance(culprit, trio.Cancelled):  # any other went on to its scope
+    if isinstance(culprit, trio.Cancelled):  # stray: a regular one has propagated to its scope
         return StrayCancel.code
     return code_of(culprit) if isinstance(culprit, FootlightsError) else _name_of(culprit)
 
 
 def code_of(error: FootlightsError) -> str:
-    """Its code; the code of the nearest class of ours if a host's class gave it one that a stream cannot carry."""
+    """The error's code. If a host's subclass has a malformed code, the code of the nearest base class."""
     for kind in type(error).__mro__:
         code: object = vars(kind).get("code")
         if isinstance(code, str) and _CODE.fullmatch(code):
             return code
-    raise AssertionError("the root of all errors has a code")
+    raise AssertionError("FootlightsError has a code")
 
 
 def _name_of(error: BaseException) -> str:
-    """The name of its class; a class may be called anything, also what somebody said."""
+    """The name of the nearest class with a short ASCII identifier; a host may build class names from any text."""
     names = map(_CLASS_NAME, type(error).__mro__)
     return next(name for name in names if name.isidentifier() and name.isascii() and len(name) <= _MAX_NAME_CHARS)
 
@@ -137,7 +137,7 @@ def _place(error: BaseException) -> str:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions themselves, whatever groups they came in."""
+    """The exceptions inside nested groups, or the exception itself."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         for member in group.exceptions:

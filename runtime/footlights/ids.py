@@ -1,6 +1,6 @@
-"""What the ids that a stage gives out say: the epoch that gave them, and a number that counts up within it.
+"""Ids of sessions and turns: each holds the epoch of its stage and a number that counts up within the epoch.
 
-So the turns of one session have an order, and everybody who knows their ids knows it.
+So the ids of turns alone give the order of the turns of a session.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _LONGEST = 2 * MAX_DIGITS + 2
 
 
 def turn_id(epoch: int, number: int) -> str:
-    """The id of a turn. Number 0 is given to none: in a cursor it stands before the first."""
+    """The id of a turn. Turns count from 1; in a cursor, number 0 is the position before the first."""
     return f"t{epoch}-{number:0{MIN_DIGITS}d}"
 
 
 def epoch_of_session(session_id: str) -> int | None:
-    """The epoch that numbered this session; None if it has a name of the host's."""
+    """The epoch in a session id; None if the host named the session."""
     match = _SESSION_ID.fullmatch(session_id)
     return None if match is None else int(match[1])
 
 
 def epoch_and_number(of_turn: str) -> tuple[int, int] | None:
-    """Which epoch gave out this id, as which of its turns; None if none can have."""
+    """The epoch and number in a turn id; None if it is malformed."""
     return _read(of_turn) if len(of_turn) <= _LONGEST else None
 
 
-@lru_cache(maxsize=1024)  # whoever follows a session asks about the same few, again and again
+@lru_cache(maxsize=1024)  # followers of a session parse the same few ids repeatedly
 def _read(of_turn: str) -> tuple[int, int] | None:
     match = _TURN_ID.fullmatch(of_turn)
     if match is None:
@@ -42,11 +42,11 @@ def _read(of_turn: str) -> tuple[int, int] | None:
 
 
 def in_order(of_turn: str) -> tuple[int, int]:
-    """A key to sort the turns of a session by; what is no id of ours comes first."""
+    """Sort key for the turns of a session; malformed ids sort first."""
     return epoch_and_number(of_turn) or (0, 0)
 
 
 def is_before_all(of_turn: str, epoch: int) -> bool:
-    """Whether this is the id that stands before all turns of that epoch or an earlier one."""
+    """Whether this id is the position before all turns of that epoch or of an earlier one."""
     of_epoch, number = epoch_and_number(of_turn) or (0, 1)
     return number == 0 and of_epoch <= epoch

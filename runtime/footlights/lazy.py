@@ -1,7 +1,4 @@
-"""Packages that import a public name only when it is first asked for.
-
-To import such a package costs next to nothing; whoever uses a part of it pays for that part, once.
-"""
+"""Lazy exports: a package whose public names are imported on first access, so that importing it is cheap."""
 
 from __future__ import annotations
 
@@ -16,14 +13,15 @@ if TYPE_CHECKING:
 def lazy_exports(
     package: str, homes: Mapping[str, str], *, submodules: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package.
+    """The `__getattr__` and the `__dir__` of a package. Sets its `__all__` unless it has one.
 
-    `homes` has the names that each module gives to the package, with spaces between them; `submodules` are modules
-    that are public names themselves. None of the names may be that of another module of the package.
+    `homes` maps each module to the names that it exports, separated by spaces; `submodules` lists modules that are
+    public names themselves. An exported name must not equal the name of another module of the package.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
     modules = frozenset(submodules.split())
     namespace = vars(sys.modules[package])
+    namespace.setdefault("__all__", sorted({*home_of, *modules}))
 
     def get(name: str) -> object:
         if name in modules:
@@ -31,7 +29,7 @@ def lazy_exports(
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(home_of[name]), name)
-        namespace[name] = value  # from now on it is found without us
+        namespace[name] = value  # later lookups bypass `__getattr__`
         return value
 
     def names() -> list[str]:

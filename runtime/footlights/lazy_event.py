@@ -1,11 +1,11 @@
-"""A `trio.Event` that is made only when somebody waits: most turns are never waited for."""
+"""LazyEvent: an event that allocates its `trio.Event` on the first wait. Most turns are never waited for."""
 
 from __future__ import annotations
 
 import trio
 
 
-class Latch:
+class LazyEvent:
     __slots__ = ("_event", "is_set")
 
     def __init__(self) -> None:

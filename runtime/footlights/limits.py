@@ -1,4 +1,4 @@
-"""Every limit of a stage, in one frozen value."""
+"""Limits of a stage, in one frozen value."""
 
 from __future__ import annotations
 
@@ -7,69 +7,69 @@ from attrs import fields, frozen
 from footlights.errors import RegistrationError
 
 MAX_REPLAY_TURNS = 512
-"""Clients must remember which turns they have whole, at least for as long as they could be told of them again."""
+"""Upper bound of `replay_turns`: clients remember at least this many complete turns, to ignore replayed ones."""
 
 _MAY_BE_ZERO = frozenset({"max_queued_turns", "replay_sessions", "replay_turns"})
 
 
 @frozen(kw_only=True)
 class Limits:
-    """Every limit of a stage. Times are seconds. Raises `RegistrationError` for a value that makes no sense."""
+    """Every limit of a stage. Times are in seconds. Raises `RegistrationError` for an invalid value."""
 
     best_effort_max_events_per_turn: int = 256
-    """Token deltas and load progress that one subscriber may have waiting, for one turn."""
+    """Token deltas and load progress in one subscriber's backlog, for one turn."""
     bounded_max_events_per_turn: int = 128
-    """Tool and model events that one subscriber may have waiting, for one turn."""
+    """Tool and model events in one subscriber's backlog, for one turn."""
     max_bytes_per_turn_queue: int = 1_000_000
-    """Bytes of both kinds that one subscriber may have waiting, for one turn."""
+    """Bytes of both kinds in one subscriber's backlog, for one turn."""
 
     max_turn_text_bytes: int = 500_000
-    """A turn that says more is interrupted."""
+    """Bytes of text of one turn; a turn with more is interrupted."""
     max_turn_events: int = 1_024
     """Events other than plain token deltas that one turn may emit."""
     max_event_bytes: int = 65_536
-    """One event from a workload or one tool result."""
+    """Bytes of one event from a workload or of one tool result."""
     max_input_bytes: int = 65_536
-    """What a player may say at once."""
+    """Bytes of one input."""
     max_intents_per_turn: int = 256
     """Intents that one turn and its tools may stage together."""
     max_intent_bytes_per_turn: int = 1_000_000
     """Bytes of those intents, as canonical JSON."""
 
     max_queued_turns: int = 16
-    """Turns of one session that wait for the one before."""
+    """Turns of one session that wait for an earlier turn."""
     max_concurrent_turns: int = 16
-    """Turns of one session that run at once, when declared concurrent."""
+    """Turns of one session that run at the same time, with the busy rule `concurrent`."""
     max_open_turns: int = 4_096
-    """Turns of the whole stage that are not committed yet, or whose actors still run."""
+    """Turns of the stage that are not committed yet, or whose actors still run."""
     max_running_tools: int = 1_024
-    """Tools of the whole stage that run at once, those that outlived their turns included."""
+    """Tools of the stage that run at the same time, including tools that outlived their turns."""
     max_sessions: int = 100_000
-    """Sessions of the whole stage that are open."""
+    """Open sessions of the stage."""
     max_subscribers: int = 64
     """Subscribers of one session."""
     max_turns_per_subscriber: int = 64
-    """Turns that one subscriber may have events waiting for, or be told of from the ledger when it comes back; past it,
-    it is detached and may resume."""
+    """Turns in one subscriber's backlog, or in its catch-up from the ledger when it resumes. A subscriber past the
+    limit is detached and may resume."""
     replay_turns: int = 4
-    """Finished turns of a session kept for returning subscribers; at most 512, because clients remember them too."""
+    """Finished turns of a session kept for resuming subscribers; at most 512, because clients remember them too."""
     replay_sessions: int = 256
-    """Closed sessions kept for subscribers that come back for the end of them."""
+    """Closed sessions kept for subscribers that resume after the close."""
 
     rule_budget: float = 1.0
-    """How long one rule may take over one turn; one that takes longer fails the turn closed."""
+    """Time for one rule to judge one turn; a rule that takes longer fails the turn closed."""
     load_timeout: float = 300.0
-    """A turn whose model has been loading for so many seconds, without a word about it, is interrupted."""
+    """Time without progress after which a turn that waits for a loading model is interrupted."""
     stall_timeout: float = 30.0
-    """A turn whose model or tool was silent for so many seconds is interrupted."""
+    """Time of silence of a model or tool after which its turn is interrupted."""
     turn_timeout: float = 600.0
-    """A turn that ran for so many seconds is interrupted."""
+    """Time after which a running turn is interrupted."""
     stall_detach: float = 30.0
-    """A subscriber that took nothing for so many seconds, while events waited, is detached."""
+    """Time after which a subscriber that takes nothing from its backlog is detached."""
     tool_cancel_grace: float = 0.25
-    """How long an interrupted turn waits for its running tools before it ends without them."""
+    """Time that an interrupted turn waits for its running tools before it ends without them."""
     shutdown_deadline: float = 10.0
-    """How long a closing stage waits for its last commits, and then for its traces."""
+    """Time that a closing stage waits for its last commits, and again for its traces."""
 
     def __attrs_post_init__(self) -> None:
         for limit in fields(type(self)):

@@ -1,8 +1,8 @@
 """Phrases by which an agent claims to remember a chat: "As we discussed earlier", "You asked me before to".
 
-They cannot be true here. A model is told who it is, facts of the world, what was just said and what its tools answered;
-no earlier turn is among it. So such a phrase is made up, or the host leaks chat into its facts or tools. Either way it
-is worth counting. It decides nothing.
+Such a claim cannot be true. A prompt holds the persona, facts of the world, the current message and tool results, and
+no earlier turn. So the model made the claim up, or the host leaks chat into its facts or tools. The metrics count
+these phrases; nothing else depends on them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _BEFORE = r"(?:earlier|before|previously|above|last time)"
 _CHAT = r"(?:messages?|conversations?|chats?|discussions?|exchanges?)"
 
 MAX_CHARS = 50_000
-"""No more of a text is looked at: whoever watches must be quick."""
+"""Only the beginning of a longer text is searched, which bounds the time that a metric costs."""
 
 
 @frozen
 class _Phrase:
     meaning: str
-    """The words that it is named after."""
+    """An example of the phrase."""
     words: tuple[str, ...]
-    """One of these is always in it. They are found much faster than the pattern."""
+    """Every match contains one of these, and a substring search is much faster than the pattern."""
     pattern: re.Pattern[str]
 
 
@@ -59,11 +59,11 @@ _PHRASES = {
 }
 
 MEMORY_CLAIMS: Mapping[str, str] = {name: phrase.meaning for name, phrase in _PHRASES.items()}
-"""What is looked for, by name, with the words that it is named after. Close variants count too."""
+"""An example of each phrase, by name. Close variants match too."""
 
 
 def memory_claims(text: str) -> tuple[str, ...]:
-    """The names of the phrases in it, once for each time that one is there."""
+    """The name of each phrase in the text, once for each occurrence."""
     words = text[:MAX_CHARS].lower()
     return tuple(
         name

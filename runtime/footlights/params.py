@@ -1,4 +1,4 @@
-"""What a host says when it starts a session or begins a turn."""
+"""Parameters of a session and of a turn, as the host passes them."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")
 _NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
-_WHAT_ANSWERS_ARE = "approvals must be true or false for ids like a-000001."
+_BAD_ANSWERS = "approvals must be true or false for ids like a-000001."
 
 MAX_ANSWERS = 32
-"""How many approvals one turn may answer."""
+"""The most approvals that one turn may answer."""
 
 
 class BusyRule(StrEnum):
-    """What a new turn does when the session has open turns."""
+    """Treatment of a new turn while the session has open turns."""
 
     QUEUE = "queue"
-    """Accepted now, runs after them."""
+    """The turn is accepted and runs after them."""
     INTERRUPT = "interrupt"
-    """They are interrupted (`barge_in`); it runs as soon as they are settled."""
+    """They are interrupted (`barge_in`); the turn runs as soon as they are settled."""
     REJECT = "reject"
-    """Refused with `busy`."""
+    """The turn is refused with `busy`."""
     CONCURRENT = "concurrent"
-    """Runs beside them."""
+    """The turn runs beside them."""
 
 
 class Mode(StrEnum):
-    """What a turn may do."""
+    """Capabilities of a turn."""
 
     CHAT = "chat"
-    """Words only: no tools."""
+    """Text only, no tools."""
     EXECUTION = "execution"
-    """Words and tools."""
+    """Text and tools."""
 
 
 def _busy_rule(value: str) -> BusyRule:
@@ -62,18 +62,18 @@ def _tier(value: str) -> BudgetTier:
 
 def _answers(value: object) -> Mapping[str, bool]:
     if not isinstance(value, Mapping):
-        raise InvalidCommand(_WHAT_ANSWERS_ARE)
+        raise InvalidCommand(_BAD_ANSWERS)
     return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
 
 
 @frozen(kw_only=True)
 class SessionParams:
-    """How to start a session. Raises `InvalidCommand` for a name that cannot be one."""
+    """Parameters of a session. Raises `InvalidCommand` for an invalid one."""
 
     session_id: str | None = None
-    """The host's own name for the session; without one the stage numbers it."""
+    """The host's own id for the session; by default the stage allocates one."""
     remote_models: bool | None = None
-    """Whether what is said in it may be told to models elsewhere; without an answer the cast's default holds."""
+    """Whether the session consents to remote models; None is the cast's default."""
 
     def __attrs_post_init__(self) -> None:
         if self.remote_models not in (None, False, True):
@@ -92,24 +92,24 @@ class SessionParams:
 
 @frozen(kw_only=True)
 class TurnParams:
-    """How to begin a turn. Raises `InvalidCommand` for what cannot be, such as another `busy`, `mode` or `tier`."""
+    """Parameters of a turn. Raises `InvalidCommand` for an invalid one."""
 
     busy: BusyRule = field(default=BusyRule.QUEUE, converter=_busy_rule)
-    """What to do when the session has open turns."""
+    """Treatment of the turn while the session has open turns."""
     mode: Mode = field(default=Mode.EXECUTION, converter=_mode)
-    """Whether tools may be used."""
+    """Whether the turn may use tools."""
     model: str | None = None
-    """The id of the model to use; without one the cast chooses."""
+    """The id of the model; by default the cast chooses."""
     persona: str | None = None
-    """The name of the persona that speaks; without one the cast's first."""
+    """The name of the persona; by default the first of the cast."""
     tier: BudgetTier = field(default=BudgetTier.DIALOGUE, converter=_tier)
-    """How much it may say."""
+    """The budget of output tokens."""
     temperature: float = field(default=DEFAULT_TEMPERATURE)
-    """How freely the model picks its words: 0 to 2."""
+    """The model's sampling temperature, 0 to 2."""
     workload: str | None = None
-    """The name of a registered workload; without one the standard NPC turn runs."""
+    """The name of a registered workload; by default the standard NPC turn runs."""
     approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, converter=_answers, hash=False)
-    """Answers to what waits for an approval: by its id, whether to do it."""
+    """Answers to pending approvals: by id, whether the action is approved."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("model", "persona", "workload"):
@@ -120,4 +120,4 @@ class TurnParams:
         if len(self.approvals) > MAX_ANSWERS:
             raise InvalidCommand(f"A turn answers no more than {MAX_ANSWERS} approvals.")
         if not all(is_approval_id(id_) and type(yes) is bool for id_, yes in self.approvals.items()):
-            raise InvalidCommand(_WHAT_ANSWERS_ARE)
+            raise InvalidCommand(_BAD_ANSWERS)

@@ -1,7 +1,7 @@
-"""Private files: created for their owner alone, and refused when other users of the machine may read them.
+"""Private files: created with mode 0600, and refused when other users of the machine may read them.
 
-The mode 0600 counts when a file is created, whatever the umask says. A file that exists keeps the mode that its owner
-gave it. On Windows modes say nothing of readers, so nothing is refused there.
+The mode applies at creation, independent of the umask; an existing file keeps its mode. On Windows the mode does not
+describe who may read a file, so nothing is refused there.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ OTHERS = stat.S_IRWXO
 
 
 def create_for_owner_only(path: Path) -> None:
-    """Create an empty file with mode 0600, unless it exists. Whether that failed is found out by opening it."""
+    """Create an empty file with mode 0600, unless it exists. Errors are ignored: opening the file will report them."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
 def exposure(path: Path, readers: int = GROUP_AND_OTHERS) -> str | None:
-    """What to do about a file that other users may open, to be read after its name; None if they may not.
+    """Advice about a file that other users may open, worded to follow its name; None for a private file.
 
-    `readers` are the bits of the mode that must not be set. Raises `OSError`.
+    `readers` is the mask of mode bits that must not be set. Raises `OSError`.
     """
     if os.name != "posix" or not path.stat().st_mode & readers:
         return None

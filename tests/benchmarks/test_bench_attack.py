@@ -1,4 +1,4 @@
-"""The attack suite finds servers that stall, leak or starve others, and attacks no other machine than this one."""
+"""Attack suite: finds servers that stall, leak or starve others, and attacks only this machine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from wsproto.events import AcceptConnection, CloseConnection, Message, Ping, Rej
 from wsproto.utilities import RemoteProtocolError
 
 from footlights_bench.attack import fairness
-from footlights_bench.attack.bounds import Watched
-from footlights_bench.attack.cases import run_case
-from footlights_bench.attack.cases_websocket import WEBSOCKET_CASES
-from footlights_bench.attack.flood import run_flood
+from footlights_bench.attack.cases.case import run_case
+from footlights_bench.attack.cases.websocket import WEBSOCKET_CASES
+from footlights_bench.attack.floods.bounds import FloodReport
+from footlights_bench.attack.floods.run import run_flood
 from footlights_bench.attack.privacy import sessions
 from footlights_bench.attack.results import Result, exit_code, print_results
-from footlights_bench.attack.suite import ATTACKS, Elsewhere, chosen
+from footlights_bench.attack.suite import ATTACKS, NoWatch, chosen
 from footlights_bench.attack.target import Address, CannotAttack, Target, loopback_address, target_from_json
 from tests.kit.command import footlights
 
@@ -123,7 +123,7 @@ async def toy(server: ToyServer) -> AsyncGenerator[Target]:
 
 async def flooded(server: ToyServer) -> Result:
     async with toy(server) as target:
-        return await run_flood(FLOOD, target, Elsewhere(), quiet=0.2, seconds=0.6)
+        return await run_flood(FLOOD, target, NoWatch(), quiet=0.2, seconds=0.6)
 
 
 async def test_a_server_that_stalls_is_found() -> None:
@@ -157,7 +157,7 @@ async def test_a_server_with_room_for_both_owners_passes(monkeypatch: pytest.Mon
     assert (result.verdict, result.measured) == ("ok", "8 served; the other owner took 20, and reached no limit")
 
 
-async def test_a_server_that_lets_everybody_in_is_found() -> None:
+async def test_a_server_without_access_control_is_found() -> None:
     async with toy(ToyServer()) as target:
         names = ("websocket/accept-key", "websocket/unmasked", "websocket/no-token")
         verdicts = [(await run_case(name, WEBSOCKET_CASES[name], target)).verdict for name in names]
@@ -166,7 +166,7 @@ async def test_a_server_that_lets_everybody_in_is_found() -> None:
     assert "let another owner in" in private.failures[0]
 
 
-def watched(**changed: Any) -> Watched:
+def report(**changed: Any) -> FloodReport:
     quiet = {"pings": [1.0] * 100, "http": [2.0], "late": [0.1], "turns": {"ok": 3}, "problems": {}}
     facts: dict[str, Any] = {
         "quiet": quiet,
@@ -179,11 +179,11 @@ def watched(**changed: Any) -> Watched:
         "ended": None,
     }
     flooded = {name: changed.pop(name) for name in set(changed) & set(quiet)}
-    return Watched(**{**facts, "flooded": {**quiet, **flooded}, **changed})
+    return FloodReport(**{**facts, "flooded": {**quiet, **flooded}, **changed})
 
 
 def test_a_flood_within_every_bound_fails_nothing() -> None:
-    assert watched(pings=[25.0] * 100, http=[100.0]).failures() == []
+    assert report(pings=[25.0] * 100, http=[100.0]).failures() == []
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_a_flood_within_every_bound_fails_nothing() -> None:
     ],
 )
 def test_a_flood_that_breaks_one_bound_says_which(changed: dict[str, Any], why: str) -> None:
-    (failure,) = watched(**changed).failures()
+    (failure,) = report(**changed).failures()
     assert why in failure
 
 
 def test_a_slow_quiet_server_has_a_wider_bound() -> None:
     quiet = {"pings": [10.0], "http": [2.0], "late": [0.0], "turns": {}, "problems": {}}
-    assert watched(quiet=quiet, pings=[50.0]).failures() == []
-    assert watched(quiet=quiet, pings=[51.0]).failures() != []
+    assert report(quiet=quiet, pings=[50.0]).failures() == []
+    assert report(quiet=quiet, pings=[51.0]).failures() != []
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_attacks_are_chosen_by_name_and_by_family() -> None:
     assert chosen(["slow", "flood/pongs"]) == ["flood/pongs", *(name for name in ATTACKS if name.startswith("slow/"))]
 
 
-def test_a_target_survives_its_way_to_another_process() -> None:
+def test_a_target_can_be_sent_to_another_process() -> None:
     target = Target(Address("127.0.0.1", 1), Address("::1", 2), "a", None, pid=3, slow_persona="analyst")
     assert target_from_json(json.loads(json.dumps(target.to_json()))) == target
 

@@ -1,8 +1,7 @@
-"""The harness measures what it says it measures. How large the numbers are is a benchmark's matter, never a test's."""
+"""Authority suite: both sides write the same rows, and the times are those of commits. Tests check no performance."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, cast
@@ -17,12 +16,13 @@ from footlights_bench.authority.commits import LedgerAlone, WholeCommitter, race
 from footlights_bench.authority.growth import examine, grow
 from footlights_bench.authority.latency import Together, time_commits
 from footlights_bench.authority.work import Judge, genesis, payment, purses
-from tests.kit.command import footlights
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from footlights.authority import World
+    from tests.benchmarks.conftest import QuickRun
 
 AIMS = {
     ("commits, 1 to a batch", "ledger alone / raw"),
@@ -37,23 +37,12 @@ SUBJECTS = {
 }
 
 
-def test_the_command_prints_every_figure_and_writes_it_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "authority.json"
-    assert footlights(monkeypatch, "bench", "authority", "--quick", "--json", str(path)) == 0
-    printed = capsys.readouterr()
-    written = json.loads(path.read_text(encoding="utf-8"))
-    assert written["bench"] == "authority"
-    assert written["quick"] is True
-    assert {figure["subject"] for figure in written["figures"]} == SUBJECTS
-    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
-    assert aims == AIMS
-    for figure in written["figures"]:
-        assert figure["value"] > 0
-        assert figure["name"] in printed.out
-        assert figure["subject"] in printed.out
-    assert "growing to 1,000 commits" in printed.err
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("authority")
+    assert run.subjects == SUBJECTS
+    assert run.aims == AIMS
+    assert all(figure["value"] > 0 for figure in run.figures)
+    assert "growing to 1,000 commits" in run.err
 
 
 def _contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -63,7 +52,7 @@ def _contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("kind", [LedgerAlone, WholeCommitter])
-async def test_the_rival_writes_the_very_rows_that_we_write(
+async def test_raw_sqlite_writes_the_same_rows_as_the_ledger(
     kind: type[LedgerAlone | WholeCommitter], tmp_path: Path
 ) -> None:
     slices = await race(kind, batch=5, batches=3, laps=2, folder=tmp_path)
@@ -73,7 +62,7 @@ async def test_the_rival_writes_the_very_rows_that_we_write(
     assert ours == raw
 
 
-async def test_the_rival_has_our_tables_and_indexes_and_is_as_durable(tmp_path: Path) -> None:
+async def test_raw_sqlite_has_the_same_tables_and_indexes_and_is_as_durable(tmp_path: Path) -> None:
     await race(LedgerAlone, batch=1, batches=1, laps=1, folder=tmp_path)
     schemas: list[list[tuple[str, ...]]] = []
     for name in ("ours.ledger", "raw.ledger"):
@@ -84,7 +73,7 @@ async def test_the_rival_has_our_tables_and_indexes_and_is_as_durable(tmp_path: 
     assert schemas[0] == schemas[1]
 
 
-async def test_a_ledger_that_grew_passes_its_audit_at_every_size_it_was_asked_for(tmp_path: Path) -> None:
+async def test_a_grown_ledger_passes_its_audit_and_was_timed_at_every_size(tmp_path: Path) -> None:
     path = tmp_path / "ours.ledger"
     timed = await grow(path, sizes=(10, 700), batches=1)
     assert [(each.size, len(each.ours), len(each.raw)) for each in timed] == [(10, 1, 1), (700, 1, 1)]
@@ -95,7 +84,7 @@ async def test_a_ledger_that_grew_passes_its_audit_at_every_size_it_was_asked_fo
     assert {figure.subject for figure in examine(path)} == {"examining 956 commits"}
 
 
-async def test_a_ledger_that_does_not_hold_is_not_measured(tmp_path: Path) -> None:
+async def test_a_ledger_that_fails_its_audit_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "ours.ledger"
     await grow(path, sizes=(10,), batches=0)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -127,7 +116,7 @@ async def test_turns_that_end_together_wait_for_the_last() -> None:
         assert sorted(went_on) == ["first", "last"]
 
 
-def test_the_work_moves_coins_and_makes_none() -> None:
+def test_the_workload_moves_coins_and_creates_none() -> None:
     batch = Judge().batch(40)
     before, after = _purses(genesis()), _purses(batch.world)
     assert after != before
@@ -136,7 +125,7 @@ def test_the_work_moves_coins_and_makes_none() -> None:
     assert all(len(record.changes) == 2 for record in batch.records)
 
 
-def test_an_empty_purse_pays_nothing() -> None:
+def test_a_payment_from_an_empty_purse_is_refused() -> None:
     poor = dict.fromkeys(_purses(genesis()), 0)
     assert [issue.code for issue in purses(poor, (payment(1),)).issues] == ["no_coin"]
     assert purses({**poor, "purse-01": 1}, (payment(1),)).issues == ()

@@ -1,4 +1,4 @@
-"""Two results are compared as far as they allow: with intervals where there are samples, and with none where not."""
+"""Comparison of two results: ratios of figures, and intervals for scenarios."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from footlights_bench.compare import compared
 from footlights_bench.lib.figure_file import UnreadableResult, read_figures
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.report import Report
-from footlights_bench.scenario.compare_command import compared
 from footlights_transports.cli.commands import app
 from tests.benchmarks.test_bench_scenario_report import MET, found
 
@@ -71,7 +71,7 @@ def test_a_race_is_read_as_figures(tmp_path: Path) -> None:
     assert len(figures) == 1 + 2 * 3 * 2 + 2 * 2 + 1
 
 
-def test_all_that_a_race_measures_is_among_its_figures(tmp_path: Path) -> None:
+def test_a_race_has_figures_for_everything_that_it_measures(tmp_path: Path) -> None:
     file = tmp_path / "race.json"
     file.write_text(json.dumps(RACE), encoding="utf-8")
     ours = {each.subject: each for each in read_figures(file).figures if each.name == "Us"}
@@ -85,7 +85,7 @@ def test_all_that_a_race_measures_is_among_its_figures(tmp_path: Path) -> None:
     assert (memory.value, memory.spread) == (1024, {"resident": 4096})
 
 
-def test_what_changed_is_told_with_ratios_and_without_intervals(tmp_path: Path) -> None:
+def test_a_comparison_of_figures_shows_ratios_and_no_intervals(tmp_path: Path) -> None:
     aim = Aim("at least", 2.0)
     before = write(
         tmp_path,
@@ -122,7 +122,7 @@ def test_what_changed_is_told_with_ratios_and_without_intervals(tmp_path: Path) 
     assert "different" not in told
 
 
-def test_laps_are_apart_in_either_direction(tmp_path: Path) -> None:
+def test_laps_that_do_not_overlap_are_apart_in_either_direction(tmp_path: Path) -> None:
     low = write(tmp_path, "a.json", figure("ratio", 1.0, "x", min=0.9, max=1.1))
     high = write(tmp_path, "b.json", figure("ratio", 3.0, "x", min=2.9, max=3.1))
     assert "apart" in compared(low, high).splitlines()[2]
@@ -130,14 +130,14 @@ def test_laps_are_apart_in_either_direction(tmp_path: Path) -> None:
     assert "overlap" in compared(high, high).splitlines()[2]
 
 
-def test_it_says_if_they_are_of_different_benchmarks_or_quick(tmp_path: Path) -> None:
+def test_a_comparison_names_different_benchmarks_and_quick_runs(tmp_path: Path) -> None:
     core, wire = write(tmp_path, "a.json", figure("a", 1.0)), write(tmp_path, "b.json", bench="wire", quick=True)
     told = compared(core, wire)
     assert told.startswith("These are different benchmarks: core and wire.")
     assert "a quick run" in told
 
 
-def test_a_scenario_is_compared_with_a_scenario_only(tmp_path: Path) -> None:
+def test_a_scenario_is_compared_only_with_a_scenario(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.json"
     scenario.write_text(json.dumps(found(MET).to_json()), encoding="utf-8")
     assert "difference (95 %)" in compared(scenario, scenario)
@@ -146,14 +146,14 @@ def test_a_scenario_is_compared_with_a_scenario_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"bench": "core", "figures": [{}]}', '{"bench": "peers"}'])
-def test_what_no_benchmark_wrote_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_no_benchmark_wrote_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "a.json"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UnreadableResult, match=r"a\.json"):
         compared(file, file)
 
 
-def test_the_option_and_the_command_do_the_same(tmp_path: Path) -> None:
+def test_the_option_and_the_command_print_the_same_comparison(tmp_path: Path) -> None:
     files = [str(write(tmp_path, name, figure("a", 1.0))) for name in ("a.json", "b.json")]
     by_option = CliRunner().invoke(app, ["bench", "--compare", *files])
     by_command = CliRunner().invoke(app, ["bench", "compare", *files])
@@ -162,12 +162,12 @@ def test_the_option_and_the_command_do_the_same(tmp_path: Path) -> None:
     assert "1.00x" in by_option.output
 
 
-def test_a_file_that_cannot_be_read_is_the_callers_fault(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path) -> None:
     nothing = str(tmp_path / "nothing.json")
     answer = CliRunner().invoke(app, ["bench", "--compare", nothing, nothing])
     assert answer.exit_code == 2
     assert "cannot be read" in answer.output
 
 
-def test_bench_alone_shows_what_there_is() -> None:
+def test_bench_without_a_command_prints_its_help() -> None:
     assert "--compare" in CliRunner().invoke(app, ["bench"]).output

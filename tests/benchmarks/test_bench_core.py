@@ -1,27 +1,26 @@
-"""The harness works and its numbers add up. How large they are is a benchmark's matter, never a test's."""
+"""Core suite and the shared parts: the figures add up. Tests check no performance."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 from attrs import evolve
 
-from footlights_bench.core.channel import play_through_channel
 from footlights_bench.core.latency import time_calls
-from footlights_bench.core.suite import run_core
-from footlights_bench.core.throughput import race
+from footlights_bench.core.throughput import play_through_channel, race
 from footlights_bench.lib.figures import Aim, Figure, percentile
 from footlights_bench.lib.machine import name_of_processor, this_machine
 from footlights_bench.lib.report import Report, print_table
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, flooding, whole_turn, whole_turn_yielding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from footlights_actors import Script
+    from tests.benchmarks.conftest import QuickRun
 
 
 AIMS = {
@@ -36,27 +35,16 @@ AIMS = {
 }
 
 
-def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "core.json"
-    assert run_core(quick=True, json_path=path) == 0
-    printed = capsys.readouterr()
-    written = json.loads(path.read_text(encoding="utf-8"))
-    assert written["bench"] == "core"
-    assert written["quick"] is True
-    assert written["machine"]["trio"] == trio.__version__
-    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
-    assert aims == AIMS
-    for figure in written["figures"]:
-        assert figure["value"] > 0
-        assert figure["name"] in printed.out
-        assert figure["subject"] in printed.out
-    assert "measuring memory" in printed.err
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("core")
+    assert run.aims == AIMS
+    assert run.machine["trio"] == trio.__version__
+    assert all(figure["value"] > 0 for figure in run.figures)
+    assert "measuring memory" in run.err
 
 
 @pytest.mark.parametrize("script", [whole_turn, whole_turn_yielding])
-async def test_every_event_of_a_lap_is_given_or_declared(script: Script) -> None:
+async def test_every_event_of_a_lap_is_given_or_declared_as_joined(script: Script) -> None:
     result = await race(script, players=3, turns=2, laps=1)
     [lap] = result.ours
     assert lap.accounted == 3 * 2 * EVENTS_PER_TURN
@@ -67,14 +55,14 @@ async def test_the_channel_carries_as_many_items_as_a_turn_has_events() -> None:
     assert await play_through_channel(buffer=0, turns=2) == 2 * EVENTS_PER_TURN
 
 
-async def test_both_buffers_race_and_the_faster_is_the_rival() -> None:
+async def test_both_buffers_are_measured_and_the_faster_counts() -> None:
     result = await race(whole_turn, players=1, turns=1, laps=3)
     assert set(result.channels) == {0, 1}
     assert all(len(laps) == 3 for laps in result.channels.values())
     assert result.channel is result.channels[result.best_buffer]
 
 
-async def test_each_call_is_timed_inside_and_until_it_is_seen() -> None:
+async def test_calls_are_timed_inside_and_until_the_subscriber_has_the_event() -> None:
     timings = await time_calls(flooding, turns=2, samples=6)
     for calls in (timings.begin_turn, timings.cancel):
         assert len(calls.inside) == len(calls.until_seen) == 6
@@ -90,13 +78,13 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert percentile([float(value) for value in range(1, 101)], 99) == 99.0
 
 
-def test_an_aim_has_a_side() -> None:
+def test_an_aim_is_a_lower_or_an_upper_bound() -> None:
     below, at_least = Aim("below", 10), Aim("at least", 10)
     assert [below.is_met_by(value) for value in (9, 10)] == [True, False]
     assert [at_least.is_met_by(value) for value in (9, 10)] == [False, True]
 
 
-def test_a_missed_aim_is_named_and_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missed_aim_is_marked_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     missed = Figure("tea", "ratio", 1.5, "x", Aim("at least", 2.0), {"min": 1.0})
     met = Figure("tea", "weight", 1234, "bytes", Aim("below", 2000))
     report = Report("core", True, this_machine(), [missed, met])
@@ -113,7 +101,7 @@ def test_a_missed_aim_is_named_and_marked(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_a_machine_is_known_before_and_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_is_described_before_and_after_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = this_machine()
     assert before.load_average_after is None
     assert before.afterwards() == evolve(before, load_average_after=before.afterwards().load_average_after)

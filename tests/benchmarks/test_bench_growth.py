@@ -1,25 +1,25 @@
-"""The harness measures what it says it measures. How large the numbers are is a benchmark's matter, never a test's."""
+"""Growth suite: turns, pauses and tenths are counted correctly. Tests check no performance."""
 
 from __future__ import annotations
 
 import gc
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from footlights import Limits, MemoryLedger, open_stage
 from footlights_bench.growth.cost import time_turns
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
+from footlights_bench.growth.long_run import Tenth, figures_of, run_long
 from footlights_bench.growth.pauses import recorded, stream
-from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
-from footlights_bench.growth.run import Tenth, figures_of, resident_bytes, run_long
+from footlights_bench.lib.machine import resident_bytes
 from footlights_bench.lib.scripts import cast_of
-from tests.kit.command import footlights
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from footlights import TurnSummary
+    from tests.benchmarks.conftest import QuickRun
 
 STREAMING = "garbage collection, 10 sessions streaming"
 COST = "processor time of a turn, 20 tokens, 10 at a time, commits"
@@ -35,25 +35,14 @@ AIMS = {
 }
 
 
-def test_the_command_prints_every_figure_and_writes_it_as_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "growth.json"
-    assert footlights(monkeypatch, "bench", "growth", "--quick", "--json", str(path)) == 0
-    printed = capsys.readouterr()
-    written = json.loads(path.read_text(encoding="utf-8"))
-    assert written["bench"] == "growth"
-    assert written["quick"] is True
-    aims = {(figure["subject"], figure["name"]) for figure in written["figures"] if figure["aim"] is not None}
-    assert aims == AIMS
-    for figure in written["figures"]:
-        assert figure["name"] in printed.out
-        assert figure["subject"] in printed.out
-    assert "1,000 of 1,000 turns" in printed.err
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("growth")
+    assert run.aims == AIMS
+    assert "1,000 of 1,000 turns" in run.err
     assert gc.get_freeze_count() == 0
 
 
-async def test_a_troupe_plays_as_many_turns_as_asked_for_and_no_more_than_ten_at_once() -> None:
+async def test_a_crowd_plays_the_given_number_of_turns_at_most_ten_at_once() -> None:
     settled: list[TurnSummary] = []
     most = 0
 
@@ -63,19 +52,19 @@ async def test_a_troupe_plays_as_many_turns_as_asked_for_and_no_more_than_ten_at
         most = max(most, stage.open_turns)
 
     async with open_stage(cast_of(short_turn), ledger=MemoryLedger(), observe=note) as stage:
-        troupe = Troupe([stage.start() for _ in range(15)])
-        await troupe.play(40)
+        crowd = Crowd([stage.start() for _ in range(15)])
+        await crowd.play(40)
         assert len(settled) == 40
         assert {each.output_tokens for each in settled} == {SHORT}
         assert 1 < most < AT_A_TIME
 
 
-async def test_a_troupe_that_is_filled_keeps_as_many_turns_as_it_may() -> None:
+async def test_a_filled_crowd_keeps_as_many_turns_as_the_limit_allows() -> None:
     limits = Limits(replay_turns=2)
     async with open_stage(cast_of(short_turn), limits=limits) as stage:
-        troupe = Troupe([stage.start() for _ in range(12)])
-        await troupe.fill(limits)
-        assert {session.statistics().turns_retained for session in troupe.sessions} == {2}
+        crowd = Crowd([stage.start() for _ in range(12)])
+        await crowd.fill(limits)
+        assert {session.statistics().turns_retained for session in crowd.sessions} == {2}
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -91,8 +80,8 @@ async def test_a_long_run_is_noted_at_every_tenth() -> None:
     assert all(each.seconds_per_turn > 0 and each.blocks > 0 for each in tenths)
 
 
-def test_where_the_system_does_not_tell_nothing_is_resident(tmp_path: Path) -> None:
-    assert resident_bytes(tmp_path / "nowhere") is None
+def test_without_resident_memory_its_figure_is_left_out() -> None:
+    assert resident_bytes("no-such-process") is None
     tenths = [Tenth(0.001, 1.0, 100, None), Tenth(0.002, 1.5, 110, None)]
     ratios = {figure.name: round(figure.value, 3) for figure in figures_of(20, tenths)}
     assert ratios == {
@@ -111,7 +100,7 @@ def test_every_collection_is_recorded_with_its_generation() -> None:
     assert all(pause.clock > 0 for pause in pauses)
 
 
-async def test_those_who_stream_are_followed_until_it_was_long_enough(quiet_clock: object) -> None:
+async def test_sessions_stream_for_the_given_time(quiet_clock: object) -> None:
     before = 2 * Limits().replay_turns
     # A turn takes about three seconds, and never more than six.
     assert before + 3 <= await stream(streaming=3, silent=2, seconds=10.0)

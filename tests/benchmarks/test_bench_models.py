@@ -1,8 +1,7 @@
-"""The harness for local models works, with an engine that is none. How its numbers are is a benchmark's matter."""
+"""Models suite with a fake engine. Tests check no performance."""
 
 from __future__ import annotations
 
-import json
 import runpy
 import sys
 from typing import TYPE_CHECKING
@@ -12,15 +11,17 @@ import trio
 import trio.testing
 
 from footlights_bench.models.direct import has_text
-from footlights_bench.models.jitter import heartbeat
-from footlights_bench.models.suite import run_models
+from footlights_bench.models.suite import heartbeat
 from tests.kit.command import footlights
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from trio.testing import MockClock
+
+    from tests.benchmarks.conftest import QuickRun
 
 FAKE_ENGINE = ROOT / "tests/kit/models/fake_engine"
 
@@ -36,7 +37,7 @@ SUBJECTS = {
 
 @pytest.fixture
 def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Weights for the fake engine, which is in the place of the real one in this process and in the model's own."""
+    """Weights for the fake engine, which replaces the real one in this process and in that of the model."""
     module = type(sys)("xllamacpp")
     vars(module).update(runpy.run_path(str(FAKE_ENGINE / "xllamacpp.py")))
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
@@ -47,23 +48,15 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_a_quick_run_prints_every_figure_and_writes_it_as_json(
-    weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "models.json"
-    assert run_models(quick=True, json_path=path, weights=str(weights)) == 0
-    printed = capsys.readouterr()
-    written = json.loads(path.read_text(encoding="utf-8"))
-    assert written["bench"] == "models"
-    assert {figure["subject"] for figure in written["figures"]} == SUBJECTS
-    for figure in written["figures"]:
-        assert figure["value"] > 0, figure
-        assert figure["name"] in printed.out
-    aims = [figure["name"] for figure in written["figures"] if figure["aim"] is not None]
+def test_a_quick_run_prints_and_writes_every_figure(weights: Path, quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("models", "--model", str(weights))
+    assert run.subjects == SUBJECTS
+    assert all(figure["value"] > 0 for figure in run.figures)
+    aims = [figure["name"] for figure in run.figures if figure["aim"] is not None]
     assert aims == ["model_loading seen after begin_turn", *["ours / engine alone"] * 4]
 
 
-def test_without_a_model_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_model_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert footlights(monkeypatch, "bench", "models", "--model", "nothing.gguf") == 2
     assert "No file and no known weights" in capsys.readouterr().err
 
@@ -77,7 +70,7 @@ def test_without_a_model_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         (b'{"choices": []}', False),
     ],
 )
-def test_text_is_told_from_progress(chunk: bytes, text: bool) -> None:
+def test_chunks_with_text_are_distinguished_from_progress(chunk: bytes, text: bool) -> None:
     assert has_text(chunk) is text
 
 

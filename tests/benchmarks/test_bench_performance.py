@@ -1,4 +1,4 @@
-"""One command measures everything, loses nothing of it, and tells it on a page on which no number is typed by hand."""
+"""Performance page: runs of the suites, kept results and generated tables."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.lib.report import Report
+from footlights_bench.performance import __main__ as performance
 from footlights_bench.performance import run as performance_run
-from footlights_bench.performance import suite as performance
 from footlights_bench.performance import suites as performance_suites
-from footlights_bench.performance.others import Worked, share_of_others, worked
 from footlights_bench.performance.page import EXPLAINED_BY, explanations, rendered, unexplained, unshown
 from footlights_bench.performance.results import Results, Taken
-from footlights_bench.performance.run import this_commit
+from footlights_bench.performance.run import Worked, share_of_others, this_commit, worked
 from footlights_bench.performance.suites import SUITES, Kind, Suite, why_not_here
-from footlights_bench.scenario.file import find_scenario, read_scenario
+from footlights_bench.scenario.definition import find_scenario, read_scenario
 from footlights_transports.cli.bench import app
 from tests.benchmarks.test_bench_compare import RACE
 from tests.benchmarks.test_bench_scenario_report import MET, MISSED, TWICE, found
@@ -60,13 +59,13 @@ def keep(results: Results, folder: Path, suite: Suite, *figures: Figure, quick: 
 # -- the page that is committed
 
 
-def test_the_tables_are_those_of_the_results() -> None:
+def test_the_tables_of_the_page_match_the_results() -> None:
     page = (DOCS / performance.PAGE).read_text(encoding="utf-8")
     told = rendered(page, Results(DOCS / performance.FOLDER))
-    assert page == told, "run: python -m footlights_bench.performance.suite --render-only"
+    assert page == told, "run: python -m footlights_bench.performance --render-only"
 
 
-def test_every_suite_has_its_place() -> None:
+def test_every_suite_has_a_section_on_the_page() -> None:
     assert unshown((DOCS / performance.PAGE).read_text(encoding="utf-8")) == []
 
 
@@ -75,7 +74,7 @@ def test_every_missed_aim_is_explained() -> None:
     assert unexplained(page, Results(DOCS / performance.FOLDER)) == []
 
 
-def test_only_aims_are_explained() -> None:
+def test_every_explanation_belongs_to_an_aim() -> None:
     results = Results(DOCS / performance.FOLDER)
     measured = [each for suite in SUITES if (each := results.measured(suite)) is not None]
     aims = {f"{each.suite}: {line.subject}: {line.name}" for each in measured for line in each.lines if line.aim}
@@ -95,10 +94,10 @@ def test_every_suite_can_be_started() -> None:
     assert (performance_suites.BENCHMARKS / "peers/race.py").exists()
 
 
-# -- what a page tells
+# -- tables of the page
 
 
-def test_a_suite_is_told_with_its_aims_and_how_it_was_taken(tmp_path: Path) -> None:
+def test_a_suite_is_shown_with_its_aims_and_the_facts_of_its_run(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     keep(results, tmp_path, bench(), HIT, BAD, Figure("milk", "cold", 3, "µs"))
     told = rendered(PAGE + place("core"), results, [bench()])
@@ -113,14 +112,14 @@ def test_a_suite_is_told_with_its_aims_and_how_it_was_taken(tmp_path: Path) -> N
     assert "quick" not in told
 
 
-def test_a_page_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
+def test_rendering_a_page_twice_changes_nothing(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     keep(results, tmp_path, bench(), HIT)
     once = rendered(PAGE + place("core"), results, [bench()])
     assert rendered(once, results, [bench()]) == once
 
 
-def test_of_a_quick_run_nothing_is_judged_and_it_says_so(tmp_path: Path) -> None:
+def test_a_quick_run_is_marked_and_not_judged(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     keep(results, tmp_path, bench(), BAD, Figure("tea", "cold", 3, "µs"), quick=True)
     told = rendered(PAGE + place("core"), results, [bench()])
@@ -131,7 +130,7 @@ def test_of_a_quick_run_nothing_is_judged_and_it_says_so(tmp_path: Path) -> None
     assert unexplained(told, results, [bench()]) == []
 
 
-def test_a_busy_machine_and_changed_files_are_told(tmp_path: Path) -> None:
+def test_a_busy_machine_and_changed_files_are_shown(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     keep(results, tmp_path, bench(), Figure("tea", "cold", 3, "µs"))
     results.keep(bench(), tmp_path / "result.json", evolve(TAKEN, others=0.5, changed=True, commit=None))
@@ -141,7 +140,7 @@ def test_a_busy_machine_and_changed_files_are_told(tmp_path: Path) -> None:
     assert "| none are set |" in told
 
 
-def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
+def test_a_suite_without_a_result_shows_why(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     assert "Not measured." in rendered(place("core"), results, [bench()])
     results.note_trouble(bench(), evolve(TAKEN, trouble="it was raining"))
@@ -150,7 +149,7 @@ def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
     assert "Nothing was measured." in told
 
 
-def test_an_old_result_outlives_a_failure_with_its_date(tmp_path: Path) -> None:
+def test_an_old_result_keeps_its_date_after_a_failure(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     keep(results, tmp_path, bench(), HIT)
     results.note_trouble(bench(), evolve(TAKEN, at="2027-01-01T00:00:00+00:00", trouble="it was raining"))
@@ -162,7 +161,7 @@ def test_an_old_result_outlives_a_failure_with_its_date(tmp_path: Path) -> None:
     assert "raining" not in rendered(PAGE + place("core"), results, [bench()])
 
 
-def test_machines_that_differ_are_told_apart(tmp_path: Path) -> None:
+def test_different_machines_are_listed_with_their_suites(tmp_path: Path) -> None:
     results = Results(tmp_path / "kept")
     suites = [bench("core"), bench("wire")]
     for suite in suites:
@@ -175,7 +174,7 @@ def test_machines_that_differ_are_told_apart(tmp_path: Path) -> None:
     assert "- wire: " in told
 
 
-def test_a_scenario_is_told_with_its_targets(tmp_path: Path) -> None:
+def test_a_scenario_is_shown_with_its_targets(tmp_path: Path) -> None:
     suite, results = Suite("mine", Kind.SCENARIO, 1, 1), Results(tmp_path / "kept")
     file = tmp_path / "result.json"
     file.write_text(json.dumps(found(MET, MISSED, TWICE, alone=0.4).to_json()), encoding="utf-8")
@@ -190,7 +189,7 @@ def test_a_scenario_is_told_with_its_targets(tmp_path: Path) -> None:
     assert "timelines" not in (tmp_path / "kept/mine.json").read_text(encoding="utf-8")
 
 
-def test_a_scenario_in_which_all_failed_is_told(tmp_path: Path) -> None:
+def test_a_scenario_without_a_latency_is_shown_as_failed(tmp_path: Path) -> None:
     result = found(MET).to_json()
     result["verdicts"][0] |= {"measured_ms": None, "met": False}
     suite, results, file = Suite("mine", Kind.SCENARIO, 1, 1), Results(tmp_path / "kept"), tmp_path / "result.json"
@@ -199,7 +198,7 @@ def test_a_scenario_in_which_all_failed_is_told(tmp_path: Path) -> None:
     assert "| good: final p50 | failed | 10 turns |" in rendered(place("mine"), results, [suite])
 
 
-def test_a_race_is_told_like_the_others(tmp_path: Path) -> None:
+def test_a_race_is_shown_like_a_suite(tmp_path: Path) -> None:
     suite, results, file = Suite("peers", Kind.RACE, 1, 1), Results(tmp_path / "kept"), tmp_path / "result.json"
     file.write_text(json.dumps(RACE), encoding="utf-8")
     results.keep(suite, file, TAKEN)
@@ -208,7 +207,7 @@ def test_a_race_is_told_like_the_others(tmp_path: Path) -> None:
     assert "| Us | 9 turns/s | min 8, max 10 |  |  |" in told
 
 
-def test_a_mark_that_names_nothing_is_a_mistake(tmp_path: Path) -> None:
+def test_a_mark_with_an_unknown_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         rendered(place("tea"), Results(tmp_path), [bench()])
 
@@ -216,7 +215,7 @@ def test_a_mark_that_names_nothing_is_a_mistake(tmp_path: Path) -> None:
 # -- explanations
 
 
-def test_an_explanation_has_the_name_of_what_was_missed_and_says_all_of_it(tmp_path: Path) -> None:
+def test_an_explanation_has_the_full_name_of_the_aim_and_all_parts(tmp_path: Path) -> None:
     results, name = Results(tmp_path / "kept"), "core: tea: a|b"
     keep(results, tmp_path, bench(), BAD)
     assert unexplained(f"### `{name}`\n\nIt is slow.\n", results, [bench()]) == [name]
@@ -227,7 +226,7 @@ def test_an_explanation_has_the_name_of_what_was_missed_and_says_all_of_it(tmp_p
     assert unexplained(f"### `{name}`\n\n{whole}\n\n## Next\n", results, [bench()]) == []
 
 
-def test_headings_that_follow_each_other_share_an_explanation() -> None:
+def test_consecutive_headings_share_an_explanation() -> None:
     page = "### `a`\n\n### `b`\n\nBecause.\n\n### `c`\n\nOtherwise.\n\n## End\n\nMore.\n"
     assert explanations(page) == {"a": "Because.", "b": "Because.", "c": "Otherwise."}
 
@@ -265,7 +264,7 @@ def measured(docs: Path, *suites: Suite, **options: str) -> tuple[int, str]:
     return code, page.read_text(encoding="utf-8")
 
 
-def test_a_suite_that_fails_is_named_and_costs_no_other(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_suite_is_named_and_the_others_still_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, page = measured(tmp_path, breaks("bad"), writes("good"))
     assert code == 1
     told = capfd.readouterr().err
@@ -276,11 +275,13 @@ def test_a_suite_that_fails_is_named_and_costs_no_other(tmp_path: Path, capfd: p
     assert "it ended with exit code 3" in page
 
 
-def test_a_missed_target_is_a_result(tmp_path: Path) -> None:
+def test_a_suite_with_a_missed_target_has_a_result(tmp_path: Path) -> None:
     assert measured(tmp_path, writes("good", exit_code=1))[0] == 0
 
 
-def test_how_long_it_will_take_is_how_long_it_took(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_expected_duration_is_that_of_the_last_run_of_the_same_kind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     measured(tmp_path, writes("good"))
     file = tmp_path / performance.FOLDER / "runs.json"
     runs = json.loads(file.read_text(encoding="utf-8"))
@@ -293,7 +294,7 @@ def test_how_long_it_will_take_is_how_long_it_took(tmp_path: Path, capfd: pytest
     assert "good, about 2 s" in capfd.readouterr().err, "a full run says nothing about a quick one"
 
 
-def test_only_what_is_asked_for_is_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_only_runs_only_the_named_suites(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, page = measured(tmp_path, breaks("bad"), writes("good"), only="good")
     assert code == 0
     assert "bad" not in capfd.readouterr().err
@@ -301,7 +302,7 @@ def test_only_what_is_asked_for_is_measured(tmp_path: Path, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize(("options", "is_measured"), [({}, False), ({"full": ""}, True), ({"only": "slow"}, True)])
-def test_what_takes_long_is_measured_when_asked_for(
+def test_long_suites_run_only_on_request(
     tmp_path: Path, options: dict[str, str], is_measured: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code, page = measured(tmp_path, evolve(writes("slow"), is_long=True), **options)
@@ -310,21 +311,21 @@ def test_what_takes_long_is_measured_when_asked_for(
     assert ("[1/1] slow" in capfd.readouterr().err) is is_measured
 
 
-def test_rendering_measures_nothing(tmp_path: Path) -> None:
+def test_render_only_runs_no_suite(tmp_path: Path) -> None:
     code, page = measured(tmp_path, breaks("bad"), render_only="")
     assert code == 0
     assert "Not measured." in page
 
 
-def test_a_suite_without_a_place_and_a_miss_without_a_reason_are_told(
+def test_a_missing_section_and_a_missing_explanation_are_errors(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     keep(Results(tmp_path / performance.FOLDER), tmp_path, bench("good"), BAD)
     (tmp_path / performance.PAGE).write_text(place("good"), encoding="utf-8")
     assert measured(tmp_path, bench("good"), bench("tea"), render_only="")[0] == 1
     told = capfd.readouterr().err
-    assert "*** performance.md has no place for tea ***" in told
-    assert "*** performance.md does not say all about why this was missed: good: tea: a|b ***" in told
+    assert "*** performance.md has no section for tea ***" in told
+    assert "*** performance.md does not fully explain why this aim was missed: good: tea: a|b ***" in told
 
 
 def test_a_quick_run_does_not_replace_measurements(capsys: pytest.CaptureFixture[str]) -> None:
@@ -333,14 +334,14 @@ def test_a_quick_run_does_not_replace_measurements(capsys: pytest.CaptureFixture
     assert "--docs" in capsys.readouterr().err
 
 
-def test_a_suite_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_suite_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(performance_run, "_LEAST_PATIENCE", 0.0)
     code, page = measured(tmp_path, Played("bad", Kind.BENCH, 0, 0, program="import signal; signal.pause()"))
     assert code == 1
     assert "it did not end within 0 s" in page
 
 
-def test_without_weights_the_models_are_skipped_by_name(
+def test_without_weights_the_models_suite_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def find(name: str) -> Path:
@@ -349,7 +350,7 @@ def test_without_weights_the_models_are_skipped_by_name(
     monkeypatch.setattr(performance_suites, "find", find)
     code, page = measured(tmp_path, breaks("models"))
     assert code == 0
-    assert "*** SKIPPED: models: there are no weights here" in capfd.readouterr().err
+    assert "*** SKIPPED: models: the weights are missing" in capfd.readouterr().err
     assert "footlights models fetch smollm2" in page
 
 
@@ -366,10 +367,10 @@ def test_a_command_writes_its_result_to_the_file(suite: Suite) -> None:
     assert "--quick" not in suite.command(Path("result.json"), quick=False)
 
 
-# -- what else is known about a run
+# -- facts of a run
 
 
-def test_results_are_no_change_of_what_was_measured(tmp_path: Path) -> None:
+def test_changed_results_do_not_count_as_changed_files(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
         subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
@@ -389,19 +390,19 @@ def test_results_are_no_change_of_what_was_measured(tmp_path: Path) -> None:
     assert this_commit(tmp_path) == performance_run.Commit(commit.name, changed=True)
 
 
-def test_what_others_did_is_what_was_done_without_what_was_measured() -> None:
+def test_the_share_of_others_leaves_out_the_measured_processes() -> None:
     cpus = os.cpu_count() or 1
-    before = Worked(at=100.0, everybody=50.0, children=5.0)
-    after = Worked(at=110.0, everybody=50.0 + 7.0, children=5.0 + 4.0)
+    before = Worked(at=100.0, machine=50.0, children=5.0)
+    after = Worked(at=110.0, machine=50.0 + 7.0, children=5.0 + 4.0)
     assert share_of_others(before, after) == pytest.approx(3.0 / (10.0 * cpus))
     assert share_of_others(before, evolve(after, children=50.0)) == 0.0
     assert share_of_others(None, after) is share_of_others(before, None) is None
 
 
-def test_where_the_system_does_not_tell_nothing_is_made_up(tmp_path: Path) -> None:
+def test_processor_time_is_unknown_where_the_platform_does_not_report_it(tmp_path: Path) -> None:
     assert worked(tmp_path / "nothing") is None
     told = tmp_path / "stat"
     told.write_text("cpu  100 20 3 4000 5 6 7 0 0 0\ncpu0 1 1 1 1\n", encoding="ascii")
     found = worked(told)
     assert found is not None
-    assert found.everybody == 123 / os.sysconf("SC_CLK_TCK")
+    assert found.machine == 123 / os.sysconf("SC_CLK_TCK")

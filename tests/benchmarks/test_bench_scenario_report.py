@@ -1,4 +1,4 @@
-"""What a run found is told truly: as a table, as JSON, as a page that needs nothing else, and beside another run."""
+"""Reports of a scenario: verdicts, table, JSON, page and comparison."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from footlights.events import CommitFinal, CommitOutcome, EventType, InterruptRe
 from footlights_bench.lib.figure_file import UnreadableResult
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.scenario.compare import Change, Recorded, change, comparison, read_result
+from footlights_bench.scenario.definition import Load, Metric, Scenario, Target, Trouble, TurnShape
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.html import page
 from footlights_bench.scenario.plan import Arrival
-from footlights_bench.scenario.plot import linear_axis, log_axis, whole_axis
 from footlights_bench.scenario.plots import percentile_curves, throughput, timelines
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import Observed, Sample
+from footlights_bench.scenario.svg import linear_axis, log_axis, whole_axis
 from footlights_bench.scenario.system import Depths
-from footlights_bench.scenario.table import ms, table
 from footlights_bench.scenario.tally import SHOWN_OTHERS, SHOWN_SLOWEST, Marks, Tally
-from footlights_bench.scenario.terms import Load, Metric, Scenario, Target, Trouble, TurnShape
+from footlights_bench.scenario.text import ms, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ def test_a_ratio_is_to_the_median_of_turns_played_alone(alone: float | None, met
     assert ("≤ no baseline (2x alone)" in table(found(TWICE, alone=alone))) is (alone is None)
 
 
-def test_where_nothing_was_measured_nothing_is_met() -> None:
+def test_a_target_without_measurements_is_missed() -> None:
     result = found(NOWHERE)
     assert result.exit_code == 1
     assert "nothing   NO" in table(result)
@@ -119,10 +119,10 @@ def test_too_many_failures_miss_every_bound() -> None:
     ElementTree.fromstring(page(result))
 
 
-# -- what is shown
+# -- table
 
 
-def test_the_table_says_how_slow_it_was_and_what_was_wanted() -> None:
+def test_the_table_shows_latencies_and_targets() -> None:
     lines = table(found(MET, MISSED)).splitlines()
     assert lines[0] == "<mine>: 2 players, 1 turns/s (poisson), 10 s"
     assert lines[1] == "against a stage: 10 turns, 0 failed, 0 before to warm up"
@@ -148,11 +148,11 @@ def test_without_targets_there_is_no_table_of_them() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "failed"), (1234.5, "1,234"), (999.7, "1,000"), (12.34, "12.3"), (0.1234, "0.12")]
 )
-def test_milliseconds_have_as_many_digits_as_matter(value: float | None, text: str) -> None:
+def test_milliseconds_have_three_significant_digits(value: float | None, text: str) -> None:
     assert ms(value) == text
 
 
-def test_few_turns_are_shown_and_the_slowest_among_them() -> None:
+def test_the_shown_turns_are_few_and_include_the_slowest() -> None:
     tally = Tally(planned=1_000, warm_up=0.0)
     for number in range(1_000):
         tally.add(*turn(number, 5.0 if number % 100 == 1 else 0.5))
@@ -161,7 +161,7 @@ def test_few_turns_are_shown_and_the_slowest_among_them() -> None:
     assert [record.number for record in tally.shown] == sorted(record.number for record in tally.shown)
 
 
-def test_marks_take_the_first_token_only_and_pass_over_the_rest() -> None:
+def test_marks_record_the_first_token_and_ignore_other_events() -> None:
     from footlights.events import SCHEMA_V, ModelReady, StreamEvent, TokenDelta
 
     marks = Marks()
@@ -177,7 +177,7 @@ def test_marks_take_the_first_token_only_and_pass_over_the_rest() -> None:
     assert (marks.first_token, marks.committed, marks.ended) == (1.0, 3.0, None)
 
 
-def test_a_turn_that_said_nothing_has_no_first_token() -> None:
+def test_a_turn_without_tokens_has_no_first_token() -> None:
     tally = Tally(planned=1, warm_up=0.0)
     arrival, marks = turn(0, 1.0)
     marks.first_token = None
@@ -188,7 +188,7 @@ def test_a_turn_that_said_nothing_has_no_first_token() -> None:
 # -- the page
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+def test_the_page_is_well_formed_and_has_no_external_resources() -> None:
     text = page(found(MET, MISSED, TWICE, alone=0.4))
     tree = ElementTree.fromstring(text)
     svg = "{http://www.w3.org/1999/xhtml}svg"
@@ -202,54 +202,54 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     assert "@import" not in text
 
 
-def test_on_a_narrow_screen_plots_are_moved_sideways_and_not_made_too_small_to_read() -> None:
+def test_on_a_narrow_screen_plots_scroll_instead_of_shrinking() -> None:
     style = page(found()).partition("<style>")[2].partition("</style>")[0]
     assert "figure { margin: 2rem 0; overflow-x: auto; }" in style
     assert "svg { width: 100%; min-width: 40rem;" in style
 
 
-def test_on_a_narrow_screen_a_table_is_moved_sideways_and_not_the_page() -> None:
+def test_on_a_narrow_screen_tables_scroll_and_the_page_does_not() -> None:
     text = page(found(MET))
     assert ".wide { margin: 1rem 0; overflow-x: auto; }" in text
     assert text.count("<table>") == text.count('<div class="wide"><table>') == 2
 
 
-def test_the_page_says_why_turns_failed_also_if_no_target_minds() -> None:
+def test_the_page_shows_failed_turns_even_if_all_targets_are_met() -> None:
     failing = evolve(found(MET), outcomes={"final": 8, "busy": 1, "unfinished": 1}, failed=2)
     assert "2 failed (busy 1, unfinished 1)." in page(failing)
     assert '<p class="verdict bad">All targets met, though 2 turns failed</p>' in page(failing)
     assert '<p class="verdict good">All targets met</p>' in page(found(MET))
 
 
-def test_the_page_says_what_the_table_says() -> None:
+def test_the_page_shows_what_the_table_shows() -> None:
     text = page(found(MET, MISSED))
     assert "&lt;mine&gt;" in text
     assert "A &amp; B" in text
     assert "1 of 2 targets missed" in text
     assert '<td>2,001</td><td class="bad">NO</td>' in text
     assert "All targets met" in page(found(MET))
-    assert "measures nothing" in page(found(MET, quick=True))
+    assert "a smoke test, not a measurement" in page(found(MET, quick=True))
     assert this_machine().python in text
 
 
-def test_the_plots_show_every_metric_and_what_waited() -> None:
+def test_the_plots_show_every_metric_and_the_queues() -> None:
     text = page(found())
-    for name in ("accept", "first_token", "final", "commit", "due", "over", "events that wait for subscribers"):
+    for name in ("accept", "first_token", "final", "commit", "due", "over", "waiting events"):
         assert f">{name}</text>" in text
     assert ">cancel</text>" not in text
     blind = found()
     blind = evolve(blind, samples=[evolve(sample, depths=None) for sample in blind.samples])
-    assert "events that wait for subscribers" not in page(blind)
+    assert "waiting events" not in page(blind)
 
 
-def test_targets_are_roofs_over_the_curves_of_their_metrics() -> None:
+def test_targets_are_brackets_over_the_curves_of_their_metrics() -> None:
     assert page(found()).count("its target</title>") == 0
-    assert "a roof is a target" not in page(found())
+    assert "brackets mark targets" not in page(found())
     assert page(found(MET, MISSED, NOWHERE, TWICE)).count("final: its target</title>") == 2, "twice of nothing is none"
-    assert "a roof is a target" in page(found(MET))
+    assert "brackets mark targets" in page(found(MET))
 
 
-def test_a_rate_is_that_of_a_twentieth_of_the_run() -> None:
+def test_a_rate_is_averaged_over_a_twentieth_of_the_run() -> None:
     result = found()
     # A turn ends in every other sample: 5 a second, and not 0 and 10 by turns.
     samples = [evolve(result.samples[0], at=each / 10, finished=each // 2, begun=each) for each in range(80)]
@@ -265,7 +265,7 @@ def test_the_warm_up_is_shaded() -> None:
     assert page(warm).count(">warm-up</text>") == 5
 
 
-def test_where_nothing_was_lost_there_is_nothing_to_look_for() -> None:
+def test_without_losses_a_sentence_replaces_the_plot() -> None:
     result = found()
     lossless = evolve(result, samples=[evolve(each, depths=Depths(1, 1, 0)) for each in result.samples])
     assert "No event was dropped, and no turn failed." in page(lossless)
@@ -273,26 +273,28 @@ def test_where_nothing_was_lost_there_is_nothing_to_look_for() -> None:
     assert ">events dropped</text>" in page(result)
 
 
-def test_what_cannot_be_seen_is_not_said_to_be_nothing() -> None:
+def test_drops_of_a_remote_server_are_reported_as_unknown() -> None:
     result = found()
     blind = evolve(result, samples=[evolve(each, depths=None) for each in result.samples])
-    assert "No turn failed. What the server dropped cannot be seen from outside." in page(blind)
+    assert "No turn failed. Events that the server dropped cannot be seen from outside." in page(blind)
     failing = evolve(blind, samples=[evolve(each, failed=place) for place, each in enumerate(blind.samples)])
     assert ">turns failed</text>" in page(failing)
     assert "dropped</text>" not in page(failing)
 
 
-def test_trouble_is_told_where_there_was_some() -> None:
+def test_cuts_and_stalled_clients_are_shown_if_the_scenario_has_them() -> None:
     result = found()
     assert "connections were cut" not in page(result)
     assert "stalled clients" not in page(result)
     trouble = Trouble(cut_share=0.5, stalled_clients=4)
     troubled = page(evolve(result, scenario=evolve(result.scenario, trouble=trouble)))
     assert "2 connections were cut." in troubled
-    assert "4 stalled clients did not get 3 events, or got them joined; 1 of them were turned away." in troubled
+    assert (
+        "4 stalled clients missed 3 events, or received them joined; the server refused 1 of the clients." in troubled
+    )
 
 
-def test_a_canceled_turn_is_told_from_one_that_ended() -> None:
+def test_a_canceled_turn_has_a_colour_of_its_own() -> None:
     tally = Tally(planned=2, warm_up=0.0)
     tally.add(*turn(0, 1.0))
     assert "until canceled" not in timelines(tally.shown)
@@ -304,13 +306,13 @@ def test_a_canceled_turn_is_told_from_one_that_ended() -> None:
     assert svg.count('<rect class="stopped"') == svg.count('<rect class="speak"') == 1
 
 
-def test_a_curve_has_no_more_points_than_can_be_seen() -> None:
+def test_a_curve_has_a_limited_number_of_points() -> None:
     curves = percentile_curves({Metric.FINAL: spread(1.0, count=20_000)})
     (points,) = re.findall(r'points="([^"]*)"', curves)
     assert 50 < len(points.split()) < 200
 
 
-def test_a_curve_is_level_where_many_turns_took_as_long_as_each_other() -> None:
+def test_a_curve_is_level_where_turns_have_the_same_latency() -> None:
     histogram = Histogram()
     for seconds in (0.45, 0.9, 2.5):
         for _ in range(20):
@@ -331,7 +333,7 @@ def test_a_failed_turn_is_marked_in_the_timelines() -> None:
     assert "turn 1 of player 3, due at 1.00 s: stalled" in svg
 
 
-def test_axes_end_at_round_numbers_or_where_there_is_no_more() -> None:
+def test_axes_end_at_round_numbers_or_at_the_highest_value() -> None:
     assert [tick for _, tick in linear_axis("", [11.0]).ticks] == ["0", "2", "4", "6", "8", "10", "12"]
     assert linear_axis("", [0.0]).high == 1.0
     assert [tick for _, tick in whole_axis("", [11.0]).ticks] == ["0", "2", "4", "6", "8", "10"]
@@ -341,10 +343,10 @@ def test_axes_end_at_round_numbers_or_where_there_is_no_more() -> None:
     assert log_axis("", []).high == 1
 
 
-# -- for programs
+# -- JSON
 
 
-def test_the_result_for_programs_has_these_parts_and_no_others() -> None:
+def test_the_json_has_exactly_these_parts() -> None:
     written = json.loads(json.dumps(found(MET, TWICE, alone=0.3).to_json(), allow_nan=False))
     assert written["format"] == 1, "a part that is gone or means something else is another format"
     assert list(written) == [
@@ -419,7 +421,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}', '{"format": 1, "latencies": {"x": {}}}'])
-def test_what_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_result_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "a.json"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UnreadableResult, match=r"a\.json"):
@@ -446,14 +448,14 @@ def verdict(before: Histogram, after: Histogram) -> Change:
     return change(Metric.FINAL, 50, before, after)
 
 
-def test_a_clear_change_is_told_from_none() -> None:
+def test_a_clear_change_is_distinguished_from_none() -> None:
     assert verdict(spread(1.0), spread(1.2)).verdict == "slower"
     assert verdict(spread(1.2), spread(1.0)).verdict == "faster"
     assert verdict(spread(1.0), spread(1.001)).verdict == "no change"
     assert verdict(spread(1.0, count=8), spread(1.2, count=8)).verdict == "no change"
 
 
-def test_of_too_few_turns_nothing_is_said() -> None:
+def test_too_few_turns_have_no_interval() -> None:
     few = verdict(spread(1.0, count=1), spread(9.0))
     assert (few.verdict, few.low, few.high) == ("too few turns", -inf, inf)
     assert [change(Metric.FINAL, 99, spread(1.0, n), spread(9.0)).too_few for n in (367, 368)] == [True, False]
@@ -480,7 +482,7 @@ def test_failures_are_slower_than_anything() -> None:
     assert "final p50     999  failed           +∞ to +∞         slower" in told
 
 
-def test_runs_that_differ_by_chance_only_are_seldom_said_to_differ() -> None:
+def test_random_differences_are_seldom_reported_as_changes() -> None:
     chance = Random(1)
 
     def run(failing: float) -> Histogram:
@@ -497,7 +499,7 @@ def test_runs_that_differ_by_chance_only_are_seldom_said_to_differ() -> None:
         assert told.count("no change") >= 18
 
 
-def test_a_comparison_says_if_the_load_the_server_or_what_failed_differs(tmp_path: Path) -> None:
+def test_a_comparison_lists_differences_of_load_server_and_failures(tmp_path: Path) -> None:
     result = found(MET)
     before = read_result(write(result, tmp_path / "a.json"))
     assert "before," not in comparison(before, before)
@@ -507,10 +509,10 @@ def test_a_comparison_says_if_the_load_the_server_or_what_failed_differs(tmp_pat
     assert "against: a stage before, ws://inn after" in told
     assert "load.sessions: 2 before, 9 after" in told
     assert "failed: 0 of 10 turns before, 2 of 10 turns after" in told
-    assert "At least one of them was a quick run: a smoke test, not a measurement." in told
+    assert "At least one of the runs was a quick run: a smoke test, not a measurement." in told
 
 
-def test_a_comparison_says_if_the_machines_run_different_systems(tmp_path: Path) -> None:
+def test_a_comparison_lists_different_operating_systems(tmp_path: Path) -> None:
     result = found(MET)
     machine = evolve(result.machine, system="Linux 5.0")
     before = read_result(write(evolve(result, machine=machine), tmp_path / "a.json"))
@@ -518,7 +520,7 @@ def test_a_comparison_says_if_the_machines_run_different_systems(tmp_path: Path)
     assert comparison(before, after).splitlines()[-1] == "system: Linux 5.0 before, Linux 6.0 after"
 
 
-def test_a_comparison_says_what_else_differs() -> None:
+def test_a_comparison_lists_other_differing_facts() -> None:
     before = evolve(recorded(spread(1.0)), facts={"python": "3.11", "load_average": 0.1})
     after = Recorded(
         name="b",

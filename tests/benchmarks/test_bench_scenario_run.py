@@ -1,4 +1,4 @@
-"""The harness measures what happened: a fake server with known latencies, by a virtual clock, must be read exactly."""
+"""Run of a scenario against a fake server with known latencies and a virtual clock."""
 
 from __future__ import annotations
 
@@ -31,13 +31,23 @@ from footlights.events import (
 )
 from footlights_bench.lib.machine import this_machine
 from footlights_bench.scenario import run as scenario_run
-from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
+from footlights_bench.scenario.definition import (
+    Arrivals,
+    Load,
+    Metric,
+    Scenario,
+    Target,
+    Trouble,
+    TurnShape,
+    find_scenario,
+    read_scenario,
+    shipped,
+)
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.plan import number_of_turns, plan
 from footlights_bench.scenario.result import result_of
 from footlights_bench.scenario.run import observe
 from footlights_bench.scenario.system import Depths
-from footlights_bench.scenario.terms import Arrivals, Load, Metric, Scenario, Target, Trouble, TurnShape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -46,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class FakePlayer:
-    """Its turns take as long as the server says. While the server stalls, it answers nobody."""
+    """Its turns take as long as the server defines. While the server stalls, it answers nothing."""
 
     def __init__(self, server: FakeServer) -> None:
         self._server = server
@@ -117,11 +127,11 @@ class FakeAudience:
         return [StreamEvent(SCHEMA_V, "s", "t", 0, 0, EventType.TOKEN_DELTA, payload)]
 
     async def cut(self) -> None:
-        raise AssertionError("Nobody cuts those.")
+        raise AssertionError("The run never cuts a stalled client.")
 
 
 class Passes(trio.abc.Instrument):
-    """How often the loop came round."""
+    """Counts the iterations of the event loop."""
 
     count = 0
 
@@ -140,7 +150,7 @@ class FakeServer:
         self.cuts = 0
         self.is_full = False
         self.forgets = False
-        """What it noted of turns that are over."""
+        """Whether it forgets turns that are over."""
         self.passes = Passes()
         self.begun_in: list[int] = []
         self.refuses: set[int] = set()
@@ -213,7 +223,9 @@ async def test_a_stall_counts_against_every_turn_that_was_due_in_it(server: Fake
     assert latencies.percentile(100) == near(5.0)
 
 
-async def test_how_late_the_harness_was_is_told_and_counts(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_the_lag_of_the_harness_is_recorded_and_part_of_the_latencies(
+    server: FakeServer, quiet_clock: MockClock
+) -> None:
     server.seconds = lambda number: 0.0
 
     def hold_up_the_loop(doing: str, done: float, total: float) -> None:
@@ -227,9 +239,7 @@ async def test_how_late_the_harness_was_is_told_and_counts(server: FakeServer, q
     assert observed.lag.percentile(50) == latencies.percentile(50) == 0
 
 
-async def test_how_late_the_harness_was_in_the_warm_up_is_kept_apart_too(
-    server: FakeServer, quiet_clock: MockClock
-) -> None:
+async def test_the_lag_of_the_warm_up_is_left_out(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 0.0
 
     def hold_up_the_loop(doing: str, done: float, total: float) -> None:
@@ -241,9 +251,7 @@ async def test_how_late_the_harness_was_in_the_warm_up_is_kept_apart_too(
     assert observed.lag.percentile(100) == observed.tally.histograms[Metric.ACCEPT].percentile(100) == 0
 
 
-async def test_who_waits_for_each_answer_before_asking_again_would_not_see_the_stall(
-    server: FakeServer, quiet_clock: MockClock
-) -> None:
+async def test_a_closed_loop_would_hide_the_stall(server: FakeServer, quiet_clock: MockClock) -> None:
     server.stall = (5.0, 10.0)
     server.seconds = lambda number: 0.0
     closed_loop = Histogram()
@@ -270,14 +278,14 @@ async def test_a_cancel_counts_from_when_it_was_due(server: FakeServer, quiet_cl
     assert latencies[Metric.FINAL].count == latencies[Metric.COMMIT].count == 0
 
 
-async def test_a_cancel_that_comes_too_late_is_none(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_a_cancel_after_the_end_of_a_turn_does_not_count(server: FakeServer, quiet_clock: MockClock) -> None:
     scenario = evolve(SCENARIO, trouble=Trouble(cancel_share=1.0, cancel_after=0.5))
     observed = await observe(scenario, server)
     assert observed.tally.outcomes == {"final": 100}
     assert observed.tally.histograms[Metric.CANCEL].count == 0
 
 
-async def test_a_cancel_that_nobody_heeds_counts_until_the_turn_ends_by_itself(
+async def test_an_ignored_cancel_counts_until_the_turn_ends_by_itself(
     server: FakeServer, quiet_clock: MockClock
 ) -> None:
     server.seconds = lambda number: 3.0
@@ -292,9 +300,7 @@ async def test_a_cancel_that_nobody_heeds_counts_until_the_turn_ends_by_itself(
     assert latencies[Metric.FINAL].count == 0
 
 
-async def test_turns_that_are_canceled_because_they_are_slow_do_not_make_the_others_look_fast(
-    server: FakeServer, quiet_clock: MockClock
-) -> None:
+async def test_cancels_of_slow_turns_do_not_improve_the_latencies(server: FakeServer, quiet_clock: MockClock) -> None:
     # Half of them are over before their player would cancel.
     server.seconds = lambda number: 3.0 if number % 2 else 0.2
     impatient = evolve(SCENARIO, trouble=Trouble(cancel_share=0.9, cancel_after=0.5))
@@ -308,7 +314,7 @@ async def test_turns_that_are_canceled_because_they_are_slow_do_not_make_the_oth
         assert sum(number for latency, number in latencies[metric] if latency == near(seconds)) == slow
 
 
-async def test_turns_that_fail_are_slower_than_any_other(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_failed_turns_are_slower_than_any_other(server: FakeServer, quiet_clock: MockClock) -> None:
     server.refuses = set(range(20, 25))
     server.interrupts = {f"t{number}": InterruptReason.MODEL_ERROR for number in range(25, 30)}
     tally = (await observe(SCENARIO, server)).tally
@@ -321,7 +327,7 @@ async def test_turns_that_fail_are_slower_than_any_other(server: FakeServer, qui
     assert [record.outcome for record in tally.shown if record.is_failed] == ["busy"] * 5 + ["model_error"] * 5
 
 
-async def test_a_turn_that_failed_before_its_player_could_cancel_it_was_never_stopped(
+async def test_a_turn_that_fails_before_its_cancel_is_a_failed_cancel(
     server: FakeServer, quiet_clock: MockClock
 ) -> None:
     server.refuses = set(range(20, 25))
@@ -330,13 +336,13 @@ async def test_a_turn_that_failed_before_its_player_could_cancel_it_was_never_st
     assert (await observe(scenario, server)).tally.histograms[Metric.CANCEL].failed == 10
 
 
-async def test_a_turn_that_somebody_else_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_a_turn_that_another_client_cancels_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
     server.interrupts = {"t30": InterruptReason.CANCELED}
     assert (await observe(SCENARIO, server)).tally.outcomes == {"final": 99, "canceled_elsewhere": 1}
 
 
 @pytest.mark.parametrize("name", shipped())
-async def test_turns_that_fail_in_the_end_miss_a_target_of_every_scenario_that_comes_along(
+async def test_failing_turns_miss_a_target_of_every_included_scenario(
     name: str, server: FakeServer, quiet_clock: MockClock
 ) -> None:
     # They are accepted, say something, and stop at once when they are told to; the others never get to their end.
@@ -349,7 +355,7 @@ async def test_turns_that_fail_in_the_end_miss_a_target_of_every_scenario_that_c
     assert result.exit_code == 1
 
 
-async def test_a_turn_that_the_ledger_could_not_write_has_failed_and_one_that_rules_refused_has_not(
+async def test_an_unwritten_commit_is_a_failure_and_a_refused_one_is_not(
     server: FakeServer, quiet_clock: MockClock
 ) -> None:
     server.issues = {
@@ -361,14 +367,14 @@ async def test_a_turn_that_the_ledger_could_not_write_has_failed_and_one_that_ru
     assert tally.histograms[Metric.COMMIT].failed == 1
 
 
-async def test_a_turn_that_outlasts_all_patience_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_a_turn_that_outlasts_the_patience_has_failed(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 1_000.0 if number == 50 else 0.1
     observed = await observe(of_load(patience=5.0), server)
     assert observed.tally.outcomes == {"final": 99, "unfinished": 1}
     assert trio.current_time() - server._born == near(12.0 + 5.0)
 
 
-async def test_turns_of_a_player_who_hears_no_more_have_failed(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_turns_of_a_player_whose_stream_ended_have_failed(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 5.0
     server.ends_after = {"t40"}
     observed = await observe(of_load(sessions=1), server)
@@ -377,7 +383,7 @@ async def test_turns_of_a_player_who_hears_no_more_have_failed(server: FakeServe
     assert observed.tally.failed == 100
 
 
-async def test_what_waits_is_sampled_over_time(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_open_turns_and_queues_are_sampled_over_time(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 0.05
     samples = (await observe(SCENARIO, server)).samples
     assert samples[0].at == 0
@@ -389,12 +395,12 @@ async def test_what_waits_is_sampled_over_time(server: FakeServer, quiet_clock: 
     assert samples[0].depths == Depths(1, 2, 3)
 
 
-async def test_a_burst_at_the_very_beginning_is_between_two_samples(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_a_burst_at_the_start_is_between_two_samples(server: FakeServer, quiet_clock: MockClock) -> None:
     samples = (await observe(of_load(arrivals=Arrivals.BURSTS, burst=10), server)).samples
     assert (samples[0].begun, samples[1].begun) == (0, 10)
 
 
-async def test_a_short_load_with_long_turns_is_not_sampled_for_ever(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_a_short_load_with_long_turns_has_few_samples(server: FakeServer, quiet_clock: MockClock) -> None:
     server.seconds = lambda number: 100.0
     samples = (await observe(of_load(duration=0.1, warm_up=0.0, patience=200.0), server)).samples
     assert samples[-1].at == near(100.0)
@@ -435,7 +441,7 @@ async def test_cuts_and_stalled_clients_are_counted(server: FakeServer, quiet_cl
     assert observed.turned_away == 0
 
 
-async def test_stalled_clients_that_are_turned_away_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
+async def test_refused_stalled_clients_are_counted(server: FakeServer, quiet_clock: MockClock) -> None:
     server.is_full = True
     observed = await observe(evolve(SCENARIO, trouble=Trouble(stalled_clients=3)), server)
     assert (observed.turned_away, observed.tally.failed) == (3, 0)
@@ -464,7 +470,7 @@ async def test_a_baseline_is_played_alone_and_before(server: FakeServer, quiet_c
     await observe(evolve(scenario, trouble=Trouble()), server)
 
 
-async def test_a_turn_alone_that_never_ends_is_not_waited_for_as_long_as_the_load_would_take(
+async def test_a_hanging_baseline_turn_is_given_up_after_the_patience(
     server: FakeServer, quiet_clock: MockClock
 ) -> None:
     server.seconds = lambda number: 1_000.0
@@ -504,5 +510,5 @@ def test_a_burst_is_due_at_once() -> None:
     assert dues == [0.0] * 40 + [4.0] * 40 + [8.0] * 40
 
 
-def test_players_take_turns_in_turn() -> None:
+def test_players_begin_turns_one_after_the_other() -> None:
     assert [arrival.player for arrival in plan(SCENARIO)][:6] == [0, 1, 2, 3, 0, 1]

@@ -1,4 +1,4 @@
-"""Scenarios run from end to end: in process by a virtual clock, and over loopback against a real server."""
+"""Scenarios end to end: in process with a virtual clock, and over loopback against a real server."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from footlights.errors import SessionClosed
 from footlights.testing import cancel_everywhere
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.progress import ignore_progress, progress_bar, shown_progress
 from footlights_bench.lib.report import Report, publish
-from footlights_bench.scenario import there as scenario_there
-from footlights_bench.scenario.file import find_scenario, read_scenario, shipped
-from footlights_bench.scenario.here import Here, StageClient, open_here
+from footlights_bench.scenario import remote as scenario_remote
+from footlights_bench.scenario.definition import LedgerKind, Metric, TurnShape, find_scenario, read_scenario, shipped
 from footlights_bench.scenario.html import page
+from footlights_bench.scenario.in_process import InProcess, StagePlayer, open_in_process
 from footlights_bench.scenario.plan import plan
-from footlights_bench.scenario.progress import bar, shown
-from footlights_bench.scenario.run import observe, show_nothing
+from footlights_bench.scenario.remote import open_remote
+from footlights_bench.scenario.run import observe
 from footlights_bench.scenario.suite import Server, measure, run_scenario
-from footlights_bench.scenario.terms import LedgerKind, Metric, TurnShape
-from footlights_bench.scenario.there import open_there
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
@@ -91,9 +90,9 @@ def scenario(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", shipped())
-async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_clock: MockClock) -> None:
+async def test_every_included_scenario_has_a_quick_run(name: str, quiet_clock: MockClock) -> None:
     quick = read_scenario(find_scenario(name)).quick()
-    result = await measure(quick, None, True, show_nothing)
+    result = await measure(quick, None, True, ignore_progress)
     assert result.turns > 10
     assert result.failed == 0
     assert all(each.percentile(100) < 10 for each in result.latencies.values() if each.count)
@@ -101,12 +100,12 @@ async def test_each_scenario_that_comes_along_runs_quickly(name: str, quiet_cloc
     ElementTree.fromstring(page(result))
 
 
-async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) -> None:
+async def test_the_settings_of_a_turn_determine_its_duration(quiet_clock: MockClock) -> None:
     base = read_scenario(find_scenario("tavern")).quick()
     turn = TurnShape(tokens=10, pace=0.5, tool_calls=2, tool_seconds=3.0, load_seconds=7.0)
     load = evolve(base.load, sessions=1, turns_per_second=0.01, duration=150.0, warm_up=0.0, patience=60.0)
     one = evolve(base, load=evolve(load, arrivals="constant"), turn=turn, trouble=evolve(base.trouble, cancel_share=0))
-    latencies = (await measure(one, None, False, show_nothing)).latencies
+    latencies = (await measure(one, None, False, ignore_progress)).latencies
     assert latencies[Metric.ACCEPT].percentile(100) == 0
     # The second turn finds the model loaded.
     assert latencies[Metric.FIRST_TOKEN].percentile(50) == pytest.approx(6.5, rel=2e-3)
@@ -114,24 +113,24 @@ async def test_a_turn_takes_as_long_as_its_shape_says(quiet_clock: MockClock) ->
     assert latencies[Metric.FINAL].percentile(50) == pytest.approx(11.0, rel=2e-3)
 
 
-async def test_another_model_speaks_in_the_tavern(quiet_clock: MockClock) -> None:
-    async with open_here(TurnShape(model="innkeeper")) as here, here.open_player() as player:
+async def test_another_model_runs_in_the_tavern(quiet_clock: MockClock) -> None:
+    async with open_in_process(TurnShape(model="innkeeper")) as stage, stage.open_player() as player:
         turn_id = await player.begin_turn("A room?")
         seen = [event async for event in _until_settled(player, turn_id)]
     assert seen[0] == "turn_accepted"
 
 
-async def test_a_client_that_was_let_go_comes_back(quiet_clock: MockClock) -> None:
+async def test_a_detached_client_resubscribes(quiet_clock: MockClock) -> None:
     limits = Limits(stall_detach=1.0)
-    async with open_stage(tavern_cast(), limits=limits) as stage, Here(stage).open_player() as player:
+    async with open_stage(tavern_cast(), limits=limits) as stage, InProcess(stage).open_player() as player:
         turn_id = await player.begin_turn("A room?")
         await trio.sleep(60)
         seen = [event async for event in _until_settled(player, turn_id)]
     assert seen[-1] == "commit_final"
 
 
-async def test_a_player_whose_session_was_closed_is_told(quiet_clock: MockClock) -> None:
-    async with open_stage(tavern_cast()) as stage, Here(stage).open_player() as player:
+async def test_a_closed_session_raises_in_its_player(quiet_clock: MockClock) -> None:
+    async with open_stage(tavern_cast()) as stage, InProcess(stage).open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
             await player.receive_batch()
@@ -146,11 +145,11 @@ async def _until_settled(player: object, turn_id: str) -> AsyncGenerator[str]:
                 return
 
 
-def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
+def test_a_client_may_be_cut_anywhere_and_misses_nothing() -> None:
     async def scenario(trial: Trial) -> None:
         async with open_stage(tavern_cast()) as stage:
             session = stage.start()
-            client = StageClient(session, await session.subscribe().__aenter__())
+            client = StagePlayer(session, await session.subscribe().__aenter__())
             trial.aim(client.cut_nowait)
             turn_id = session.begin_turn("A room?")
             seen = [event async for event in _until_settled(client, turn_id)]
@@ -161,7 +160,7 @@ def test_a_client_may_be_cut_off_anywhere_and_misses_nothing() -> None:
     assert cancel_everywhere(scenario, orders=1, pairs=5).points > 20
 
 
-def test_a_run_may_be_stopped_anywhere() -> None:
+def test_a_run_may_be_cancelled_anywhere() -> None:
     base = read_scenario(find_scenario("soak")).quick()
     turn = TurnShape(tokens=2, pace=0.1, ledger=LedgerKind.MEMORY)
     load = evolve(base.load, sessions=2, turns_per_second=10.0, duration=0.3, warm_up=0.0)
@@ -171,8 +170,8 @@ def test_a_run_may_be_stopped_anywhere() -> None:
     async def scenario(trial: Trial) -> None:
         with trio.CancelScope() as scope:
             trial.aim(scope.cancel)
-            async with open_here(turn) as here:
-                assert (await observe(short, here)).tally.failed == 0
+            async with open_in_process(turn) as system:
+                assert (await observe(short, system)).tally.failed == 0
             trial.disarm()
 
     assert cancel_everywhere(scenario, orders=1, pairs=0).points > 100
@@ -203,7 +202,7 @@ async def test_a_server_is_measured_from_outside(tmp_path: Path) -> None:
     read = read_scenario(scenario(tmp_path, EASY))
     many = evolve(read, load=evolve(read.load, sessions=5))  # more than share a connection
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
-        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, show_nothing)
+        result = await measure(many, Server(url=url, token="a-token-for-the-harness"), False, ignore_progress)
     assert result.system == url
     assert result.failed == 0
     assert result.exit_code == 0
@@ -216,7 +215,7 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
     many = evolve(read, load=evolve(read.load, sessions=10, arrivals="constant", duration=0.1), trouble=trouble)
     # Its turns take real time, because sockets know no other; long enough that no cancel comes too late.
     async with serving(pace=0.03) as (url, _):
-        result = await measure(many, Server(url=url), False, show_nothing)
+        result = await measure(many, Server(url=url), False, ignore_progress)
     canceled = sum(arrival.cancel_due is not None for arrival in plan(many))
     assert 0 < canceled < 10
     assert result.outcomes == {"canceled": canceled, "final": 10 - canceled}
@@ -225,10 +224,10 @@ async def test_cancels_cuts_and_stalled_clients_are_played_against_a_server(tmp_
     assert result.turned_away == 0
 
 
-async def test_a_server_that_goes_away_is_measured_all_the_same(
+async def test_a_run_ends_with_a_result_if_the_server_goes_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scenario_there, "CLOSING", 0.01)
+    monkeypatch.setattr(scenario_remote, "CLOSING", 0.01)
     read = read_scenario(scenario(tmp_path, EASY))
     short = evolve(read, load=evolve(read.load, duration=0.2, patience=0.01))
     async with serving() as (url, stop):
@@ -242,14 +241,14 @@ async def test_a_server_that_goes_away_is_measured_all_the_same(
     assert result.exit_code == 1
 
 
-async def test_without_its_token_nothing_is_measured(tmp_path: Path) -> None:
+async def test_a_missing_token_is_an_error(tmp_path: Path) -> None:
     async with serving({"harness": "a-token-for-the-harness"}) as (url, _):
         with pytest.raises(Unauthorized):
-            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, show_nothing)
+            await measure(read_scenario(scenario(tmp_path, EASY)), Server(url=url), False, ignore_progress)
 
 
-async def test_a_remote_player_whose_session_was_closed_is_told() -> None:
-    async with serving() as (url, _), open_there(url, None) as there, there.open_player() as player:
+async def test_a_closed_session_raises_in_its_remote_player() -> None:
+    async with serving() as (url, _), open_remote(url, None) as remote, remote.open_player() as player:
         await player._session.close()
         with pytest.raises(SessionClosed):
             await player.receive_batch()
@@ -263,7 +262,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(("text", "code"), [(EASY, 0), (HARD, 1)])
-def test_the_exit_code_tells_whether_the_targets_were_met(
+def test_the_exit_code_depends_on_the_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, code: int
 ) -> None:
     result, html = tmp_path / "result.json", tmp_path / "report.html"
@@ -279,7 +278,7 @@ def test_the_exit_code_tells_whether_the_targets_were_met(
     assert compared.count("no change") + compared.count("too few turns") >= 9
 
 
-async def test_the_command_measures_a_server_whose_token_is_in_the_environment(tmp_path: Path) -> None:
+async def test_the_command_takes_the_token_from_the_environment(tmp_path: Path) -> None:
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text("harness a-token-for-the-harness\n")
     game = write_game(tmp_path, f'tokens_file = "{tmp_path}/tokens"\n')
@@ -299,7 +298,7 @@ async def test_the_command_measures_a_server_whose_token_is_in_the_environment(t
     assert b"a-token-for-the-harness" not in played.stdout + played.stderr + result.read_bytes()
 
 
-def test_whoever_stops_a_run_gets_no_traceback(tmp_path: Path) -> None:
+def test_an_interrupted_run_prints_no_traceback(tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     command = [*FOOTLIGHTS, "bench", "scenario", "soak", "--json", str(result)]
     with Popen(command, stdout=PIPE, stderr=PIPE) as process:
@@ -319,7 +318,7 @@ class BrokenPipe(StringIO):
         raise BrokenPipeError
 
 
-def test_a_result_is_kept_even_if_nobody_reads_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_is_written_even_if_stdout_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = read_scenario(scenario(tmp_path, EASY))
     result, html, figures = tmp_path / "result.json", tmp_path / "report.html", tmp_path / "figures.json"
     monkeypatch.setattr(sys, "stdout", BrokenPipe())
@@ -338,7 +337,7 @@ def test_a_quick_run_misses_no_target(
     assert "not judged" in capsys.readouterr().out
 
 
-def test_the_help_names_every_scenario_that_comes_along(
+def test_the_help_names_every_included_scenario(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(monkeypatch, "scenario", "--help") == 0
@@ -354,7 +353,7 @@ def test_the_help_names_every_scenario_that_comes_along(
         (["compare", "nowhere.json", "nowhere.json"], "nowhere.json cannot be read"),
     ],
 )
-def test_what_cannot_be_begun_is_said(
+def test_an_error_before_the_run_exits_with_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert command(monkeypatch, *arguments) == 2
@@ -363,7 +362,7 @@ def test_what_cannot_be_begun_is_said(
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
 @pytest.mark.parametrize("place", [".", "nowhere/result"])
-def test_what_could_not_be_written_is_said_before_anything_is_measured(
+def test_an_unwritable_file_is_an_error_before_the_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -376,19 +375,19 @@ def test_what_could_not_be_written_is_said_before_anything_is_measured(
     assert "measuring" not in printed.err
 
 
-def test_a_benchmark_whose_figures_could_not_be_written_does_not_begin(
+def test_a_suite_with_an_unwritable_file_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(monkeypatch, "core", "--json", str(tmp_path / "nowhere/core.json")) == 2
     assert capsys.readouterr().out == ""
 
 
-# -- for those who wait
+# -- progress
 
 
 def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
-    with bar(Console(file=screen, force_terminal=True)) as show:
+    with progress_bar(Console(file=screen, force_terminal=True)) as show:
         show("measuring", 5.0, 10.0)
     assert "measuring" in screen.getvalue()
 
@@ -396,7 +395,7 @@ def test_a_bar_is_drawn_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_gets_a_bar_and_a_log_gets_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with shown() as show:
+    with shown_progress() as show:
         show("alone", 0.0, 1.0)
         show("alone", 0.5, 1.0)
         show("measuring", 0.0, 1.0)
@@ -404,6 +403,6 @@ def test_a_terminal_gets_a_bar_and_a_log_gets_lines(
     screen = StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]  # a terminal in all that matters
     monkeypatch.setattr(sys, "stderr", screen)
-    with shown() as show:
+    with shown_progress() as show:
         show("alone", 0.0, 1.0)
     assert "alone ..." not in screen.getvalue()

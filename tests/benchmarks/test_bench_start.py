@@ -1,4 +1,4 @@
-"""The harness times what it says it times. How long that takes is a benchmark's matter, never a test's."""
+"""Start suite: processes are timed in a clean environment, and failures are errors. Tests check no performance."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 from footlights_bench.start.first_turn import play
 from footlights_bench.start.runs import Runs
-from tests.kit.command import footlights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from tests.benchmarks.conftest import QuickRun
 
 AIMS = {
     ("a process that only imports", "import footlights"): 150,
@@ -22,36 +23,28 @@ AIMS = {
 }
 
 
-def test_a_quick_run_prints_and_writes_every_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "start.json"
-    assert footlights(monkeypatch, "bench", "start", "--quick", "--json", str(path)) == 0
-    printed = capsys.readouterr()
-    written = json.loads(path.read_text(encoding="utf-8"))
-    assert written["bench"] == "start"
-    figures = written["figures"]
-    assert {(each["subject"], each["name"]): each["aim"]["bound"] for each in figures if each["aim"]} == AIMS
-    for figure in figures:
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("start")
+    assert {(each["subject"], each["name"]): each["aim"]["bound"] for each in run.figures if each["aim"]} == AIMS
+    for figure in run.figures:
         assert figure["unit"] == "ms"
         assert 0 < figure["spread"]["min"] <= figure["value"] <= figure["spread"]["max"]
-        assert figure["name"] in printed.out
-    assert "round 1 of 1" in printed.err
+    assert "round 1 of 1" in run.err
 
 
-async def test_the_first_turn_is_committed_as_it_should_be(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_program_of_the_first_turn_prints_its_outcome_and_time(capsys: pytest.CaptureFixture[str]) -> None:
     await play()
     outcome, milliseconds = capsys.readouterr().out.split()
     assert outcome == "ok"
     assert float(milliseconds) >= 0
 
 
-def test_a_program_that_fails_is_no_measurement(tmp_path: Path) -> None:
+def test_a_failing_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="failed: raise SystemExit"):
         Runs(tmp_path).program("raise SystemExit(3)")
 
 
-def test_what_runs_is_compiled_in_the_folder_and_has_no_settings_of_the_user(
+def test_a_timed_process_keeps_its_bytecode_in_the_folder_and_has_no_settings_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
@@ -68,7 +61,7 @@ def test_what_runs_is_compiled_in_the_folder_and_has_no_settings_of_the_user(
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Runs]:
-    """Runs of another program, whatever is asked for."""
+    """Makes `Runs` that start a given shell script instead of Python."""
 
     def make(program: str) -> Runs:
         script = tmp_path / "stand_in.sh"
@@ -83,18 +76,16 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ("exit 0", "without a word"),
-        ("echo fail_closed 1.0", "not committed as it should be"),
-        ("echo ok 1.0; exit 1", "did not end well"),
+        ("exit 0", "without output"),
+        ("echo fail_closed 1.0", "outcome fail_closed, not ok"),
+        ("echo ok 1.0; exit 1", "process of the first turn failed"),
     ],
 )
-def test_a_first_turn_that_goes_wrong_is_no_measurement(
-    stand_in: Callable[[str], Runs], program: str, complaint: str
-) -> None:
+def test_a_failing_first_turn_is_an_error(stand_in: Callable[[str], Runs], program: str, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         stand_in(program).first_turn()
 
 
-def test_a_server_that_never_opens_is_no_measurement(stand_in: Callable[[str], Runs]) -> None:
-    with pytest.raises(AssertionError, match="without a word"):
+def test_a_server_that_never_opens_is_an_error(stand_in: Callable[[str], Runs]) -> None:
+    with pytest.raises(AssertionError, match="without output"):
         stand_in("echo Footlights is open.").server()

@@ -1,30 +1,22 @@
-"""The harness measures what it says it measures. How large the numbers are is a benchmark's matter, never a test's."""
+"""The wire suite measures what it says. Tests check no performance."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
-from footlights_bench.wire.sides import Layout, open_bare, open_ours, open_sink, open_staged
-from footlights_bench.wire.sse import race_sse
-from footlights_bench.wire.throughput import race
-from tests.kit.command import footlights
+from footlights_bench.wire.senders import Layout, open_bare, open_clients, open_ours, open_staged
+from footlights_bench.wire.throughput import SSE, WEBSOCKET, race
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-    import pytest
+    from tests.benchmarks.conftest import QuickRun
 
 
-def test_a_quick_run_prints_and_writes_every_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "wire.json"
-    assert footlights(monkeypatch, "bench", "wire", "--quick", "--json", str(path)) == 0
-    written = json.loads(path.read_text())
-    assert written["bench"] == "wire"
-    assert {figure["subject"] for figure in written["figures"]} == {
+def test_a_quick_run_prints_and_writes_every_figure(quick_run: Callable[..., QuickRun]) -> None:
+    run = quick_run("wire")
+    assert run.subjects == {
         "events, 1 client",
         "events, 3 clients",
         "events, 1 client of 3 sessions",
@@ -33,12 +25,11 @@ def test_a_quick_run_prints_and_writes_every_figure(
         "seen by a client, 1 session",
         "seen by 3 clients, each with a streaming turn",
     }
-    assert all(figure["value"] > 0 for figure in written["figures"])
-    assert "turn_accepted after begin_turn" in capsys.readouterr().out
+    assert all(figure["value"] > 0 for figure in run.figures)
 
 
-async def test_everybody_sends_what_everybody_else_sends() -> None:
-    laps = await race(Layout(clients=2, sessions_each=2), turns=2, laps=1)
+async def test_every_sender_sends_the_same_turns() -> None:
+    laps = await race(WEBSOCKET, Layout(clients=2, sessions_each=2), turns=2, laps=1)
     assert {lap.turns for (lap,) in laps.values()} == {8}
     assert laps["bare loop"][0].given % 8 == 0
     for (lap,) in laps.values():
@@ -46,21 +37,21 @@ async def test_everybody_sends_what_everybody_else_sends() -> None:
         assert 6 * 8 <= lap.given <= EVENTS_PER_TURN * 8
 
 
-async def test_each_lap_is_counted_by_itself() -> None:
+async def test_every_lap_is_counted_from_zero() -> None:
     layout = Layout(1, 1)
     async with (
-        open_sink() as sink,
-        open_ours(whole_turn_yielding, sink, "ours", layout) as ours,
-        open_staged(whole_turn_yielding, sink, "staged", layout) as staged,
-        open_bare(whole_turn_yielding, sink, "bare", layout) as bare,
+        open_clients() as clients,
+        open_ours(whole_turn_yielding, clients, "ours", layout) as ours,
+        open_staged(whole_turn_yielding, clients, "staged", layout) as staged,
+        open_bare(whole_turn_yielding, clients, "bare", layout) as bare,
     ):
-        for crowd, side in (("bare", bare), ("ours", ours), ("staged", staged), ("bare", bare)):
-            await side.play(1)
-            assert (await sink.ask(do="take", crowd=crowd, commits=1))["events"] <= EVENTS_PER_TURN
+        for crowd, sender in (("bare", bare), ("ours", ours), ("staged", staged), ("bare", bare)):
+            await sender.play(1)
+            assert (await clients.ask(do="take", crowd=crowd, commits=1))["events"] <= EVENTS_PER_TURN
 
 
-async def test_over_sse_everybody_sends_what_the_other_sends() -> None:
-    laps = await race_sse(clients=2, turns=2, laps=1)
+async def test_over_sse_both_senders_send_the_same_turns() -> None:
+    laps = await race(SSE, Layout(clients=2, sessions_each=1), turns=2, laps=1)
     assert {lap.turns for (lap,) in laps.values()} == {4}
     for (lap,) in laps.values():
         assert 6 * 4 <= lap.given <= EVENTS_PER_TURN * 4

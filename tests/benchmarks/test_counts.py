@@ -1,4 +1,4 @@
-"""What turns and commits cost must not grow: counts, so that no busy machine can fail them."""
+"""Counts of turns and commits must not exceed their bounds. Machine load cannot change them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from footlights import MemoryLedger, Subscription, wire
 from footlights.authority.ledger.sqlite.store import SqliteStore
 from footlights.turn.turn import Turn
 from footlights_actors import ScriptedModel
+from footlights_bench.counts import __main__ as command
 from footlights_bench.counts import suite as counts
 from footlights_bench.counts.bounds import FILE, HERE, RELEASE, advice, bound_of, grown, read_bounds, write_bounds
 from footlights_bench.counts.memory import SESSION, TURN, count_blocks
 from footlights_bench.counts.meter import BY_PYTHON, METERED, Count, is_ours, repeatable
-from footlights_bench.counts.scenes import Expected, telling
-from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_scene
+from footlights_bench.counts.suite import SUBJECTS, count_allocations_alone, count_workload
+from footlights_bench.counts.workloads import Expected, local_turn
 from footlights_bench.lib.scripts import TOKENS_PER_TURN, whole_turn
 from tests.kit.command import footlights
 
@@ -45,16 +46,16 @@ def judge(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_it_costs_no_more_than_it_did(subject: str) -> None:
-    judge({subject: count_scene(SUBJECTS[subject])})
+def test_no_count_exceeds_its_bound(subject: str) -> None:
+    judge({subject: count_workload(SUBJECTS[subject])})
 
 
 @pytest.mark.parametrize("subject", FOLLOWED)
-def test_it_allocates_no_more_than_it_did(subject: str) -> None:
+def test_no_allocation_count_exceeds_its_bound(subject: str) -> None:
     judge({subject: count_allocations_alone(subject)})
 
 
-def test_a_session_and_a_kept_turn_hold_no_more_memory_than_they_did() -> None:
+def test_the_memory_of_a_session_and_of_a_kept_turn_is_within_its_bound() -> None:
     judge(repeatable(count_blocks))
 
 
@@ -69,13 +70,13 @@ def test_every_count_has_a_bound_and_every_bound_a_count() -> None:
             assert isinstance(bound, dict) is (count in BY_PYTHON), (subject, count)
 
 
-def test_an_event_is_encoded_once_for_all_who_follow_its_turn() -> None:
-    one, eight = (count_scene(SUBJECTS[f"WebSocket, {clients}"]) for clients in ("1 client", "8 clients"))
+def test_an_event_is_encoded_once_for_all_clients() -> None:
+    one, eight = (count_workload(SUBJECTS[f"WebSocket, {clients}"]) for clients in ("1 client", "8 clients"))
     assert eight[Count.FRAMES] == 8 * one[Count.FRAMES]
     assert eight[Count.ENCODES] == one[Count.ENCODES]
 
 
-# -- the guard can fail
+# -- the guard finds planted costs
 
 
 def checkpoint_after_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +131,7 @@ def ask_the_file_before_each_commit(monkeypatch: pytest.MonkeyPatch) -> None:
         (ask_the_file_before_each_commit, "durable commit, a session's next", Count.STATEMENTS, 1),
     ],
 )
-def test_what_costs_more_is_found_and_named(
+def test_a_planted_cost_is_found_and_named(
     plant: Callable[[pytest.MonkeyPatch], None],
     subject: str,
     count: Count,
@@ -138,18 +139,18 @@ def test_what_costs_more_is_found_and_named(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    clean = count_scene(SUBJECTS[subject])
+    clean = count_workload(SUBJECTS[subject])
     bounds = tmp_path / "bounds.toml"
     write_bounds({subject: clean}, bounds)
     assert grown({subject: clean}, read_bounds(bounds)) == []
     plant(monkeypatch)
-    planted = count_scene(SUBJECTS[subject])
+    planted = count_workload(SUBJECTS[subject])
     assert planted[count] >= clean[count] + at_least
     sentence = f"{subject}: {count} grew from {clean[count]:,} to {planted[count]:,}."
     assert sentence in grown({subject: planted}, read_bounds(bounds))
 
 
-def test_a_turn_that_keeps_more_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_memory_of_a_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     settle = Turn.settle
     kept: list[list[object]] = []
 
@@ -186,7 +187,7 @@ print(*grown({name: count_allocations(SUBJECTS[name])}, read_bounds(bounds)), se
 """
 
 
-def test_what_is_allocated_and_given_back_at_once_is_found_too(tmp_path: Path) -> None:
+def test_planted_temporary_allocations_are_found(tmp_path: Path) -> None:
     subject = "1 subscriber, flooding"
     # In a process of its own: what is in this one would be looked through at every instruction.
     command = [sys.executable, "-c", WASTEFUL, subject, str(tmp_path / "bounds.toml")]
@@ -196,7 +197,7 @@ def test_what_is_allocated_and_given_back_at_once_is_found_too(tmp_path: Path) -
     assert sentence.startswith(f"{subject}: allocations grew from ")
 
 
-def test_who_grows_is_told_what_to_do() -> None:
+def test_a_grown_count_is_reported_with_advice() -> None:
     with pytest.raises(pytest.fail.Exception) as failed:
         judge({"1 subscriber, flooding": {Count.STEPS: 1_000_000}})
     sentence, what_to_do = str(failed.value).splitlines()
@@ -205,37 +206,37 @@ def test_who_grows_is_told_what_to_do() -> None:
     assert what_to_do == ("If this is worth it, raise the bound in counts/bounds.toml and say why in the commit.")
 
 
-# -- the counts are facts
+# -- the counts are repeatable
 
 
 @pytest.mark.parametrize("subject", ["with a tool", "SSE, 1 client"])
-def test_the_same_is_counted_every_time(subject: str) -> None:
-    assert count_scene(SUBJECTS[subject]) == count_scene(SUBJECTS[subject])
+def test_counts_are_the_same_every_time(subject: str) -> None:
+    assert count_workload(SUBJECTS[subject]) == count_workload(SUBJECTS[subject])
 
 
 @pytest.mark.parametrize("subject", ["WebSocket, 1 client", "SSE, 1 client"])
-def test_whatever_is_sent_is_counted(subject: str) -> None:
-    counted = count_scene(SUBJECTS[subject])
+def test_every_send_is_counted(subject: str) -> None:
+    counted = count_workload(SUBJECTS[subject])
     # However it is sent: a way that the meter does not know would look like no cost at all.
     assert 0 < counted[Count.SENDS] <= counted[Count.FRAMES] <= counted[Count.ENCODES]
     assert counted[Count.FRAMES] * 100 < counted[Count.BYTES]
 
 
-def test_a_commit_is_counted_in_all_its_parts() -> None:
-    counted = count_scene(SUBJECTS["durable commit, a session's next"])
+def test_all_parts_of_a_commit_are_counted() -> None:
+    counted = count_workload(SUBJECTS["durable commit, a session's next"])
     counts_of_a_commit = (Count.STEPS, Count.HOPS, Count.CALLS, Count.CANONICAL, Count.DIGESTS, Count.STATEMENTS)
     assert all(counted[count] > 0 for count in counts_of_a_commit)
 
 
-def test_a_turn_that_goes_otherwise_is_not_counted() -> None:
-    wrong = counts.Subject(partial(telling, whole_turn, Expected(7)))
+def test_a_turn_with_unexpected_events_is_an_error() -> None:
+    wrong = counts.Subject(partial(local_turn, whole_turn, Expected(7)))
     with pytest.RaisesGroup(
         pytest.RaisesExc(AssertionError, match="The turn had 205 events, not 7"), flatten_subgroups=True
     ):
-        count_scene(wrong)
+        count_workload(wrong)
 
 
-def test_the_harness_and_the_test_kit_do_not_count_as_ours() -> None:
+def test_code_of_the_harness_and_of_the_test_kit_is_not_counted() -> None:
     assert is_ours(Turn.settle.__code__.co_filename)
     assert is_ours("<attrs generated methods footlights.events.StreamEvent>")
     assert not is_ours("<attrs generated methods footlights.testing.witness.Recording>")
@@ -246,7 +247,7 @@ def test_the_harness_and_the_test_kit_do_not_count_as_ours() -> None:
 # -- the bounds
 
 
-def test_what_is_written_is_what_is_read_and_other_pythons_keep_theirs(tmp_path: Path) -> None:
+def test_bounds_round_trip_and_other_versions_of_python_keep_theirs(tmp_path: Path) -> None:
     file = tmp_path / "bounds.toml"
     file.write_text('["a"]\n"Python calls" = { "2.7" = 9 }\n')
     write_bounds({"a": {Count.CALLS: 4, Count.STEPS: 3, Count.ALLOCATIONS: 7}}, file)
@@ -265,7 +266,7 @@ FEW = {
 }
 
 
-def test_the_command_shows_each_count_beside_its_bound(
+def test_the_command_shows_every_count_with_its_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "counts.json"
@@ -283,17 +284,16 @@ def test_the_command_shows_each_count_beside_its_bound(
     assert f"{steps['value']:,} times" in printed.out
 
 
-def test_the_bounds_are_written_by_one_command_and_kept_by_the_next(
+def test_the_command_writes_bounds_and_the_next_run_judges_by_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / FILE.name
     monkeypatch.setattr(counts, "SUBJECTS", FEW)
-    monkeypatch.setattr(counts, "FILE", file)
-    counts.main(["--write-bounds"])
+    for module in (counts, command):
+        monkeypatch.setattr(module, "FILE", file)
+    assert command.main(["--write-bounds"]) == 0
     assert list(read_bounds(file)) == [*FEW, SESSION, TURN]
     assert counts.run_counts(quick=True, json_path=None, strict=True) == 0
     file.write_text(file.read_text().replace('"task steps" = ', '"task steps" = -'))
-    with pytest.raises(SystemExit) as broken:
-        counts.main([])
-    assert broken.value.code == 1
+    assert command.main([]) == 1
     assert "NO" in capsys.readouterr().out

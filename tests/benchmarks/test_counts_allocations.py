@@ -1,4 +1,4 @@
-"""The meter of allocations: it finds what is given back at once, and neither its own cost nor that of strangers."""
+"""Allocation meter: counts temporary allocations of our code, and neither its own nor those of other code."""
 
 from __future__ import annotations
 
@@ -89,17 +89,17 @@ def raise_one() -> None:
         (go_through_a_generator, 2),
     ],
 )
-def test_each_round_costs_what_it_takes(function: Callable[[int], object], each: int) -> None:
+def test_every_iteration_costs_its_allocations(function: Callable[[int], object], each: int) -> None:
     assert allocations_of(function, 150) - allocations_of(function, 50) == 100 * each
 
 
-def test_an_error_is_counted_and_not_what_the_meter_is_told_of_it() -> None:
+def test_an_exception_is_counted_without_its_traceback() -> None:
     assert (
         allocations_of(fail_each_time, 150) - allocations_of(fail_each_time, 50) == 100 * 3
     )  # itself, and two steps of its way
 
 
-def test_whoever_followed_before_follows_again() -> None:
+def test_an_earlier_trace_function_is_restored() -> None:
     def follower(*_: Any) -> None: ...
 
     before = sys.gettrace()

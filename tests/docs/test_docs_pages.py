@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+AT_THE_TOP = [ROOT / f"{each}.md" for each in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")]
+PAGES = [*AT_THE_TOP, *sorted(DOCS.rglob("*.md"))]
 
 _LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -44,7 +45,7 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
 
 def test_every_page_is_found_from_the_index() -> None:
     linked = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "index.md")}
-    assert sorted(page for page in DOCS.rglob("*.md") if page not in linked and page.name != "index.md") == []
+    assert sorted(page for page in DOCS.rglob("*.md") if page not in linked and page != DOCS / "index.md") == []
 
 
 def test_every_command_in_a_shell_block_exists() -> None:

@@ -14,14 +14,14 @@ import trio.testing
 
 from footlights import BudgetConfig, EventType, open_stage
 from footlights_actors import Flood, Line, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports import connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import connect
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import open_proxy
 
 if TYPE_CHECKING:
     from footlights import OutboxStatistics, Stage, StreamEvent
-    from footlights_transports.client.client import ClientSession, ClientStream
+    from footlights_transports import ClientSession, ClientStream
 
 SPEECH = " ".join(["word"] * 60)
 FLOOD = "More than a socket can hold."

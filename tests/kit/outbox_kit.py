@@ -54,21 +54,21 @@ class Speaker:
             self.replay.append(event)
 
     def put(self, outbox: Outbox, entry: Entry, now: float = 0.0) -> None:
-        """Plain deltas go in without an event of their own, if their leeway has ended; the replay comes last."""
+        """Plain deltas go in without an event of their own, if their budget has ended; the replay comes last."""
         if not is_plain(entry.event):
             outbox.put(entry, self.replay, now)
-        elif not self._has_leeway(entry.size, now):
-            leeway = self.replay.leeway
-            leeway.until_seq, leeway.until_bytes, leeway.until_time = WITHOUT_END, WITHOUT_END, inf
+        elif not self._is_within_budget(entry.size, now):
+            budget = self.replay.fast_path
+            budget.until_seq, budget.until_bytes, budget.until_time = WITHOUT_END, WITHOUT_END, inf
             outbox.put_delta(self.replay, entry.size, now)
         self.keep(entry)
 
-    def _has_leeway(self, size: int, now: float) -> bool:
-        replay, leeway = self.replay, self.replay.leeway
+    def _is_within_budget(self, size: int, now: float) -> bool:
+        replay, budget = self.replay, self.replay.fast_path
         return (
-            replay.next_seq < leeway.until_seq
-            and replay.said_bytes + size <= leeway.until_bytes
-            and now <= leeway.until_time
+            replay.next_seq < budget.until_seq
+            and replay.said_bytes + size <= budget.until_bytes
+            and now <= budget.until_time
         )
 
 

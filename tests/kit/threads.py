@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from footlights import Prompt
-    from footlights_transports.embed.stage_thread import PolledStream, ThreadSession
+    from footlights_transports import PolledStream, ThreadSession
 
 LONG = 60.0
 """More seconds than anything here takes; a test that needs them has failed."""

@@ -39,8 +39,7 @@ from footlights import (
     laws,
     open_stage,
 )
-from footlights.stream import catch_up as returning_module
-from footlights.stream import recall as recall_module
+from footlights.stream import catch_up
 from footlights.stream.fast_path import NONE
 from footlights.stream.lane import Entry, Lane
 from footlights.stream.outbox import Outbox
@@ -187,7 +186,7 @@ def delivering(change: Callable[[StreamEvent], Iterable[StreamEvent]]) -> Plant:
         def planted_delta(self: Outbox, replay: Replay, size: int, now: float) -> None:
             """Whatever it will be: only the turn knows, and it says so when it keeps it."""
             queued.append((self, size, now))
-            replay.leeway.until_seq = NONE
+            replay.fast_path.until_seq = NONE
 
         def planted_append(self: Replay, delta: str, size: int, said_at: float, wall_ts: float) -> None:
             ids = ("1.0", self.session_id, self.turn_id)
@@ -274,12 +273,12 @@ def settling(change: Callable[[CommitFinal], CommitFinal]) -> Plant:
 
 
 def telling_the_commit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    recalled = recall_module.recalled
+    rebuilt_events = catch_up.rebuilt_events
 
     def planted(session_id: str, turn_id: str, commit: CommitFinal | None, **rest: Any) -> list[StreamEvent]:
-        return recalled(session_id, turn_id, commit, **{**rest, "terminal_seen": True})
+        return rebuilt_events(session_id, turn_id, commit, **{**rest, "terminal_seen": True})
 
-    monkeypatch.setattr(returning_module, "recalled", planted)
+    monkeypatch.setattr(catch_up, "rebuilt_events", planted)
 
 
 def seqs_from(first: int) -> Plant:
@@ -384,14 +383,12 @@ CASES = [
         interrupt,
         settling(lambda commit: evolve(commit, commit_outcome=CommitOutcome.OK, issues=())),
     ),
-    Case(
-        "commit_interrupted", come_back_after_a_cancel, replacing(recall_module, "interrupted_by", lambda issues: None)
-    ),
+    Case("commit_interrupted", come_back_after_a_cancel, replacing(catch_up, "interrupted_by", lambda issues: None)),
     Case("cancel_wins", interrupt, finishing_instead_of_stopping),
     Case("token_offset", talk, delivering(misplacing_deltas)),
     Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text, tokens: TurnFinal(text[:-1], tokens))),
     Case("text_forgotten", talk, altering(EventType.TURN_FINAL, text="", text_forgotten=True)),
-    Case("text_forgotten", come_back, replacing(recall_module, "TurnFinal", lambda text, **_: TurnFinal(text))),
+    Case("text_forgotten", come_back, replacing(catch_up, "TurnFinal", lambda text, **_: TurnFinal(text))),
     Case("heard", interrupt, replacing(Replay, "text_until", lambda self, seq: self.text[::-1])),
     Case("tool_unique", talk, reusing_call_ids),
     Case("tool_partner", talk, altering(EventType.TOOL_CALL_RESULT, tool_name="sell")),

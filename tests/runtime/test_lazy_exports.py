@@ -22,6 +22,7 @@ LAZY = [
     "footlights.modes",
     "footlights.wire",
     "footlights_actors",
+    "footlights_transports",
 ]
 
 pytestmark = pytest.mark.parametrize("name", LAZY)

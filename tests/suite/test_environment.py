@@ -79,6 +79,16 @@ def test_running_installs_only_what_running_needs_and_tests_add_theirs(checkout:
     assert installed(checkout) == [".[server]", ".[dev]"]
 
 
+def test_what_was_installed_before_stays_ready_until_its_sources_change(checkout: Path) -> None:
+    for extra in ("dev", "docs"):
+        start(checkout, extra).communicate()
+    assert stamps(checkout) == {".ready-server", ".ready-dev", ".ready-docs"}
+    os.utime(checkout / ".venv" / ".ready-docs", (0, 0))
+    os.utime(checkout / ".venv" / ".ready-dev", (0, 0))
+    start(checkout, "docs").communicate()
+    assert stamps(checkout) == {".ready-server", ".ready-docs"}
+
+
 def test_an_installation_that_failed_says_why_and_the_next_one_goes_on(checkout: Path) -> None:
     failing = start(checkout, "server", NO_NETWORK)
     _, complaints = failing.communicate()
@@ -136,7 +146,7 @@ def test_a_second_make_waits_for_the_first_and_has_nothing_left_to_do(checkout: 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
 @pytest.mark.parametrize(
     ("target", "extra"),
-    [("run", "server"), ("play", "server"), ("test", "dev"), ("test-fast", "dev"), ("check", "dev")],
+    [("run", "server"), ("play", "server"), ("test", "dev"), ("test-fast", "dev"), ("check", "dev"), ("docs", "docs")],
 )
 def test_each_target_asks_for_what_it_needs(target: str, extra: str, checkout: Path) -> None:
     done = subprocess.run(["make", "--dry-run", target], cwd=checkout, capture_output=True, text=True)

@@ -1,1 +1,1 @@
-"""The demo games, a tavern and an analyst, with their documents. Library code never imports them."""
+"""Demo games: a tavern and an analyst, with their documents. Library code never imports them."""

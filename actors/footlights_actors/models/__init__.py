@@ -1,4 +1,4 @@
-"""Model drivers: scripted, OpenAI and Anthropic interfaces, local weights.
+"""Model drivers (scripted, OpenAI, Anthropic, local weights), and the pool that loads models and shares their slots.
 
-Also the pool that loads models and shares their slots. What a turn needs of a model is in `footlights.models`.
+The protocols that they implement are in `footlights.models`.
 """

@@ -1,10 +1,11 @@
-"""Models behind Anthropic's Messages, asked with Anthropic's own SDK.
+"""Driver for Anthropic's Messages API, through Anthropic's SDK.
 
     AnthropicModel("claude-haiku-5-5")
 
-Only text blocks are ever shown; thinking blocks are not. The SDK asks once, keeps no trace, and logs nothing of what
-was said. Of the environment it is given only the key: what `ANTHROPIC_CUSTOM_HEADERS` holds is not sent. It reads no
-events, because its reader leaves generators to the garbage collector when an answer breaks off or reports an error.
+Only text blocks are output; thinking blocks are not. The SDK sends without retries and telemetry, and its log messages
+that quote requests or answers are suppressed. Of the environment it gets only the key: `ANTHROPIC_CUSTOM_HEADERS` is
+not sent. Its event reader is not used, because it leaves generators to the garbage collector when an answer breaks off
+or reports an error.
 """
 
 from __future__ import annotations
@@ -52,36 +53,33 @@ _READ_BLOCKS = frozenset({"text", "thinking", "tool_use"})
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 _REFUSAL = "refusal"
 _SAYS_WHERE = "Sending HTTP Request: %s %s"
-"""The rest of what the SDK logs of a request quotes it, or the answer, or an error that quotes the answer."""
+"""The only log message of the SDK that quotes neither a request nor an answer."""
 
 
 def _quotes_nothing(record: logging.LogRecord) -> bool:
     return record.msg == _SAYS_WHERE
 
 
-def _hush() -> None:
-    """Filters are not inherited: every logger of the SDK needs one."""
+def _filter_logs() -> None:
+    """Filter every logger of the SDK, because loggers do not inherit filters."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "anthropic":
             logging.getLogger(name).addFilter(_quotes_nothing)
 
 
-_hush()
-
-
 class AnthropicModel(RemoteModel):
-    """A model behind Anthropic's Messages, or a server that speaks the same.
+    """A model behind Anthropic's Messages API, or behind a compatible server.
 
-    `name` is what the server calls it, and its `model_id` in the cast unless that is given. The key comes from the
-    environment variable `key_env`, and is sent to whatever `base_url` names.
+    `name` is the server's name of the model, and by default its `model_id` in the cast. The key is read from the
+    environment variable `key_env`, and is sent to `base_url`.
 
-    The interface has had no temperature since `2026-10-21`: it is sent only with the `api_version` before that.
+    The API has no temperature since `2026-10-21`; it is sent only with the earlier `api_version`.
 
-    `remote` says whether what it is told leaves this machine. It is taken to, unless `base_url` is a loopback
-    address; say so yourself if a local server only passes things on.
+    `remote` states whether prompts leave this machine. By default they do unless `base_url` is a loopback address; set
+    it if a local server forwards prompts.
 
-    `context_tokens` is what it can be told and say in one round, and `slots` how many rounds at once; without them
-    the server has to know.
+    `context_tokens` is the size of the context window, and `slots` the number of concurrent rounds; by default the
+    server enforces both.
     """
 
     def __init__(
@@ -123,27 +121,28 @@ class AnthropicModel(RemoteModel):
 
 class _Request(MessageCreateParamsStreaming, total=False):
     extra_body: dict[str, object]
-    """What the SDK has no name for."""
+    """Fields that the SDK does not declare."""
 
 
 class _Sdk(anthropic.AsyncAnthropic):
     def forget_custom_headers(self) -> None:
-        """Those of `ANTHROPIC_CUSTOM_HEADERS` may be keys or cookies, and need not be meant for this server."""
+        """Drop `ANTHROPIC_CUSTOM_HEADERS`, which may hold keys or cookies for another server."""
         self._custom_headers = {}
 
 
 def _sender(at: Server, api_version: str) -> Sender:
     def sender(client: httpx2.AsyncClient) -> Send:
+        _filter_logs()
         sdk = _Sdk(
-            api_key="",  # each request brings its own; without any here, the SDK would look for others
+            api_key="",  # each request sets its own; with None the SDK would search the environment
             base_url=at.base_url,
             max_retries=0,
             open_telemetry={"traces": False, "propagation": False},
             http_client=client,
         )
         sdk.forget_custom_headers()
-        import_module("anyio._backends._trio")  # the SDK would do so with the first request, and hold everybody up
-        # `sdk.messages` is the same, but imported when it is first asked for, which takes half a second.
+        import_module("anyio._backends._trio")  # otherwise the first request imports it and blocks the event loop
+        # `sdk.messages` is the same, but its first access imports for half a second.
         answering = AsyncMessages(sdk).with_streaming_response
 
         @asynccontextmanager
@@ -164,7 +163,7 @@ def _sender(at: Server, api_version: str) -> Sender:
 
 
 def messages(prompt: Prompt) -> list[MessageParam]:
-    """All that a prompt says but its system text: the same prompt always gives the same messages."""
+    """The prompt without its system text as messages: the same prompt always gives the same messages."""
     told: list[MessageParam] = [{"role": "user", "content": prompt.user}]
     for number, tool_round in enumerate(prompt.rounds, 1):
         told += _round(tool_round, number)
@@ -172,7 +171,7 @@ def messages(prompt: Prompt) -> list[MessageParam]:
 
 
 def tools(prompt: Prompt) -> list[ToolParam]:
-    """The tools it may ask for."""
+    """The offered tools."""
     return [
         {"name": offer.name, "description": offer.description, "input_schema": dict(offer.parameters)}
         for offer in prompt.tools
@@ -180,7 +179,7 @@ def tools(prompt: Prompt) -> list[ToolParam]:
 
 
 def _round(tool_round: ToolRound, number: int) -> Iterator[MessageParam]:
-    """What it said and asked for, then the answers to all of it. The ids only tie the two together."""
+    """The model's output of a round, then the tool results. The ids only connect the two."""
     said: list[TextBlockParam] = [{"type": "text", "text": tool_round.said}] if tool_round.said.strip() else []
     called = [(f"call_{number}_{place}", each) for place, each in enumerate(tool_round.exchanges, 1)]
     asked: list[ToolUseBlockParam] = [
@@ -204,9 +203,9 @@ def _place(event: JsonObject) -> int | None:
 
 
 class _Answer:
-    """Whole once `message_stop` has come. Events and blocks of kinds that it does not know are passed over.
+    """Reads an answer, which is complete at `message_stop`. Unknown events and blocks are ignored.
 
-    The server's own tools are of such a kind: the server runs them itself.
+    Calls of the server's own tools are such blocks: the server runs them itself.
     """
 
     def __init__(self) -> None:
@@ -260,9 +259,12 @@ class _Answer:
         else:
             self._passed_over.add(index)
         if kind == "tool_use":
-            self._blocks += 1  # each is a call of its own, whatever the server calls it
+            self._blocks += 1  # each block is one call, even if the server repeats an id
             given = block.get("input")
-            call = {"name": block.get("name"), "arguments": None if given == {} else given}  # {}: it comes in pieces
+            call = {
+                "name": block.get("name"),
+                "arguments": None if given == {} else given,
+            }  # {}: the input follows in pieces
             self._calls.feed([{"index": index, "id": f"block {self._blocks}", "function": call}])
         return self._say(block.get("text")) if kind == "text" else ""
 
@@ -286,7 +288,7 @@ class _Answer:
         return self._thoughts.feed(text) if text else None
 
     def _count(self, value: object) -> None:
-        """Counts are totals so far; the input is in three parts if some of it was cached."""
+        """Take over the counts, which are totals so far; the input has three parts if some of it was cached."""
         usage = as_object(value or {})
         parts = [as_count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_creation_", "cache_read_")]
         if parts[0] is not None:

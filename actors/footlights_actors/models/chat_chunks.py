@@ -1,7 +1,6 @@
-"""Reads a streamed chat completion: chunks go in, what a turn may use of them comes out.
+"""Chat reader: turns the chunks of a streamed chat completion into output of a model. Pure.
 
-Text is given as it comes, without thoughts, wherever a model puts them. Tool calls and the cost are whole only at
-the end. Pure: it knows neither where the chunks come from nor when.
+Text is returned as it arrives, without thoughts. Tool calls and usage are complete only at the end.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 
 
 class ChatReader:
-    """One completion. A chunk that makes no sense raises `ModelError` and is not quoted.
+    """Reads one completion. A malformed chunk raises `ModelError`, which does not quote it.
 
-    `begins_in_thought`: the prompt has opened a thought, and the text begins inside of it.
+    `begins_in_thought`: the prompt has opened a thought, and the text begins inside it.
     """
 
     def __init__(self, *, begins_in_thought: bool = False) -> None:
@@ -38,12 +37,12 @@ class ChatReader:
         self._usage: Usage | None = None
 
     def feed(self, chunk: object) -> str | None:
-        """What this chunk lets the model say. Empty if it only shows that the model is at work, None if not even that.
+        """The visible text of this chunk. Empty if the chunk only shows that the model is working, otherwise None.
 
-        A model is at work while it reads the prompt, thinks, or writes a tool call.
+        A model is working while it reads the prompt, thinks, or writes a tool call.
         """
         if not isinstance(chunk, dict):
-            raise ModelError("The model sent something that is no chunk.")
+            raise ModelError("The model sent something that is not a chunk.")
         known = cast("JsonObject", chunk)
         self._note_usage(known.get("usage"))
         match known.get("choices"):
@@ -54,7 +53,7 @@ class ChatReader:
         return "" if said is None and "prompt_progress" in known else said
 
     def finish(self) -> Iterator[Output]:
-        """The rest of the text, the tools it asks for, and what it cost. Raises `StreamError` if the end is missing."""
+        """The rest of the text, the tool requests, and the usage. Raises `StreamError` if the completion broke off."""
         if self._finish_reason is None:
             raise StreamError("The model broke off before it was done.")
         if rest := self._thoughts.finish():
@@ -65,7 +64,7 @@ class ChatReader:
 
     @property
     def cut(self) -> bool:
-        """Whether it had more to say than it may."""
+        """Whether the completion was cut at its token limit."""
         return self._finish_reason == "length"
 
     def _choose(self, choice: JsonObject) -> str | None:

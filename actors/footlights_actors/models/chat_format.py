@@ -1,7 +1,6 @@
-"""What chat models are told and what they ask for, in the shape that most model servers share.
+"""Chat format: prompts and tool calls in the JSON of chat completions, which most model servers share. Pure.
 
-Pure: a prompt goes in, plain JSON comes out; fragments of streamed tool calls go in, whole tool requests come out.
-A tool call is only ever read from the structured channel, never from prose.
+Tool calls are read only from the structured channel, never from text.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 JsonObject: TypeAlias = "dict[str, Any]"
 
 MAX_CALLS = 64
-"""In one round. Far more than a turn accepts; it only keeps a broken server from filling the memory."""
+"""In one round. Far more than a turn accepts; protects the memory from a broken server."""
 MAX_ARGUMENT_CHARS = 256_000
-"""Of all calls of one round together."""
+"""Of all calls of one round."""
 
 _NO_OBJECT = "The arguments are not a JSON object."
 
 
 def messages(prompt: Prompt) -> list[JsonObject]:
-    """All that a prompt says, as chat messages: the same prompt always gives the same messages."""
+    """The prompt as chat messages: the same prompt always gives the same messages."""
     told: list[JsonObject] = []
     if prompt.system:
         told.append({"role": "system", "content": prompt.system})
@@ -43,7 +42,7 @@ def messages(prompt: Prompt) -> list[JsonObject]:
 
 
 def tools(prompt: Prompt) -> list[JsonObject]:
-    """The tools it may ask for; an empty list if none."""
+    """The offered tools."""
     return [
         {
             "type": "function",
@@ -58,17 +57,16 @@ def tools(prompt: Prompt) -> list[JsonObject]:
 
 
 def as_count(value: object) -> int | None:
-    """A number of tokens that a model gave, if it is one that can be counted with."""
+    """A number of tokens that a model reported, or None if it is not a valid one."""
     is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER
     return cast("int", value) if is_one else None
 
 
 class ToolCallAssembler:
-    """Puts the streamed fragments of tool calls together.
+    """Joins the streamed fragments of tool calls.
 
-    Servers disagree about what a fragment must have. The index decides which call it belongs to; without one,
-    a fragment with a name begins a call and any other continues the last. A second id at the same index is a
-    new call.
+    Servers differ in the fields of a fragment. The index decides to which call it belongs; without one, a fragment with
+    a name begins a call and any other continues the last. A second id at the same index is a new call.
     """
 
     def __init__(self) -> None:
@@ -77,7 +75,7 @@ class ToolCallAssembler:
         self._argument_chars = 0
 
     def feed(self, fragments: object) -> None:
-        """Take the `tool_calls` of one chunk. Raises `ModelError` if they make no sense or are too many."""
+        """Take the `tool_calls` of one chunk. Raises `ModelError` if they are malformed or too many."""
         if not isinstance(fragments, list):
             raise ModelError("The model's tool calls are not a list.")
         for fragment in cast("list[object]", fragments):
@@ -85,11 +83,10 @@ class ToolCallAssembler:
             self._add(call, _as_object(call.get("function")))
 
     def finish(self, *, cut: bool = False) -> tuple[ToolRequest, ...]:
-        """The whole requests, in the order in which they began.
+        """The complete requests, in the order in which they began.
 
-        A call without any arguments has none. Arguments that are not a JSON object are a `problem`, so that no tool
-        runs with others than the model meant. If the model was `cut` off, they are a part of something, and so are
-        none: `StreamError`.
+        Arguments that are not a JSON object become a `problem`, so that no tool runs with other arguments than the
+        model meant. If the model was `cut` off, they may be incomplete: `StreamError`.
         """
         return tuple(_request(call, cut=cut) for call in self._calls)
 
@@ -133,7 +130,7 @@ def _as_object(value: object) -> JsonObject:
 
 
 def _as_json(arguments: object) -> str:
-    """Arguments come as the text of a JSON object. Some servers give the object itself instead, all at once."""
+    """The arguments as JSON text. Some servers send the object itself instead."""
     if arguments is None or isinstance(arguments, str):
         return arguments or ""
     try:
@@ -161,7 +158,7 @@ def _json_object(text: str) -> Mapping[str, JsonValue] | None:
 
 
 def _round(tool_round: ToolRound, number: int) -> Iterator[JsonObject]:
-    """What it said and asked for, then an answer to each call. The ids only tie the two together."""
+    """The model's output of a round, then the result of each call. The ids only connect the two."""
     called = [(f"call_{number}_{place}", each) for place, each in enumerate(tool_round.exchanges, 1)]
     yield {
         "role": "assistant",

@@ -1,7 +1,6 @@
-"""A tool call that a model cannot get wrong: its whole answer is held to a JSON Schema while it is written.
+"""Constrained tool call: the model's whole answer is constrained to the JSON Schema of a call. Pure.
 
-For models that were never taught to call tools. What they may answer is the schema of one call, so there is nothing
-to find in prose: the answer is the call. Pure.
+For models that were not trained to call tools. The answer is the call, so nothing has to be found in text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def call_schema(prompt: Prompt) -> JsonObject:
-    """What a call to one of the prompt's tools looks like."""
+    """The JSON Schema of a call of one of the prompt's tools."""
     calls: list[JsonObject] = [
         {
             "type": "object",
@@ -37,7 +36,7 @@ def call_schema(prompt: Prompt) -> JsonObject:
 
 
 def with_tools_told(prompt: Prompt) -> Prompt:
-    """The prompt with its tools described in words, for a model that would not see them otherwise."""
+    """The prompt with its tools described in the system text, for a model that would not see them otherwise."""
     tools = [
         json.dumps(
             {"name": offer.name, "description": offer.description, "arguments": dict(offer.parameters)},
@@ -50,10 +49,10 @@ def with_tools_told(prompt: Prompt) -> Prompt:
 
 
 def read_call(answer: str, *, cut: bool) -> ToolRequest:
-    """The call that the answer is. Raises `StreamError` if it was `cut` off, `ModelError` if it is no call at all."""
+    """The call in the answer. Raises `StreamError` if it was `cut` off, `ModelError` if it is not a call."""
     try:
         call = json.loads(answer)
-    except (ValueError, RecursionError):  # not as a cause: it holds the whole answer
+    except (ValueError, RecursionError):  # not kept as a cause, because it holds the whole answer
         call = None
     match call:
         case {"name": str(name), "arguments": dict()}:
@@ -61,4 +60,4 @@ def read_call(answer: str, *, cut: bool) -> ToolRequest:
         case _ if cut:
             raise StreamError("The model was cut off in the middle of a tool call.")
         case _:
-            raise ModelError("The model's answer is not the tool call that it had to be.")
+            raise ModelError("The model's answer is not the required tool call.")

@@ -1,11 +1,10 @@
-"""Lost requests: those that got no byte of answer on a connection that had been used before.
+"""Lost requests: requests on a reused connection that ended without a byte of an answer.
 
-A server may close an idle connection in the moment in which a request is sent over it. Such a request may be sent once
-more, on a new connection. No other may: the server may have read it, and begun to work.
+A server may close an idle connection at the moment at which a request is sent over it. Such a request may be sent
+again, on a new connection. No other request may, because the server may have read it and begun to work.
 
-The HTTP library does not tell the two apart, and takes half a status line for none. So its trace of each request, which
-it hands to an extension of the request, is used: it shows whether the request opened a connection, and each connection
-that is opened is watched from then on.
+The HTTP library does not distinguish the two, and treats half a status line like none. So its trace extension is used:
+it shows whether the request opened a connection, and every opened connection is watched from then on.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ _OPENED = frozenset({"connect_tcp.complete", "start_tls.complete"})
 
 
 async def trace(request: httpx2.Request) -> None:
-    """Watch this request. For the event hooks of a client."""
+    """Request hook of a client: trace this request."""
     request.extensions[_TRACE] = _Trace()
 
 
 def was_lost(error: httpx2.HTTPError) -> bool:
-    """Whether this is the failure of a request that a connection lost which had been used before."""
+    """Whether this error means that a reused connection lost the request."""
     return isinstance(error.__cause__, _Unanswered) and not error.request.extensions[_TRACE].connected
 
 
 class _Unanswered(httpcore2.ReadError):
-    """The connection ended before any byte of the answer to the last request."""
+    """The connection ended before the first byte of an answer."""
 
 
 class _Trace:
-    """What becomes of one request, as the library tells it."""
+    """The library's trace of one request."""
 
     def __init__(self) -> None:
         self.connected = False
@@ -52,9 +51,9 @@ class _Trace:
 
 
 def _watch(stream: httpcore2.AsyncNetworkStream) -> None:
-    """From now on, a `stream` that ends where an answer should begin raises `_Unanswered`."""
+    """Make `stream` raise `_Unanswered` when it ends before the first byte of an answer."""
     kind = type(stream)
-    itself = weakref.ref(stream)  # else the two would hold each other, and be left to the collector
+    itself = weakref.ref(stream)  # avoids a reference cycle
     unanswered = False
 
     async def write(buffer: bytes, timeout: float | None = None) -> None:

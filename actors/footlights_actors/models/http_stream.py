@@ -1,9 +1,9 @@
-"""A model server on the other end of HTTP: one request, answered by a stream of events.
+"""HTTP stream: one request to a model server, answered by a stream of events.
 
-It promises that every failure is one of ours, and that no error says what was told or answered, or the key: the
-errors of the HTTP library hold the request, and may quote what came back, so they are not even kept as causes.
-Nothing is asked twice, except what a kept connection lost (`http_resend`); no redirect is followed, and no cookie is
-kept. The key is read from the environment for each request.
+Every failure is raised as an error of Footlights that contains neither prompt nor answer nor key: the errors of the
+HTTP library hold the request and may quote the answer, so they are not even kept as causes. Requests are not retried,
+except one that a kept connection lost (`http_resend`); redirects are not followed, and cookies are not kept. The key is
+read from the environment for each request.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 Request: TypeAlias = "Mapping[str, object]"
 Send: TypeAlias = "Callable[[str | None, Request], AbstractAsyncContextManager[httpx2.Response]]"
-"""Sends a request with the key, if there is one; leaving it closes the request. It raises what the client raises."""
+"""Sends a request, with a key if there is one. Leaving the context closes the request. Raises the client's errors."""
 Sender: TypeAlias = "Callable[[httpx2.AsyncClient], Send]"
-"""Says how requests are sent with a client. It is asked in a thread, where it may take its time."""
+"""Makes the `Send` of a client. Called in a thread, where it may block."""
 
 CONNECT_TIMEOUT = 10.0
 MAX_STREAM_BYTES = 64_000_000
 KEEP_CONNECTIONS = 32
 REST_TIMEOUT = 0.2
-"""How long the end of an answer that is complete already may take; only then can its connection be used again."""
+"""Seconds to wait for the end of the stream after a complete answer, so that the connection can be used again."""
 LONGEST_WAIT = 86_400.0
-"""Nobody is told to wait for longer than a day, whatever a server says."""
+"""Upper bound of `retry_after`: one day."""
 
-_getting_ready = trio.CapacityLimiter(1)
+_preparing = trio.CapacityLimiter(1)
 _OVERLOADED = 529
-"""Not in any standard, but used for it by more than one vendor."""
+"""Not a standard status, but used by several vendors."""
 
 
 _QUOTES_THE_SERVER = (".failed exception=", "receive_response_headers.complete ")
@@ -59,49 +59,50 @@ def _quotes_nothing(record: logging.LogRecord) -> bool:
 
 
 def _without_reason(record: logging.LogRecord) -> bool:
-    """The last of what it says of a request is the reason beside the status, in the server's own words."""
+    """Remove the last argument of the library's log message, the reason phrase, which the server chose."""
     if isinstance(record.args, tuple) and record.msg.startswith("HTTP Request:"):
         record.args = (*record.args[:-1], "")
     return True
 
 
-# What the library logs of headers and failures quotes what a server sent, which may be broken, or an echo.
-logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
-logging.getLogger("httpx2").addFilter(_without_reason)
+def _filter_logs() -> None:
+    """Filter log messages of the HTTP library about headers and failures, which quote text of the server."""
+    logging.getLogger("httpcore2.http11").addFilter(_quotes_nothing)
+    logging.getLogger("httpx2").addFilter(_without_reason)
 
 
 @frozen
 class Server:
-    """Where a model is served, and how it knows us."""
+    """Address of a model server, and the variable of its key."""
 
     base_url: str
-    """What the paths of the interface are added to, without a slash at its end."""
+    """The prefix of the API's paths, without a final slash."""
     where: str
-    """For people: its host, and its port if that is named."""
+    """Its host, and its port if given, for messages."""
     loopback: bool
     """Whether it is this machine."""
     key_env: str | None
-    """The environment variable that holds the key; None for a server that wants none."""
+    """The environment variable that holds the key; None for a server without a key."""
 
     def key(self) -> str | None:
-        """The key, if there is one. Raises `ModelError` if it could not be sent in a header."""
+        """The key, or None. Raises `ModelError` if it cannot be sent in a header."""
         key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
         if not key:
             return None
         if not (key.isascii() and key.isprintable()):
-            raise ModelError(f"What ${self.key_env} holds cannot be a key.")
+            raise ModelError(f"The value of ${self.key_env} is not a valid key.")
         return key
 
 
 def server(base_url: str, key_env: str | None) -> Server:
-    """Check an address. Keys do not belong into it."""
+    """The server at this address. Raises `RegistrationError` for an invalid address, or one with a key."""
     try:
         httpx2.URL(base_url)
         url = urlsplit(base_url)
         host, port = url.hostname, url.port
     except (ValueError, httpx2.InvalidURL):
         raise RegistrationError("base_url is not an address.") from None
-    if " " in base_url or not base_url.isprintable():  # which `urlsplit` quietly drops
+    if " " in base_url or not base_url.isprintable():  # `urlsplit` silently drops some of these
         raise RegistrationError("base_url must have no blanks and no control characters.")
     if url.scheme not in {"http", "https"} or not host:
         raise RegistrationError("base_url must begin with http:// or https:// and a host.")
@@ -118,7 +119,7 @@ class _Client:
 
 
 class HttpStream:
-    """The connections to one server. They are opened when they are needed, and kept until `close`."""
+    """The connections to one server. They are opened on demand, and kept until `close`."""
 
     def __init__(self, server: Server, sender: Sender, *, silence_timeout: float) -> None:
         if not silence_timeout > 0:
@@ -131,22 +132,20 @@ class HttpStream:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request could be sent at once."""
+        """Whether the client is ready to send."""
         return self._ready is not None
 
-    async def open(self) -> None:
-        """Get ready to send. Nothing is sent yet. Raises `ModelError` if the environment stands in the way."""
-        await self._open()
-
-    async def _open(self) -> tuple[_Client, _Client]:
+    async def open(self) -> tuple[_Client, _Client]:
+        """Prepare both clients without sending anything. Raises `ModelError` for an invalid environment."""
         async with self._opening:
             if self._ready is None:
-                # It reads certificates, and imports a hundred modules: a few tenths of a second.
-                self._ready = await trio.to_thread.run_sync(self._get_ready, limiter=_getting_ready)
+                # Reading certificates and importing a hundred modules takes a few tenths of a second.
+                self._ready = await trio.to_thread.run_sync(self._prepare, limiter=_preparing)
             return self._ready
 
-    def _get_ready(self) -> tuple[_Client, _Client]:
-        """A client that keeps connections, and one that opens a new one for each request."""
+    def _prepare(self) -> tuple[_Client, _Client]:
+        """A client that keeps connections, and one that opens a new connection for each request."""
+        _filter_logs()
         try:
             certificates = self._certificates()
             return self._client(certificates, KEEP_CONNECTIONS), self._client(certificates, 0)
@@ -154,12 +153,12 @@ class HttpStream:
             problem = "The certificates that the environment names cannot be read."
         except ImportError:
             problem = "The environment names a SOCKS proxy, for which the package socksio is missing."
-        except (ValueError, httpx2.InvalidURL):  # it may quote the password of the proxy
-            problem = "The environment names a proxy whose address makes no sense."
+        except (ValueError, httpx2.InvalidURL):  # the message may quote the password of the proxy
+            problem = "The environment names a proxy with an invalid address."
         raise ModelError(problem)
 
     def _certificates(self) -> ssl.SSLContext:
-        """Those of the system, if they are needed."""
+        """The system's certificates for HTTPS, none for HTTP."""
         is_needed = self._server.base_url.startswith("https:")
         return httpx2.create_ssl_context() if is_needed else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -171,25 +170,25 @@ class HttpStream:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=kept),
             event_hooks={"request": [trace], "response": [self._check]},
             follow_redirects=False,
-            # A cookie would tie the sessions of different players together.
+            # A cookie would link the sessions of different players.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            # A proxy would be another machine.
+            # No proxy for a loopback address, because a proxy may be another machine.
             trust_env=not self._server.loopback,
         )
         return _Client(client, self._sender(client))
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         ready, self._ready = self._ready, None
         for client in ready or ():
             await client.http.aclose()
         await trio.lowlevel.checkpoint()
 
     async def post(self, request: Request) -> AsyncGenerator[str, None]:
-        """Send a request; give the data of each event of the answer. Closing it closes the request.
+        """Send a request, and yield the data of each event of the answer. Closing the generator closes the request.
 
-        Raises `ModelError` if there is no answer, `RateLimitError` if it should be asked later, `StreamError` if the
-        answer breaks off, and `TimeoutError` if nothing comes for `silence_timeout` seconds.
+        Raises `ModelError` if there is no answer, `RateLimitError` if the server limits requests, `StreamError` if the
+        answer breaks off, and `TimeoutError` after `silence_timeout` seconds without data.
         """
         key = self._server.key()
         answered = False
@@ -211,14 +210,14 @@ class HttpStream:
                     await _stop_reading(received)
         except httpx2.HTTPError as error:
             failure = self._failure(error, answered=answered)
-        except (UnicodeError, orjson.JSONEncodeError):  # the first holds all that would have been sent
-            failure = ModelError("What the model would have to be told cannot be sent: it is no Unicode, or no JSON.")
+        except (UnicodeError, orjson.JSONEncodeError):  # the first holds the whole request
+            failure = ModelError("The prompt cannot be sent: it is not valid Unicode, or not JSON.")
         raise failure
 
     @asynccontextmanager
     async def _sent(self, key: str | None, request: Request) -> AsyncGenerator[httpx2.Response, None]:
-        """The answer to a request, which is sent over a kept connection, or a new one if that has lost it."""
-        kept, new = await self._open()
+        """The answer to a request, sent over a kept connection, and again over a new one if that lost it."""
+        kept, new = await self.open()
         response: httpx2.Response | None = None
         async with AsyncExitStack() as stack:
             try:
@@ -231,29 +230,29 @@ class HttpStream:
             yield response
 
     async def _check(self, response: httpx2.Response) -> None:
-        """The client asks this of every answer when its head has come: no more of a refusal is read."""
+        """Response hook of the client: raises for an error status, before the body is read."""
         where, status = self._server.where, response.status_code
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             self._raise_unauthorized(status)
         if status == HTTPStatus.NOT_FOUND:
-            raise ModelError(f"{where} knows no such model, or no such address (HTTP 404).")
+            raise ModelError(f"{where} has no such model, or no such path (HTTP 404).")
         if status in {HTTPStatus.TOO_MANY_REQUESTS, _OVERLOADED}:
-            raise RateLimitError(f"{where} wants to be asked later (HTTP {status}).", retry_after(response.headers))
+            raise RateLimitError(f"{where} limits requests (HTTP {status}).", retry_after(response.headers))
         if response.is_redirect:
             raise ModelError(f"{where} answered with a redirect (HTTP {status}), which is not followed.")
         if status != HTTPStatus.OK:
             raise ModelError(f"{where} refused or failed (HTTP {status}).")
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ModelError(f"{where} compressed its answer, though it was asked not to.")
+            raise ModelError(f"{where} compressed its answer, which the request did not accept.")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             raise ModelError(f"{where} did not answer with a stream of events.")
 
     def _raise_unauthorized(self, status: int) -> NoReturn:
         where, key_env = self._server.where, self._server.key_env
         if key_env is None:
-            raise ModelError(f"{where} wants a key, and none is configured (HTTP {status}).")
+            raise ModelError(f"{where} requires a key, and none is configured (HTTP {status}).")
         if self._server.key() is None:
-            raise ModelError(f"{where} wants a key, and ${key_env} is not set (HTTP {status}).")
+            raise ModelError(f"{where} requires a key, and ${key_env} is not set (HTTP {status}).")
         raise ModelError(f"{where} refused the key in ${key_env} (HTTP {status}).")
 
     def _failure(self, error: httpx2.HTTPError, *, answered: bool) -> Exception:
@@ -270,7 +269,7 @@ class HttpStream:
 
 
 def sends_json(url: str, headers: Callable[[str | None], Mapping[str, str]]) -> Sender:
-    """For servers that need no library of their own. The headers may depend on the key."""
+    """A sender that posts JSON, for servers without an SDK. The headers may depend on the key."""
 
     def sender(client: httpx2.AsyncClient) -> Send:
         def send(key: str | None, request: Request) -> AbstractAsyncContextManager[httpx2.Response]:
@@ -283,7 +282,7 @@ def sends_json(url: str, headers: Callable[[str | None], Mapping[str, str]]) -> 
 
 
 async def _stop_reading(pieces: AsyncIterator[object]) -> None:
-    """The library's generators do not close each other; a cancelled read goes through all of them."""
+    """Close the library's nested generators, which do not close each other, by a cancelled read."""
     with trio.CancelScope() as scope, suppress(httpx2.HTTPError):
         scope.cancel()
         async for _ in pieces:
@@ -291,7 +290,7 @@ async def _stop_reading(pieces: AsyncIterator[object]) -> None:
 
 
 async def read_rest(stream: AsyncGenerator[str, None]) -> None:
-    """Read what follows a complete answer, which should be nothing, so that its connection can be used again."""
+    """Read to the end of the stream after a complete answer, so that the connection can be used again."""
     with trio.move_on_after(REST_TIMEOUT):
         async with aclosing(stream):
             try:
@@ -302,7 +301,7 @@ async def read_rest(stream: AsyncGenerator[str, None]) -> None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """How many seconds to wait. A date is measured by the server's own clock, because ours may differ."""
+    """The seconds to wait, or None. A date is compared with the server's own clock, because ours may differ."""
     value = headers.get("retry-after", "").strip()
     if value.replace(".", "", 1).isdecimal() and value.isascii():
         return min(float(value), LONGEST_WAIT)

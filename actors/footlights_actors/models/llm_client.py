@@ -1,7 +1,7 @@
-"""Between a model, as turns use it, and a chat client: any of the two can stand for the other.
+"""Adapters between `Model` and `LLMClient`, in both directions.
 
-client = ModelClient(model)                         # any Model, asked with a system text and a user text
-model = ClientModel(client, model_id="narrator")    # any LLMClient, in a cast
+client = ModelClient(model)                         # any Model as a chat client
+model = ClientModel(client, model_id="narrator")    # any LLMClient in a cast
 """
 
 from __future__ import annotations
@@ -29,20 +29,14 @@ _T = TypeVar("_T")
 DEFAULT_STREAM_TIMEOUT = 30.0
 
 
-class _End:
-    """What comes when nothing more does."""
-
-
-_END = _End()
+_END = object()
 
 
 class ModelClient:
-    """Any model as an `LLMClient`. It loads the model when it is first asked, and offers it no tools.
+    """Any model as an `LLMClient`. It loads the model on first use, and offers it no tools. The caller unloads it.
 
-    Whoever made the model unloads it.
-
-    An answer that is not whole `stream_timeout` seconds after it was asked for ends with a `TimeoutError`. One that
-    comes in more than `max_tokens` pieces ends with the last of them.
+    An answer that is not complete after `stream_timeout` seconds ends with a `TimeoutError`. An answer with more than
+    `max_tokens` pieces is cut there.
     """
 
     def __init__(self, model: Model, stream_timeout: float = DEFAULT_STREAM_TIMEOUT) -> None:
@@ -56,7 +50,7 @@ class ModelClient:
         temperature: float = DEFAULT_TEMPERATURE,
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> LLMResponse:
-        """The whole answer at once."""
+        """The complete answer."""
         tally = _Tally()
         prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
         async with aclosing(self._stream(prompt, tally)) as stream:
@@ -70,24 +64,24 @@ class ModelClient:
         temperature: float = DEFAULT_TEMPERATURE,
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> AsyncGenerator[str, None]:
-        """The answer in pieces, as they come. Close it to stop the work behind it."""
+        """The answer as it arrives. Closing the generator stops the model."""
         prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
         async with aclosing(self._stream(prompt, _Tally())) as stream:
             async for piece in stream:
                 yield piece
 
     async def _stream(self, prompt: Prompt, tally: _Tally) -> AsyncGenerator[str, None]:
-        # No cancel scope stays open over a yield, where it would belong to whoever asks for the next piece.
+        # No cancel scope stays open over a yield: the consumer may run the next step in another scope.
         deadline = trio.current_time() + self._stream_timeout
         if self._model.warm_state is not WarmState.HOT:
             await self._in_time(lambda: self._model.load(_ignore_progress), deadline)
         async with aclosing(self._model.generate(prompt)) as output:
-            while not isinstance(item := await self._in_time(lambda: anext(output, _END), deadline), _End):
+            while (item := await self._in_time(lambda: anext(output, _END), deadline)) is not _END:
                 match item:
                     case "":
-                        pass  # a sign of life, which is not said
+                        pass  # a keepalive
                     case str():
-                        if tally.pieces == prompt.max_tokens:  # a piece is a token or more, so it has had its share
+                        if tally.pieces == prompt.max_tokens:  # a piece is at least one token
                             return
                         tally.pieces += 1
                         yield item
@@ -95,30 +89,27 @@ class ModelClient:
                         tally.counted = item.output_tokens
                     case ToolRequest():
                         raise StreamError("The model asked for a tool, and none was offered.")
-                    case _:  # a model may lie
-                        raise StreamError("The model gave something that is not text.")
+                    case _:  # a model may violate the protocol
+                        raise StreamError("The model's output is not text.")
 
     async def _in_time(self, step: Callable[[], Awaitable[_T]], deadline: float) -> _T:
         try:
             with trio.move_on_at(deadline):
-                await trio.lowlevel.checkpoint()  # a model that never waits has a deadline all the same
+                await trio.lowlevel.checkpoint()  # so that the deadline also applies to a model that never waits
                 return await step()
         except (StreamError, RateLimitError, TimeoutError):
             raise
         except ModelError as error:
             raise StreamError(str(error)) from error
-        except BaseException as error:  # a boundary: whatever a model raises is a StreamError, with that as its cause
+        except BaseException as error:  # a boundary: every failure of a model becomes the cause of a StreamError
             if not is_failure(error):
                 raise
             raise StreamError("The model failed.") from error
-        raise TimeoutError(f"The answer was not whole after {self._stream_timeout:g} seconds.")
+        raise TimeoutError(f"The answer was not complete after {self._stream_timeout:g} seconds.")
 
 
 class ClientModel:
-    """Any `LLMClient` as a model. It is always ready.
-
-    A chat client knows no tools: none are offered to it, so it asks for none.
-    """
+    """Any `LLMClient` as a model that is always hot. It is never offered tools."""
 
     def __init__(self, client: LLMClient, *, model_id: str, traits: ModelTraits | None = None) -> None:
         self._client = client
@@ -132,7 +123,7 @@ class ClientModel:
 
     @property
     def traits(self) -> ModelTraits:
-        """As the host describes it. A client that sends what it is told elsewhere must be `remote`."""
+        """The traits given by the host. A client that sends prompts to another machine must be `remote`."""
         return self._traits
 
     @property
@@ -141,16 +132,16 @@ class ClientModel:
         return WarmState.HOT
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """There is nothing to load."""
+        """Does nothing."""
         await trio.lowlevel.checkpoint()
         report(1.0)
 
     async def unload(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing."""
         await trio.lowlevel.checkpoint()
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
-        """One answer. A stream that can be closed is closed with it."""
+        """Generate one answer. A client stream with `aclose` is closed with it."""
         stream = self._client.generate_stream(prompt.system, prompt.user, prompt.temperature, prompt.max_tokens)
         try:
             async for piece in stream:

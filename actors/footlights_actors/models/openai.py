@@ -1,10 +1,9 @@
-"""Models behind OpenAI's chat completions, which many servers speak: llama.cpp, Ollama, LM Studio, vLLM and OpenAI.
+"""Driver for the OpenAI chat completions API, which llama.cpp, Ollama, LM Studio, vLLM and OpenAI implement.
 
     OpenAIModel("qwen3", base_url="http://127.0.0.1:11434/v1")
     OpenAIModel("gpt-5.2", base_url="https://api.openai.com/v1", max_tokens_field="max_completion_tokens")
 
-Only `content` is ever shown: what servers send as `reasoning_content` or `reasoning`, and what a model writes
-between `<think>` tags, is not.
+Only `content` is output, without `reasoning_content`, `reasoning` and text between `<think>` tags.
 """
 
 from __future__ import annotations
@@ -36,20 +35,20 @@ _TEXTS = ("content", "reasoning_content", "reasoning")
 
 
 class OpenAIModel(RemoteModel):
-    """A model behind a server that speaks OpenAI's chat completions.
+    """A model behind a server with OpenAI's chat completions API.
 
-    `name` is what the server calls it, and its `model_id` in the cast unless that is given. `base_url` goes up to
-    the `/v1`. The key comes from the environment variable `key_env`, and is sent to whatever `base_url` names: name
-    another variable for another server. Servers that want no key work without one.
+    `name` is the server's name of the model, and by default its `model_id` in the cast. `base_url` includes the `/v1`.
+    The key is read from the environment variable `key_env`, and is sent to `base_url`: name another variable for
+    another server. Without a key, none is sent.
 
-    `remote` says whether what it is told leaves this machine. It is taken to, unless `base_url` is a loopback
-    address; say so yourself if a local server only passes things on.
+    `remote` states whether prompts leave this machine. By default they do unless `base_url` is a loopback address; set
+    it if a local server forwards prompts.
 
-    `max_tokens_field` and `send_temperature` are for models that want another field or no temperature.
-    `begins_in_thought` is for those whose prompt opens the thought: then all is hidden up to the closing tag.
+    `max_tokens_field` and `send_temperature` are for models that need another field or no temperature.
+    `begins_in_thought` is for models whose prompt opens a thought: then all text up to the closing tag is hidden.
 
-    `context_tokens` is what it can be told and say in one round, and `slots` how many rounds at once; without them
-    the server has to know.
+    `context_tokens` is the size of the context window, and `slots` the number of concurrent rounds; by default the
+    server enforces both.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class OpenAIModel(RemoteModel):
 
 
 class _Answer:
-    """Whole once `[DONE]` has come. A server that never says it is believed if it gave a reason to finish."""
+    """Reads an answer, which is complete at `[DONE]`. Without it, a finish reason suffices."""
 
     def __init__(self, *, begins_in_thought: bool) -> None:
         self.pieces = 0

@@ -1,8 +1,19 @@
-"""The models of a stage: loaded once for everybody who waits, kept while there is room, never taken from a user.
+"""Model pool: shared loads, a memory budget with least-recently-used eviction, and slots.
 
-A load is a task of the stage, so it outlives the turn that asked first; when the last one who waits for it is gone,
-it is abandoned. When a model does not fit into the memory budget, the ones that nobody uses make room, the one that was
-used longest ago first.
+The idea: a lease is a turn's reference to a model. A model with a lease or a load is in use and never unloaded. All
+turns that need a model that is not hot share one `_Load`. It runs as a task of the stage, so it outlives the turn that
+started it; when its last waiter leaves, it is cancelled. A new turn then starts another load, which first waits for the
+abandoned one to end, so a driver never sees two loads at once.
+
+Why it is correct: every decision about memory (fits, is idle, reserve) is made between two checkpoints, so no other
+task can interleave. `reserved` counts a model's memory from that decision until the driver reports it hot, and
+`leaving` counts it until the unload has ended; so loads never exceed the budget. Every release of a lease, load or
+unload wakes all waiters, which check again. A waiter fails only when no resident model is in use or
+leaving, that is, when no memory can become free. A cancel during a wait for a slot returns a slot that was granted in
+the same moment (see `slots`).
+
+Rejected: loads as tasks of turns, because an interrupted turn would end the load of all others; unloading after an idle
+time, because memory is needed only when another model is.
 """
 
 from __future__ import annotations
@@ -28,7 +39,7 @@ log = logging.getLogger("footlights.models")
 
 
 class StandardPool:
-    """Satisfies `footlights.models.pool.ModelPool`."""
+    """Implements `footlights.models.pool.ModelPool`."""
 
     def __init__(self, models: Mapping[str, Model], memory_bytes: int | None = None) -> None:
         self._places = {model_id: _Place(model) for model_id, model in models.items()}
@@ -101,7 +112,7 @@ class StandardPool:
             load.listeners.remove(report)
             load.wanted -= 1
             if not load.wanted:
-                load.scope.cancel(reason="nobody waits for the model any more")
+                load.scope.cancel(reason="no turn waits for the model any more")
         if load.error is not None:
             raise ModelError("The model could not be loaded.") from load.error
 
@@ -128,7 +139,7 @@ class StandardPool:
         while place.leaving:
             await self._released.wait()
         await self._make_room(place)
-        place.reserved = True  # nothing came between: there is room for it, and now it is taken
+        place.reserved = True  # no checkpoint since `_make_room`, so the room is still there
         await place.model.load(load.report)
         if not place.is_hot:
             raise ModelError("The model was loaded, and is not hot.")
@@ -140,7 +151,7 @@ class StandardPool:
         place.last_use = self._uses
 
     def _wake(self) -> None:
-        """There may be room now."""
+        """Wake all tasks that wait for memory."""
         released, self._released = self._released, trio.Event()
         released.set()
 
@@ -155,7 +166,7 @@ class StandardPool:
             elif any(each.may_leave_later for each in self._places.values() if each is not place):
                 await self._released.wait()
             else:
-                raise ModelError("There is no room for the model, and nothing that could be unloaded.")
+                raise ModelError("There is no memory for the model, and no other model can be unloaded.")
 
     def _fits(self, place: _Place) -> bool:
         if self._memory_bytes is None:
@@ -165,7 +176,7 @@ class StandardPool:
 
     async def _unload(self, place: _Place) -> None:
         def fail(error: BaseException) -> None:
-            place.stuck = True  # it stays, and others wait
+            place.stuck = True  # not tried again until the model is used
             log.error("the model %s could not be unloaded: %s", place.model.model_id, describe(error))
 
         place.leaving = True
@@ -179,7 +190,7 @@ class StandardPool:
 
 
 class Lease:
-    """Satisfies `footlights.models.pool.ModelLease`."""
+    """Implements `footlights.models.pool.ModelLease`."""
 
     __slots__ = ("_holds_slot", "_place", "_pool", "_session_id")
 
@@ -230,7 +241,7 @@ class Lease:
 
 
 class _Place:
-    """One model, and who uses it."""
+    """One model, its slots and its users."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -251,7 +262,7 @@ class _Place:
 
     @property
     def _claimed_state(self) -> WarmState:
-        """What the model says of itself. Raises `ModelError` for what is no warm state."""
+        """The state that the model reports. Raises `ModelError` for an invalid one."""
         try:
             return WarmState(self.model.warm_state)
         except ValueError:
@@ -263,7 +274,7 @@ class _Place:
 
     @property
     def may_leave_later(self) -> bool:
-        """Whether it takes room now that it will give back, or may be asked to."""
+        """Whether it takes memory now that may become free."""
         return self.is_resident and (self.is_used or self.leaving)
 
     @property
@@ -276,7 +287,7 @@ class _Place:
 
     @property
     def is_idle(self) -> bool:
-        """Whether unloading it would make room, and nobody would mind."""
+        """Whether it takes memory, is not in use, and can be unloaded."""
         takes_room = self.memory_bytes > 0 and self.is_resident
         return takes_room and not (self.is_used or self.leaving or self.stuck)
 
@@ -285,7 +296,7 @@ class _Place:
             warm_state = self.warm_state
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001 - a boundary: who looks at all models must not suffer from one
+        except BaseException:  # noqa: BLE001 - a boundary: one broken model must not affect the status of all
             warm_state = WarmState.COLD
         return ModelStatus(
             model_id=self.model.model_id,
@@ -299,7 +310,7 @@ class _Place:
 
 
 class _Load:
-    """A load that is under way, and who waits for it."""
+    """A running load, and its waiters."""
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()

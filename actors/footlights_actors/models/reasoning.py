@@ -1,10 +1,10 @@
-"""What a model thinks is not what it says: thoughts written into the text are taken out of it.
+"""Thought filter: removes thoughts that a model writes into its text.
 
     thoughts = ThoughtFilter()
     thoughts.feed("<thi"), thoughts.feed("nk>A bed?</think>A room?"), thoughts.finish()     # "", "A room?", ""
 
-However a text is cut into pieces, the same of it is shown. Only what may be the beginning of a tag waits for
-the next piece.
+The result does not depend on how the text is cut into pieces. Only a possible beginning of a tag is held back until the
+next piece.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _PART_OF_TAG = re.compile(rf"{_OPENING}(?:{_NAME}|{'|'.join(_BEGINNINGS)})?", re
 
 
 class ThoughtFilter:
-    """Takes `<think>`, `<thinking>` and `<reasoning>` out of one text, in any case of letters, also `<think >`.
+    """Removes `<think>`, `<thinking>` and `<reasoning>` from one text, in upper and lower case, also as `<think >`.
 
     A thought ends when every tag that was opened in it is closed; one that is never closed hides the rest. A closing
-    tag where nothing is open is dropped, and what was shown before it stays shown. The blank between a thought and
-    the first word goes with the thought.
+    tag without an opening one is dropped; text before it stays visible. Blanks between a thought and the first word are
+    removed.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class ThoughtFilter:
         self._shown = False
 
     def feed(self, text: str) -> str:
-        """The next piece of the text: what of it, and of what was held back, is to be shown."""
+        """The visible part of the next piece, and of text held back before it."""
         text = self._held + text
         shown: list[str] = []
         begin = 0
@@ -50,7 +50,7 @@ class ThoughtFilter:
         return "".join(shown)
 
     def finish(self) -> str:
-        """The text is over: what was held back was no tag."""
+        """The text held back, which was not a tag, at the end of the text."""
         held, self._held = self._held, ""
         return self._show(held)
 
@@ -71,7 +71,7 @@ class ThoughtFilter:
 
 
 def _may_be_tag_from(text: str, begin: int) -> int:
-    """Where the last piece of the text begins that could still become a tag; its end if there is none."""
+    """The start of a possible incomplete tag at the end of the text, or the length of the text."""
     found = text.rfind("<", begin)
     if found < 0:
         return len(text)

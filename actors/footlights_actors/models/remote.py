@@ -1,7 +1,7 @@
-"""What the drivers of model servers share: how one round is asked for, read, bounded and ended.
+"""Remote model: the common part of the drivers for model servers, which sends, reads, bounds and ends one round.
 
-A driver says what a prompt looks like on the wire and how an answer is read. The reading is pure: the data of
-events goes in, text comes out.
+A driver defines the request for a prompt, and a reader for the answer. Readers are pure: they turn the data of events
+into text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ JsonObject: TypeAlias = "dict[str, Any]"
 DEFAULT_SILENCE_TIMEOUT = 60.0
 
 _SEAMS = 8
-"""A token may come in more than one piece where a thought ends or a tool call begins."""
-_ASK_LATER = frozenset({"rate_limit_error", "rate_limit_exceeded", "overloaded_error"})
+"""Allowance for tokens that arrive in several pieces, where a thought ends or a tool call begins."""
+_RETRY_LATER = frozenset({"rate_limit_error", "rate_limit_exceeded", "overloaded_error"})
 
 
 class Answer(Protocol):
@@ -37,23 +37,23 @@ class Answer(Protocol):
 
     @property
     def pieces(self) -> int:
-        """How many pieces of text came, also of hidden text. No piece is less than a token, but for a few."""
+        """The number of pieces of text so far, including hidden text. Nearly every piece is at least a token."""
         ...
 
     @property
     def is_whole(self) -> bool:
-        """Whether its end has come."""
+        """Whether the answer is complete."""
         ...
 
     def take(self, data: str) -> str | None:
-        """The data of the next event: the text in it that may be shown. Raises `StreamError` if it makes no sense.
+        """Read the data of the next event, and return its visible text. Raises `StreamError` if it is malformed.
 
-        Empty if it only shows that the model is at work, None if not even that.
+        Empty if the event only shows that the model is working, None for any other event without visible text.
         """
         ...
 
     def finish(self, *, stopped: bool) -> Iterator[Output]:
-        """What is left to give. `stopped`: we broke it off. Raises `StreamError` if its end has not come."""
+        """The remaining output. `stopped`: the driver cut the answer. Raises `StreamError` if it is incomplete."""
         ...
 
 
@@ -68,7 +68,7 @@ class Interface:
 
 
 def traits_of(at: Server, *, remote: bool | None, context_tokens: int | None, slots: int | None) -> ModelTraits:
-    """What a host says of a model there. Raises `RegistrationError` if it cannot be so."""
+    """The traits of a model on this server. Raises `RegistrationError` for invalid numbers."""
     if min(each for each in (context_tokens, slots, 1) if each is not None) < 1:
         raise RegistrationError("context_tokens and slots must be at least 1, if they are given.")
     is_remote = not at.loopback if remote is None else remote
@@ -76,7 +76,7 @@ def traits_of(at: Server, *, remote: bool | None, context_tokens: int | None, sl
 
 
 class RemoteModel:
-    """A model behind a server. Loading it opens nothing but the means to connect."""
+    """A model behind a server. Loading it prepares the HTTP client, and sends nothing."""
 
     def __init__(self, interface: Interface, http: HttpStream, *, model_id: str, traits: ModelTraits) -> None:
         self._interface = interface
@@ -91,16 +91,16 @@ class RemoteModel:
 
     @property
     def traits(self) -> ModelTraits:
-        """Where it runs, and what it can take, if the host said so."""
+        """Whether it is remote, and its limits if the host gave them."""
         return self._traits
 
     @property
     def warm_state(self) -> WarmState:
-        """Hot once the means to connect are there; whether the server is ready, only it knows."""
+        """Hot once the HTTP client is ready; the state of the server is unknown."""
         return WarmState.HOT if self._http.is_open else WarmState.WARM
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Get ready to connect."""
+        """Prepare the HTTP client."""
         await self._http.open()
         report(1.0)
 
@@ -109,7 +109,7 @@ class RemoteModel:
         await self._http.close()
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
-        """One round. Closing it closes the request. A server that says more than it may is stopped."""
+        """Generate one round. Closing the generator closes the request. Output beyond `max_tokens` is cut."""
         answer = self._interface.answer()
         stopped = False
         async with aclosing(self._http.post(self._interface.body(prompt))) as events:
@@ -153,13 +153,13 @@ def as_text(value: object) -> str:
 
 
 def nonsense() -> StreamError:
-    """What came is not part of an answer."""
+    """The error for data that is not part of an answer."""
     return StreamError("The model's server sent something that is not part of an answer.")
 
 
 def reported(error: object) -> StreamError | RateLimitError:
-    """An error that the server reports inside its answer. What it says about it is not repeated."""
+    """The exception for an error inside an answer. The server's message is not quoted."""
     names = cast("JsonObject", error) if isinstance(error, dict) else {}
-    if any(name in _ASK_LATER for name in (names.get("type"), names.get("code")) if isinstance(name, str)):
-        return RateLimitError("The model's server wants to be asked later.")
+    if any(name in _RETRY_LATER for name in (names.get("type"), names.get("code")) if isinstance(name, str)):
+        return RateLimitError("The model's server is overloaded or limits requests. Retry later.")
     return StreamError("The model's server reported an error in its answer.")

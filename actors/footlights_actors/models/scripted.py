@@ -1,9 +1,8 @@
-"""A model that follows a script: deterministic, free, and able to misbehave on cue.
+"""Scripted model: deterministic, free of cost, and able to fail on cue.
 
     model = ScriptedModel(lambda prompt: [Say("Good evening."), Pause(0.5), Say(" A room?")], pace=0.03)
 
-A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times, so a
-demo feels alive and a test is exact.
+A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _TOKEN = re.compile(r"\s*\S+|\s+")
 
 @frozen
 class Say:
-    """Text, said word by word."""
+    """Output text, word by word."""
 
     text: str
 
 
 @frozen
 class Flood:
-    """The same token, over and over, without a pause whatever the model's pace is."""
+    """Output the same token repeatedly, without pauses, ignoring the model's pace."""
 
     token: str
     times: int
@@ -44,14 +43,14 @@ class Flood:
 
 @frozen
 class Pause:
-    """Say nothing for so many seconds."""
+    """Output nothing for this many seconds."""
 
     seconds: float
 
 
 @frozen
 class Call:
-    """Ask for a tool."""
+    """Request a tool."""
 
     tool_name: str
     arguments: Mapping[str, JsonValue] = Factory(dict[str, "JsonValue"])
@@ -66,20 +65,20 @@ class Fail:
 
 @frozen
 class Stall:
-    """Say nothing more, and do not end."""
+    """Output nothing more, and never end."""
 
 
 Line: TypeAlias = Say | Flood | Pause | Call | Fail | Stall
 """One step of a script."""
 Script: TypeAlias = "Callable[[Prompt], Iterable[Line]]"
-"""What to do for this prompt. It is asked again after each round of tools."""
+"""The lines for this prompt. Called again after each round of tools."""
 
 
 class ScriptedModel:
     """A model that follows a script, with `pace` seconds before each word.
 
-    Unless it is hot, it takes `load_seconds` to load and reports its progress in `load_steps`; with a `load_error`
-    it raises that at the end.
+    Unless it is hot, it takes `load_seconds` to load and reports its progress in `load_steps`; a `load_error` is raised
+    at the end.
     """
 
     def __init__(
@@ -114,18 +113,18 @@ class ScriptedModel:
 
     @property
     def traits(self) -> ModelTraits:
-        """What a test or a demo lets it be."""
+        """The traits given by the test or demo."""
         return self._traits
 
     @property
     def warm_state(self) -> WarmState:
-        """How ready it is now."""
+        """Its current readiness."""
         return self._warm_state
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Take the time it takes. Turns that wait for the same load all hear of its progress.
+        """Load in simulated time. Concurrent callers share one load, and all get its progress.
 
-        If the turn that began it is interrupted, the next one begins again.
+        If the caller that began it is cancelled, the next one starts again.
         """
         self._listeners.append(report)
         try:
@@ -145,12 +144,12 @@ class ScriptedModel:
         self._warm_state = WarmState.HOT
 
     async def unload(self) -> None:
-        """The next turn has to load it again, from what is still near."""
+        """Become warm: the next turn loads it again."""
         await trio.lowlevel.checkpoint()
         self.cool(WarmState.WARM)
 
     def cool(self, warm_state: WarmState = WarmState.COLD) -> None:
-        """The next turn has to load it again."""
+        """Become cold or warm: the next turn loads it again."""
         self._warm_state = warm_state
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
@@ -171,9 +170,9 @@ class ScriptedModel:
                     yield ToolRequest(tool_name, arguments)
                 case Fail(error):
                     try:
-                        # One error may be raised in many turns: it would keep the frames of all of them.
+                        # The same error may be raised in many turns, and must not collect their tracebacks.
                         raise error.with_traceback(None)
                     finally:
-                        del error, line  # the error leads to this frame, which must not lead back
+                        del error, line  # breaks the reference cycle of traceback and frame
                 case Stall():
                     await trio.sleep_forever()

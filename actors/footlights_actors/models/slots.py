@@ -1,7 +1,7 @@
-"""Places at one model, given out fairly: owners take turns, so do the sessions of an owner, and within a session turns
-come in their order. Where a server knows no users, each session is an owner of its own.
+"""Slots of one model, shared fairly: round-robin over owners, then over the sessions of an owner, then first come,
+first served. On a server without users each session is its own owner.
 
-A place that is given back goes straight to whoever is next, so nobody can slip in between.
+A released slot goes directly to the next waiter, so no other caller can take it in between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Slots:
         self._free = number
         self._number = number
         self._waiting: OrderedDict[str, OrderedDict[str, deque[trio.Event]]] = OrderedDict()
-        """By owner and by session, in the order in which they get the next places."""
+        """By owner and by session, in the order in which they get the next slots."""
 
     @property
     def taken(self) -> int:

@@ -1,4 +1,4 @@
-"""Server-sent events, as far as model servers use them: bytes go in, the data of whole events comes out."""
+"""Event reader: parses server-sent events, as model servers use them, from bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from footlights.errors import StreamError
 MAX_EVENT_CHARS = 1_000_000
 
 _Utf8Decoder = getincrementaldecoder("utf-8-sig")
-"""It takes a byte order mark off the beginning."""
+"""Removes a byte order mark."""
 
 
 class EventReader:
-    """Reads one stream, however it is cut. What is not data is passed over, and so is an event without its end."""
+    """Reads one stream in any chunks. Other fields than `data` are ignored, and so is an incomplete last event."""
 
     def __init__(self) -> None:
         self._decoder = _Utf8Decoder("replace")
@@ -23,7 +23,7 @@ class EventReader:
         self._held = 0
 
     def feed(self, received: bytes) -> list[str]:
-        """The data of the events that are whole now. Raises `StreamError` if one grows too large."""
+        """The data of the events completed by these bytes. Raises `StreamError` for an event that is too large."""
         text = self._decoder.decode(received)
         if not text:
             return []

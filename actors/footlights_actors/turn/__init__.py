@@ -1,1 +1,4 @@
-"""One turn put together from its actors: the performance, the choice of a model, tool calls, the standard cast."""
+"""Assembly of a turn from its actors: the performance, the model choice, tool calls, the standard cast.
+
+The actors themselves are the modules of `footlights_actors`.
+"""

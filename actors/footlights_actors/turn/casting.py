@@ -1,4 +1,4 @@
-"""The usual cast: the standard performance and committer, with the models, tools, world and rules you bring."""
+"""Standard cast: the actors of this package, with the host's models, tools, world and rules."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def standard_cast(
     model_memory_bytes: int | None = None,
     remote_models: bool = False,
 ) -> Cast:
-    """A cast whose turns use the first model, unless they or their persona name another or `choose_model` knows better.
+    """A cast whose turns use the first model, unless the turn or its persona names another, or `choose_model` is given.
 
-    `world` is a JSON document or a world of your own, `visibility` what each user of a server may see of it.
-    `model_memory_bytes` is what all loaded models together may take. `remote_models` says whether text may go to models
-    elsewhere in sessions that do not say. Raises `RegistrationError` for a cast that cannot work.
+    `world` is a JSON document or a world of your own kind; `visibility` selects the part that each user of a server may
+    see. `model_memory_bytes` is the memory budget of all loaded models together. `remote_models` is the default consent
+    of sessions to remote models. Raises `RegistrationError` for an invalid cast.
     """
     by_id = _by_name("model", ((model.model_id, model) for model in models))
-    StandardPool(by_id, model_memory_bytes)  # so that models that cannot work are refused here
+    StandardPool(by_id, model_memory_bytes)  # refuses invalid models here, not when the stage opens
     return Cast(
         perform=perform,
         make_committer=AuthorityCommitter,

@@ -1,7 +1,7 @@
-"""Which model a turn uses: the one that it names, the one of its persona, or what the cast's own rule says.
+"""Model choice of a turn: the model that it names, that of its persona, or the choice of the cast.
 
-Whoever chose it, a model elsewhere is told nothing of a session that has not agreed. Such a turn fails; it never falls
-back to another model.
+In every case, text of a session without consent is never sent to a remote model. Such a turn fails; it never falls back
+to another model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def choose_model(turn: Turn, services: Services) -> ModelChoice:
-    """The choice for this turn. Raises `ModelError` if there is none that it may use."""
+    """The choice for this turn. Raises `ModelError` if no model is permitted."""
     query = ModelQuery(
         session_id=turn.session_id,
         params=turn.params,
@@ -32,12 +32,12 @@ def choose_model(turn: Turn, services: Services) -> ModelChoice:
     if model is None:
         raise ModelError("The cast chose a model that it does not have.")
     if model.traits.remote and not turn.remote_models:
-        raise RemoteNotAllowed("The model is elsewhere, and the session has not agreed to that.")
+        raise RemoteNotAllowed("The model is remote, and the session has not given consent.")
     return choice
 
 
 def named_or_first(model_ids: Sequence[str]) -> ChooseModel:
-    """The rule of the standard cast."""
+    """The model choice of the standard cast."""
 
     def choose(query: ModelQuery) -> ModelChoice:
         if query.params.model is not None:

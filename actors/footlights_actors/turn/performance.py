@@ -1,9 +1,7 @@
-"""One turn, performed: a nursery with its actors, wired by small channels.
+"""Performance of a turn: a nursery with its actors, connected by channels.
 
-The generator is the turn's own task. A turn whose model is hot pays for no loader, and one that uses no tools for no
-tool runner.
-
-A workload of an extension runs in the generator's place.
+The generator runs in the turn's own task. The loader and the tool runner are started when they are first needed, so a
+turn with a hot model and without tools has no further task. A workload of an extension replaces the generator.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ Reply = TypeVar("Reply")
 
 
 async def perform(turn: Turn, services: Services) -> None:
-    # A lease ends when no actor is left who could still claim a slot.
+    # Leases end after the nursery, when no actor can claim a slot any more.
     with ExitStack() as leases:
         await _perform(turn, services, leases)
 
@@ -51,13 +49,13 @@ async def _perform(turn: Turn, services: Services, leases: ExitStack) -> None:
             await workload.run(InteractionContext(turn, services.limits, services.committed_world))
         returned = True
         if nursery.child_tasks:
-            nursery.cancel_scope.cancel(reason="the turn said all it had to say")
+            nursery.cancel_scope.cancel(reason="the turn is complete")
     if not returned:
         raise StrayCancel("The turn was cancelled by a scope of its own, and the nursery absorbed that.")
 
 
 def _stage_answers(turn: Turn) -> None:
-    """What the turn decides comes before all that it asks for."""
+    """Stage the turn's answers to approvals before any other intent."""
     for decision in decisions(turn.params.approvals):
         turn.reserve_intent(check_intent(decision).size)
         turn.staged.append(decision)
@@ -76,8 +74,8 @@ async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, lease
     ) -> None:
         nursery.start_soon(run_tools, turn, services, rounds, results, name=f"tools of {turn.turn_id}")
 
-    loader = _Desk(start_loader)
-    tool_runner = _Desk(start_tool_runner)
+    loader = _LazyActor(start_loader)
+    tool_runner = _LazyActor(start_tool_runner)
 
     async def get_model() -> ModelLease:
         choice = choose_model(turn, services)
@@ -90,8 +88,8 @@ async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, lease
     await generate(turn, services, get_model, tool_runner.ask)
 
 
-class _Desk(Generic[Request, Reply]):
-    """Where an actor is asked through small channels. It is started by the first request, and not before."""
+class _LazyActor(Generic[Request, Reply]):
+    """An actor behind two channels, which the first request starts."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""One call of one tool, as a task of the stage: it may outlive its turn, never the stage.
+"""Tool call: one call of one tool, as a task of the stage, which may outlive its turn.
 
-It is never run twice. A tool with side effects claims its key in the ledger before it begins, and its end is
-recorded there. One that was begun and of which nothing more is known may have had its effect, so it is not
-run again; one that was stopped before it had any gives its key back.
+A call never runs twice. A tool with side effects claims its key in the ledger before it starts, and the ledger records
+its outcome. A key that was claimed and has no outcome may have had its effect, so its tool is not run again; a tool
+that was stopped before it had any effect releases its key.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ log = logging.getLogger("footlights.tools")
 
 
 class Phase(Enum):
-    """How far a call got. Each moves only to one further down."""
+    """Phase of a call. Calls move only downwards in this list."""
 
     WAITING = auto()
-    """Its arguments are read, its key is claimed: nothing has happened yet."""
+    """Its arguments are validated and its key is claimed; the tool has not started."""
     NEVER = auto()
-    """It has not begun, and will not."""
+    """The tool has not started, and will not."""
     RUNNING = auto()
-    """The tool runs, and what it answers counts."""
+    """The tool runs, and its result counts."""
     LEFT = auto()
-    """The tool may still run, and what it answers is discarded."""
+    """The tool may still run, but its result is discarded."""
     ENDED = auto()
-    """The tool ran, and is over."""
+    """The tool has ended."""
 
 
 _WHEN_DROPPED = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.LEFT}
@@ -57,9 +57,10 @@ _WHEN_OVER = {Phase.WAITING: Phase.NEVER, Phase.RUNNING: Phase.ENDED, Phase.LEFT
 
 
 class Course:
-    """How far one call got, and so whether what its tool stages still counts.
+    """The phase of one call, which decides whether intents of its tool still count.
 
-    The tool's context holds this and not the call, which holds the context: a circle would be left to the collector.
+    The tool's context refers to this object instead of the call, which refers to the context: that would be a
+    reference cycle.
     """
 
     __slots__ = ("_turn", "phase")
@@ -75,7 +76,7 @@ class Course:
         self.phase = _WHEN_OVER.get(self.phase, self.phase)
 
     def reserve_intent(self, size: int) -> bool:
-        """Whether an intent of the tool still counts. What it stages after its turn was interrupted is discarded."""
+        """Whether an intent of the tool still counts. After an interruption of the turn it is discarded."""
         counts = self.phase is Phase.RUNNING and not self._turn.is_interrupted
         if counts:
             self._turn.reserve_intent(size)
@@ -90,7 +91,7 @@ class ToolCall:
         self.tool_name = "unknown" if tool is None else tool.name
         self.answered = trio.Event()
         self.crash: BaseException | None = None
-        """What its tool raised. It leads back to this call, so whoever has taken it must clear it."""
+        """The exception of the tool. It refers back to this call, so the tool runner clears it after use."""
         self._tool = tool
         self._request = request
         self._course = Course(turn)
@@ -113,24 +114,24 @@ class ToolCall:
         return math.inf if self._tool is None or self._tool.timeout is None else self._tool.timeout
 
     def refuse(self, code: str, message: str) -> None:
-        """This is its answer. If it has not begun, it never will."""
+        """End the call with this error. A tool that has not started never will."""
         self._course.drop()
         self._fail(code, message)
         self.answered.set()
 
     def time_out(self) -> None:
-        """It had its time. If it runs on, in a thread or deaf to the cancel, it does so for nobody."""
+        """End the call by its timeout, and cancel the tool. If it continues all the same, that has no effect."""
         self.refuse("tool_timeout", "The tool took longer than it may.")
-        self._scope.cancel(reason="it took longer than it may")
+        self._scope.cancel(reason="the tool's timeout has expired")
 
     def discard(self) -> None:
-        """The turn was interrupted: do not begin. Once begun, only a tool that is safe to cancel is cancelled."""
+        """The turn was interrupted: do not start the tool. A running tool is cancelled only if it is `cancel_safe`."""
         self._course.drop()
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
 
     def give_up(self) -> ToolCallResult:
-        """Nobody waits for it any more."""
+        """Discard the call when its turn ends without it."""
         self.discard()
         return self.canceled_result()
 
@@ -160,10 +161,10 @@ class ToolCall:
     # -- as a task
 
     async def run(self) -> None:
-        """The supervision boundary of a tool: what it raises becomes a result, and hurts only its turn."""
+        """The supervision boundary of a tool: its exceptions become a result, and affect only its turn."""
         assert self._tool is not None, "a call of an unknown tool is refused"
         try:
-            # Around the scope: leaving it fails if the tool left a scope of its own open.
+            # Outside the scope, because closing the scope raises if the tool left a scope of its own open.
             with contained(self._take_failure), self._scope:
                 await self._call(self._tool)
         finally:
@@ -185,7 +186,7 @@ class ToolCall:
                 self._fail(code_of(refusal), _said_by(refusal))
         crashes = [each for each in members if not isinstance(each, ToolError)]
         if crashes:
-            if self._course.phase in _WHEN_DROPPED:  # else nobody waits for it
+            if self._course.phase in _WHEN_DROPPED:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
             self._fail("tool_error", "The tool failed.")
             log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
@@ -217,7 +218,7 @@ class ToolCall:
             raise ToolError("The tool's summary and notes of artifacts are too large.")
 
     def _fail(self, code: str, message: str) -> None:
-        """The first failure is the answer: a tool that was timed out has had its own."""
+        """Record the first failure; a timeout counts before a later error of the tool."""
         if self._error is None:
             self._error = ErrorInfo(code, summary_of(message))
 
@@ -231,7 +232,7 @@ class ToolCall:
     # -- the tool ledger
 
     async def _claim(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether the tool may begin. If it has side effects, the claim is durable before it does."""
+        """Whether the tool may start. If it has side effects, its claim is durable first."""
         if tool.side_effects is SideEffects.NONE:
             return True
         key = self._key(tool, arguments)
@@ -252,12 +253,12 @@ class ToolCall:
         key = f"{tool.name}:{tool.idempotency_key(arguments)}"
         try:
             key.encode()
-        except UnicodeEncodeError:  # it may be made of what a model asked with
+        except UnicodeEncodeError:  # the key may be built from the model's arguments
             raise ToolError("The tool was not run: its key is not valid Unicode.") from None
         return key
 
     async def _record(self, tool: Tool, key: str) -> None:
-        def fail(error: BaseException) -> None:  # the tool has ended, and is unknown to the ledger
+        def fail(error: BaseException) -> None:  # the tool has ended, but the ledger does not know
             log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
 
         with contained(fail):

@@ -1,4 +1,4 @@
-"""Attacks on a server over loopback, each with a bound, for `footlights bench attack`.
+"""Attack suite: attacks on a server over loopback, each with a bound, for `footlights bench attack`.
 
-Written from the documentation and the RFCs, and not from the server's source: it knows only what a stranger knows.
+The attacks are written from the documentation and the RFCs, never from the source of the server.
 """

@@ -1,4 +1,4 @@
-"""Operation of a server: settings that must be refused, private files and SIGHUP, each with a server of its own."""
+"""Operation of a server: refused settings, private files, SIGHUP and draining, each with a server of its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_bench.attack.exchange import ask
-from footlights_bench.attack.frames import handshake, read_handshake, talking
-from footlights_bench.attack.players import NotServed, asked
+from footlights_bench.attack.raw.http import ask
+from footlights_bench.attack.raw.sockets import open_connection
+from footlights_bench.attack.raw.websocket import handshake, open_websocket, read_handshake
 from footlights_bench.attack.results import Result
-from footlights_bench.attack.server import environment, new_tokens, own_server, serve_command
-from footlights_bench.attack.sockets import connected
+from footlights_bench.attack.server import new_tokens, own_server, serve_command
+from footlights_bench.attack.users import NotServed, run_command
+from footlights_bench.lib.processes import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,7 +41,7 @@ async def _checked(name: str, settings: str, *, tokens_mode: int | None = None) 
         checked = await trio.run_process(
             [*serve_command("attack.toml"), "--check"],
             cwd=folder,
-            env=environment(),
+            env=clean_environment(),
             capture_stdout=True,
             capture_stderr=True,
             check=False,
@@ -59,10 +60,10 @@ async def readable_tokens(name: str) -> Result:
 
 async def private_files(name: str) -> Result:
     async with own_server(trace=True) as server:
-        async with talking(server.target.websocket, server.target.token) as talk:
-            session_id = (await asked(talk, "start"))["session_id"]
-            turn = await asked(talk, "begin_turn", session_id=session_id, input="Good evening.")
-            await asked(talk, "finalize", session_id=session_id, turn_id=turn["turn_id"])
+        async with open_websocket(server.target.websocket, server.target.token) as socket:
+            session_id = (await run_command(socket, "start"))["session_id"]
+            turn = await run_command(socket, "begin_turn", session_id=session_id, input="Good evening.")
+            await run_command(socket, "finalize", session_id=session_id, turn_id=turn["turn_id"])
         with trio.move_on_after(_SECONDS_TO_TRACE):
             while not any((server.folder / "trace").rglob("*.jsonl")):  # noqa: ASYNC110
                 await trio.sleep(0.1)
@@ -75,37 +76,37 @@ async def private_files(name: str) -> Result:
 
 
 async def websocket_host(name: str) -> Result:
-    """Without tokens a page of another site must not get in by a name that it made point to this machine."""
-    async with own_server(with_tokens=False) as server, connected(server.target.websocket) as wire:
-        await wire.send(handshake(server.target.websocket, None, changed={"Host": "attacker.example"}))
-        response = await read_handshake(wire)
+    """Without tokens the server refuses other host names, against DNS rebinding by a page of another site."""
+    async with own_server(with_tokens=False) as server, open_connection(server.target.websocket) as connection:
+        await connection.send(handshake(server.target.websocket, None, changed={"Host": "attacker.example"}))
+        response = await read_handshake(connection)
     status = None if response is None else response.status
     failures = [] if status in (400, 403, 421) else ["A WebSocket handshake with the Host of another site is accepted."]
     return Result(name, "403, as over HTTP", f"status {status}", failures)
 
 
 async def reload(name: str) -> Result:
-    """SIGHUP: a new token works, one that was taken out does not, its connection is closed, and others live on."""
+    """SIGHUP: a new token works; a removed one does not, and its connections are closed; others stay open."""
     failures: list[str] = []
     async with own_server() as server:
         target, tokens = server.target, new_tokens()
         assert target.token is not None
         assert target.other_token is not None
         async with (
-            talking(target.websocket, target.token) as revoked,
-            talking(target.websocket, target.other_token) as kept,
+            open_websocket(target.websocket, target.token) as revoked,
+            open_websocket(target.websocket, target.other_token) as kept,
         ):
             server.write_tokens({"bystander": target.other_token, "newcomer": tokens["flooder"]})
             os.kill(server.process.pid, signal.SIGHUP)
-            closed = await revoked.wire.receive_until_closed()
+            closed = await revoked.connection.receive_until_closed()
             with trio.move_on_after(_SECONDS_TO_DIE):
                 await server.process.wait()
             if (ended := server.ended()) is not None:
                 return Result(name, "tokens are reloaded", ended, [f"{ended} SIGHUP must reload the settings."])
             if not closed:
-                failures.append("The connection of a token that was taken out is still open.")
+                failures.append("The connection of a removed token is still open.")
             try:
-                await asked(kept, "ping")
+                await run_command(kept, "ping")
             except NotServed as refused:
                 failures.append(f"The connection of another user suffered: {refused}.")
         for token, expected in [(tokens["flooder"], 200), (target.token, 401)]:
@@ -118,13 +119,13 @@ async def reload(name: str) -> Result:
 
 
 async def draining(name: str) -> Result:
-    """A load balancer must learn from /readyz that the server is about to end, while a turn may still finish."""
+    """/readyz tells a load balancer that the server is draining, while a turn may still finish."""
     async with own_server(grace=_GRACE) as server:
         before = await _readiness(server)
-        async with talking(server.target.websocket, server.target.token) as talk:
-            session_id = (await asked(talk, "start"))["session_id"]
+        async with open_websocket(server.target.websocket, server.target.token) as socket:
+            session_id = (await run_command(socket, "start"))["session_id"]
             slow = {"persona": server.target.slow_persona}
-            await asked(talk, "begin_turn", session_id=session_id, input="Report at length.", params=slow)
+            await run_command(socket, "begin_turn", session_id=session_id, input="Report at length.", params=slow)
             server.process.terminate()
             await trio.sleep(_GRACE / 3)
             after = await _readiness(server)
@@ -135,7 +136,7 @@ async def draining(name: str) -> Result:
 
 
 async def _readiness(server: OwnServer) -> int | None:
-    """None if it was not answered, which a load balancer understands too."""
+    """None if there was no answer, which a load balancer understands too."""
     try:
         response = await ask(server.target.http, "GET", "/readyz")
     except OSError:

@@ -1,8 +1,7 @@
-"""A server of the suite's own: `footlights serve` in a process and a folder of its own, with several users."""
+"""Own server: `footlights serve` in a process and a folder of its own, with two users."""
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import signal
@@ -20,6 +19,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.innkeeper import innkeeper
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_bench.attack.target import CannotAttack, Target, loopback_address
+from footlights_bench.lib.processes import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -34,7 +34,7 @@ _ANNOUNCED = re.compile(rb"(ws|http)://127\.0\.0\.1:[0-9]+(?=/v1$)", re.MULTILIN
 
 
 def cast() -> Cast:
-    """The tavern, whose innkeeper answers at once; turns of its analyst stay open for minutes."""
+    """The tavern with an innkeeper that answers at once. Turns of its analyst stay open for minutes."""
     return tavern_cast(pace=5, load_seconds=0, tool_seconds=0, model=ScriptedModel(innkeeper, model_id="innkeeper"))
 
 
@@ -43,7 +43,7 @@ _CAST_SETTINGS = f'[cast]\nmake = "{__name__}:cast"\n'
 
 @frozen
 class OwnServer:
-    """A running server, and what only its owner can see: its process, its folder and its log."""
+    """A running server, with its process, its folder and its log."""
 
     target: Target
     process: trio.Process
@@ -74,7 +74,7 @@ def _write_private(path: Path, tokens: Mapping[str, str]) -> None:
 async def own_server(
     settings: str = "", *, with_tokens: bool = True, trace: bool = False, grace: int = 0
 ) -> AsyncGenerator[OwnServer]:
-    """A server on free ports. `settings` are TOML tables besides `[server]`. Raises `CannotAttack` if it fails."""
+    """Start a server on free ports. `settings` are TOML tables besides `[server]`. Raises `CannotAttack`."""
     with TemporaryDirectory(prefix="footlights-attack-") as place:
         folder = Path(place)
         tokens = new_tokens() if with_tokens else {}
@@ -89,7 +89,7 @@ async def own_server(
             process = await trio.lowlevel.open_process(
                 serve_command("attack.toml"),
                 cwd=folder,
-                env=environment(),
+                env=clean_environment(),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
@@ -114,11 +114,6 @@ async def own_server(
 
 def serve_command(config: str) -> list[str]:
     return [sys.executable, "-m", "footlights_transports", "serve", "--config", config]
-
-
-def environment() -> dict[str, str]:
-    """None of this user's settings for Footlights."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("FOOTLIGHTS_")}
 
 
 async def _announced(process: trio.Process, folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The server under attack: its addresses, the tokens of its users and its process. Loopback addresses only."""
+"""Target: the server under attack, with its addresses, tokens and process. Only loopback addresses are allowed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """As it stands in a `Host` header."""
+        """As in a `Host` header."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -32,13 +32,13 @@ class Target:
     websocket: Address
     http: Address
     token: str | None
-    """Of the user that attacks."""
+    """The token of the attacking user."""
     other_token: str | None
-    """Of another user: the bystander, who must not notice."""
+    """The token of another user, the bystander, whom the attack must not affect."""
     pid: int | None = None
-    """Of the server's process, where it is known: its memory is watched."""
+    """The server's process, whose memory is watched; None if it is not known."""
     slow_persona: str | None = None
-    """A persona whose turns stay open for long, if there is one."""
+    """A persona whose turns stay open for long; None if there is none."""
 
     @property
     def has_two_owners(self) -> bool:
@@ -64,7 +64,7 @@ def loopback_address(url: str, *, scheme: str) -> Address:
         raise CannotAttack(f"{url!r} is not a URL.") from None
     if parts.scheme != scheme or host is None or port is None:
         raise CannotAttack(f"{url!r} is not a URL like {scheme}://127.0.0.1:7600.")
-    # The name is not looked up: whatever a resolver answers must not decide which machine is attacked.
+    # Names are not resolved: the answer of a resolver must not decide which machine is attacked.
     host = "127.0.0.1" if host == "localhost" else host
     try:
         is_loopback = ip_address(host).is_loopback
@@ -78,7 +78,7 @@ def loopback_address(url: str, *, scheme: str) -> Address:
 def aim(
     ws_url: str | None, http_url: str | None, token: str | None, other_token: str | None, pid: int | None
 ) -> Target | None:
-    """The server at these URLs; None if there are none, and the suite starts its own. Raises `CannotAttack`."""
+    """The server at these URLs; None without URLs, for which the suite starts its own. Raises `CannotAttack`."""
     if ws_url is None and http_url is None:
         if (token, other_token, pid) != (None, None, None):
             raise CannotAttack("Tokens and --pid are for a server that is named by --ws-url and --http-url.")

@@ -1,1 +1,1 @@
-"""Authority: commits a second and their latency, beside raw SQLite."""
+"""Authority suite: throughput, latency and growth of durable commits. Nothing here opens a socket."""

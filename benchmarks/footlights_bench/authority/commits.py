@@ -1,8 +1,8 @@
-"""Durable commits a second, against raw SQLite that writes the same rows in the same groups.
+"""Throughput of durable commits, against raw SQLite that writes the same rows in the same groups.
 
-Slices of ours and of the rival alternate within one run, each writing its own file on the same disk, and what counts
-is the median of the ratios of neighbours. Two of ours race in turn: the ledger alone, given records that were judged
-and sealed beforehand; and the committer, given turns that have ended, which judges, writes and announces them.
+Slices of ours and of the peer alternate, each on a file of its own on the same disk, and the median of the ratios of
+neighbouring slices counts. Two of ours are measured: the ledger alone, with records that were judged and sealed
+beforehand; and the committer, which judges, writes and announces turns that have ended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from contextlib import asynccontextmanager
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
@@ -24,33 +23,37 @@ from footlights import Limits, TurnParams
 from footlights.authority import SqliteLedger
 from footlights.turn.turn import Turn
 from footlights_actors.committer import AuthorityCommitter
-from footlights_bench.authority.raw import RawLedger, RowMaker
+from footlights_bench.authority.raw import RawSqlite
 from footlights_bench.authority.work import RULES, Judge, genesis, requests
-from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.figures import Aim, Figure, median_figure
 from footlights_bench.lib.progress import say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from footlights.stream.outbox import Outbox
+    from footlights_bench.authority.suite import AuthorityScale
     from footlights_bench.authority.work import Batch
-    from footlights_bench.lib.scale import AuthorityScale
 
 LEDGER_ALONE = Aim("at least", 0.6)
 
 
 class Contender(Protocol):
     async def write(self, batches: Sequence[Batch]) -> float:
-        """Make these commits durable, one batch after the other; the seconds that took."""
+        """Make the batches durable one after the other; return the seconds it took."""
         ...
 
 
 @frozen
 class Slice:
-    """Commits a second of two neighbours."""
+    """Commits a second of two neighbouring slices."""
 
     ours: float
     raw: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.raw
 
 
 async def measure_commits(scale: AuthorityScale) -> list[Figure]:
@@ -67,73 +70,45 @@ async def measure_commits(scale: AuthorityScale) -> list[Figure]:
 def _figures(batch: int, alone: Sequence[Slice], whole: Sequence[Slice]) -> list[Figure]:
     subject = f"commits, {batch} to a batch"
     return [
-        _rate(subject, "raw SQLite, same rows", [each.raw for each in (*alone, *whole)]),
-        _rate(subject, "ledger alone", [each.ours for each in alone]),
-        _ratio(subject, "ledger alone / raw", alone, LEDGER_ALONE),
-        _rate(subject, "judge and ledger", [each.ours for each in whole]),
-        _ratio(subject, "judge and ledger / raw", whole, None),
+        median_figure(subject, "raw SQLite, same rows", [each.raw for each in (*alone, *whole)], "commits/s"),
+        median_figure(subject, "ledger alone", [each.ours for each in alone], "commits/s"),
+        median_figure(subject, "ledger alone / raw", [each.ratio for each in alone], "x", LEDGER_ALONE),
+        median_figure(subject, "judge and ledger", [each.ours for each in whole], "commits/s"),
+        median_figure(subject, "judge and ledger / raw", [each.ratio for each in whole], "x"),
     ]
-
-
-def _rate(subject: str, name: str, rates: Sequence[float]) -> Figure:
-    return Figure(subject, name, median(rates), "commits/s", spread={"min": min(rates), "max": max(rates)})
-
-
-def _ratio(subject: str, name: str, slices: Sequence[Slice], aim: Aim | None) -> Figure:
-    ratios = [each.ours / each.raw for each in slices]
-    return Figure(subject, name, median(ratios), "x", aim, {"min": min(ratios), "max": max(ratios)})
 
 
 async def race(
     kind: type[LedgerAlone | WholeCommitter], *, batch: int, batches: int, laps: int, folder: Path | None = None
 ) -> list[Slice]:
-    """Alternate slices of so many batches; the ledgers are left in `folder`, if it is given."""
+    """Run alternating slices of `batches` batches. If `folder` is given, the ledger files stay there."""
     if folder is None:
         with TemporaryDirectory() as temporary:
             return await race(kind, batch=batch, batches=batches, laps=laps, folder=Path(temporary))
     slices: list[Slice] = []
-    judge, rows = Judge(), RowMaker(genesis())
-    with RawLedger(folder / "raw.ledger", genesis(), rows.first_link) as raw:
-        rival = RawSqlite(raw, rows)
-        async with kind.opened(folder / "ours.ledger") as ours:
+    judge = Judge()
+    with RawSqlite(folder / "raw.ledger", genesis()) as raw:
+        async with SqliteLedger(folder / "ours.ledger") as ledger, kind.opened(ledger) as ours:
             for lap in range(laps):
                 work = [judge.batch(batch) for _ in range(batches)]
-                # The one that goes second finds the disk still busy with the first, so they take turns at it.
-                first, second = (ours, rival) if lap % 2 else (rival, ours)
+                # The second one finds the disk still busy with the first, so they go first in turn.
+                first, second = (ours, raw) if lap % 2 else (raw, ours)
                 seconds = {each: await each.write(work) for each in (first, second)}
-                slices.append(Slice(batch * batches / seconds[ours], batch * batches / seconds[rival]))
+                slices.append(Slice(batch * batches / seconds[ours], batch * batches / seconds[raw]))
     return slices
 
 
-class RawSqlite:
-    """The rival; its rows are made before the clock starts."""
-
-    def __init__(self, raw: RawLedger, rows: RowMaker) -> None:
-        self._raw = raw
-        self._rows = rows
-
-    async def write(self, batches: Sequence[Batch]) -> float:
-        await trio.lowlevel.checkpoint()
-        made = [self._rows.batch(batch) for batch in batches]
-        gc.collect()
-        began = perf_counter()
-        for each in made:
-            self._raw.append(each)
-        return perf_counter() - began
-
-
 class LedgerAlone:
-    """`SqliteLedger.append`, with its thread: records that were judged and sealed before the clock starts."""
+    """`SqliteLedger.append` with its thread, for records that were judged and sealed before the clock starts."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, path: Path) -> AsyncGenerator[LedgerAlone, None]:
-        async with SqliteLedger(path) as ledger:
-            await ledger.begin_epoch(genesis())
-            yield cls(ledger)
+    async def opened(cls, ledger: SqliteLedger) -> AsyncGenerator[LedgerAlone, None]:
+        await ledger.begin_epoch(genesis())
+        yield cls(ledger)
 
     async def write(self, batches: Sequence[Batch]) -> float:
         gc.collect()
@@ -144,7 +119,7 @@ class LedgerAlone:
 
 
 class WholeCommitter:
-    """The stage's committer: from turns that have ended to turns that are settled."""
+    """The committer of a stage: from turns that have ended to turns that are settled."""
 
     def __init__(self, committer: AuthorityCommitter) -> None:
         self._committer = committer
@@ -153,8 +128,8 @@ class WholeCommitter:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, path: Path) -> AsyncGenerator[WholeCommitter, None]:
-        async with SqliteLedger(path) as ledger, trio.open_nursery() as nursery:
+    async def opened(cls, ledger: SqliteLedger) -> AsyncGenerator[WholeCommitter, None]:
+        async with trio.open_nursery() as nursery:
             opening = await ledger.begin_epoch(genesis())
             committer = AuthorityCommitter(ledger, opening.world, RULES, Limits())
             nursery.start_soon(committer.run)
@@ -184,7 +159,7 @@ class WholeCommitter:
 
 
 class _Host:
-    """A session without subscribers, that hands nothing on."""
+    """A session without subscribers that ignores what its turns report."""
 
     def __init__(self) -> None:
         self.outboxes: tuple[Outbox, ...] = ()

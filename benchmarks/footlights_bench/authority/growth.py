@@ -1,8 +1,8 @@
-"""Whether a ledger becomes slow when it becomes long, and how fast a long one is audited and replayed.
+"""Growth of a ledger: write throughput at several sizes, then audit and replay of the largest.
 
-Ours and the raw one grow side by side, by the same rows. At each size some batches of both are timed, alternating; the
-rows between the sizes are written without a clock. The longest of ours is then audited and replayed, and a run whose
-audit finds a flaw, or whose replay gives another world, is no measurement but an error.
+The ledger and raw SQLite grow side by side with the same rows. At each size some batches of both are timed in turn;
+the rows between the sizes are not timed. An audit that finds a flaw, or a replay that ends in another world, is an
+error.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, frozen
 
+from footlights.authority import SqliteLedger
 from footlights.authority.audit.audit import audit
 from footlights.authority.audit.rebuild import replay
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights_bench.authority.commits import LedgerAlone, RawSqlite
-from footlights_bench.authority.raw import RawLedger, RowMaker
+from footlights_bench.authority.commits import LedgerAlone
+from footlights_bench.authority.raw import RawSqlite
 from footlights_bench.authority.work import Judge, genesis
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
@@ -27,7 +28,7 @@ from footlights_bench.lib.progress import say
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from footlights_bench.lib.scale import AuthorityScale
+    from footlights_bench.authority.suite import AuthorityScale
 
 FLAT = Aim("at least", 0.8)
 
@@ -37,7 +38,7 @@ _AT_A_TIME = 16
 
 @frozen
 class Timed:
-    """Commits a second of each batch that was timed when the ledgers had this size."""
+    """Commits a second of each batch that was timed at this size."""
 
     size: int
     ours: list[float] = Factory(list[float])
@@ -53,13 +54,11 @@ async def measure_growth(scale: AuthorityScale) -> list[Figure]:
 
 
 async def grow(path: Path, sizes: Sequence[int], batches: int) -> list[Timed]:
-    """Make a ledger at `path` and a raw one beside it, a little longer than the last of `sizes`."""
+    """Make a ledger at `path` and a raw one beside it, a little larger than the last of `sizes`."""
     results: list[Timed] = []
-    judge, rows = Judge(), RowMaker(genesis())
-    with RawLedger(path.with_suffix(".raw"), genesis(), rows.first_link) as raw_ledger:
-        async with LedgerAlone.opened(path) as ours:
-            raw = RawSqlite(raw_ledger, rows)
-            written = 0
+    judge, written = Judge(), 0
+    with RawSqlite(path.with_suffix(".raw"), genesis()) as raw:
+        async with SqliteLedger(path) as ledger, LedgerAlone.opened(ledger) as ours:
             for size in sizes:
                 say(f"growing to {size:,} commits")
                 for filling in _fillings(size - written):
@@ -72,7 +71,7 @@ async def grow(path: Path, sizes: Sequence[int], batches: int) -> list[Timed]:
 
 
 def _fillings(commits: int) -> Iterator[list[int]]:
-    """So many commits in batches, several batches at a time."""
+    """The sizes of batches that make so many commits, several batches at a time."""
     whole, rest = divmod(max(0, commits), _BATCH)
     sizes = [_BATCH] * whole + [rest] * bool(rest)
     for first in range(0, len(sizes), _AT_A_TIME):
@@ -95,7 +94,7 @@ def examine(path: Path) -> list[Figure]:
         replayed = replay(reader)
         ended = perf_counter()
     if not report.ok or not replayed.identical or replayed.world.digest() != report.world_digest:
-        raise AssertionError("The ledger that was measured does not hold what was written.")
+        raise AssertionError("The ledger that was measured does not hold the commits that were written.")
     subject = f"examining {report.commits:,} commits"
     return [
         Figure(subject, "audit", report.commits / (audited - began), "commits/s"),
@@ -107,7 +106,7 @@ def _growth_figures(timed: Sequence[Timed]) -> list[Figure]:
     subject = f"growth, {_BATCH} to a batch"
     figures: list[Figure] = []
     for each in timed:
-        # Every few batches one also moves the log into the file: it counts in the mean.
+        # Every few batches SQLite moves its log into the file; only the mean includes that.
         spread = {"mean": harmonic_mean(each.ours), "raw": median(each.raw), "raw mean": harmonic_mean(each.raw)}
         name = f"ledger alone, at {each.size:,}"
         figures.append(Figure(subject, name, median(each.ours), "commits/s", spread=spread))

@@ -1,8 +1,8 @@
-"""How long a player waits from `turn_final` to `commit_final`, with the durable ledger.
+"""Latency from `turn_final` to `commit_final`, with the durable ledger.
 
-From the moment at which the one enters the turn's stream to that of the other: the way to the committer, the wait for
-the batch before it, the judgement, the disk, and the announcement. The stage's wall clock is the clock that measures,
-so the events themselves carry the times, and a subscriber that is late adds nothing to them.
+It covers the way to the committer, the wait for the batch before it, the judgement, the disk and the announcement. The
+stage's wall clock is the measuring clock, so the times are those in the events, and a late subscriber does not add to
+them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ import trio
 from footlights import EventType, TurnParams, open_stage
 from footlights_actors import standard_cast
 from footlights_bench.authority.work import genesis, payment, purses
-from footlights_bench.lib.figures import Figure, percentile
+from footlights_bench.lib.figures import latency_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from footlights import InteractionContext, InteractionSession
-    from footlights_bench.lib.scale import AuthorityScale
+    from footlights_bench.authority.suite import AuthorityScale
+    from footlights_bench.lib.figures import Figure
 
     Wait: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -33,7 +34,7 @@ _TURN = TurnParams(workload="pay")
 
 
 class Paying:
-    """A turn that waits for something, moves a coin and ends."""
+    """A workload that waits, then moves a coin and ends."""
 
     def __init__(self, wait: Wait) -> None:
         self._wait = wait
@@ -45,7 +46,7 @@ class Paying:
 
 
 class Together:
-    """Lets nobody go on before all are there."""
+    """A barrier: tasks continue when `number` of them wait."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -63,7 +64,7 @@ class Together:
 
 
 def uneven(longest: float) -> Wait:
-    """Turns of any length up to so many seconds: they end when they end."""
+    """Wait for a random time of at most so many seconds."""
     lengths = Random(0)
 
     async def wait() -> None:
@@ -76,21 +77,16 @@ async def measure_waits(scale: AuthorityScale) -> list[Figure]:
     alone = await time_commits(trio.lowlevel.checkpoint, sessions=1, turns=scale.turns_alone)
     apart = await time_commits(uneven(scale.longest_turn), sessions=scale.crowd, turns=scale.turns_each)
     together = await time_commits(Together(scale.crowd).wait, sessions=scale.crowd, turns=scale.turns_each)
-    return [
-        _figure("1 turn", alone),
-        _figure(f"{scale.crowd} turns, ending at uneven moments", apart),
-        _figure(f"{scale.crowd} turns, ending all at once", together),
-    ]
-
-
-def _figure(name: str, seconds: Sequence[float]) -> Figure:
-    micros = [second * 1e6 for second in seconds]
-    spread = {f"p{percent}": percentile(micros, percent) for percent in (50, 95)} | {"max": max(micros)}
-    return Figure("turn_final to commit_final", f"{name}, p99", percentile(micros, 99), "µs", spread=spread)
+    waits = {
+        "1 turn, p99": alone,
+        f"{scale.crowd} turns, ending at uneven moments, p99": apart,
+        f"{scale.crowd} turns, ending all at once, p99": together,
+    }
+    return [latency_figure("turn_final to commit_final", name, each, also=(50, 95)) for name, each in waits.items()]
 
 
 async def time_commits(wait: Wait, *, sessions: int, turns: int) -> list[float]:
-    """The seconds of every turn, when so many sessions play so many turns each, one after the other."""
+    """The seconds of every turn, when each of `sessions` sessions plays `turns` turns one after the other."""
     seconds: list[float] = []
     cast = standard_cast(world=genesis(), rules={"purses": purses}, workloads={"pay": Paying(wait)})
     with TemporaryDirectory() as folder:

@@ -1,45 +1,71 @@
-"""`footlights bench authority`: what becomes true, in process, on this machine's disk.
+"""`footlights bench authority`: durable commits on this machine's disk, in process.
 
-Three questions in one run: how many durable commits a second, compared with raw SQLite that writes the same rows;
-how long from `turn_final` to `commit_final`; and whether a ledger stays as fast when it grows, also to examine.
+The suite measures durable commits a second compared with raw SQLite that writes the same rows, the latency from
+`turn_final` to `commit_final`, and whether a ledger that grows stays as fast to write, to audit and to replay.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
+from attrs import frozen
 
 from footlights_bench.authority.commits import measure_commits
 from footlights_bench.authority.growth import measure_growth
 from footlights_bench.authority.latency import measure_waits
-from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
-from footlights_bench.lib.scale import AUTHORITY_FULL, AUTHORITY_QUICK
+from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from footlights_bench.lib.figures import Figure
 
-_PARTS = {
-    "commits per second": measure_commits,
-    "turn_final to commit_final": measure_waits,
-    "growth": measure_growth,
-}
+@frozen(kw_only=True)
+class AuthorityScale:
+    batches_per_slice: Mapping[int, int]
+    """By the number of commits in a batch."""
+    laps: int
+    """Slices of each kind, of which the median counts."""
+    crowd: int
+    """Turns that run at once in the measurements of many turns."""
+    turns_alone: int
+    """Timed turns when one runs at a time."""
+    turns_each: int
+    """Turns that each of many sessions plays."""
+    longest_turn: float
+    """In seconds, for turns that end at random moments."""
+    sizes: tuple[int, ...]
+    """Commits in a ledger when it is measured, smallest first."""
+    batches_at_each_size: int
+
+
+FULL = AuthorityScale(
+    batches_per_slice={1: 500, 64: 50, 256: 20},
+    laps=9,
+    crowd=500,
+    turns_alone=500,
+    turns_each=4,
+    longest_turn=4.0,
+    sizes=(1_000, 10_000, 100_000),
+    batches_at_each_size=41,
+)
+QUICK = AuthorityScale(
+    batches_per_slice={1: 4, 64: 1, 256: 1},
+    laps=2,
+    crowd=10,
+    turns_alone=5,
+    turns_each=2,
+    longest_turn=0.01,
+    sizes=(100, 1_000),
+    batches_at_each_size=2,
+)
 
 
 def run_authority(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_authority(quick=quick), json_path, strict=strict)
-
-
-def measure_authority(*, quick: bool) -> Report:
-    scale = AUTHORITY_QUICK if quick else AUTHORITY_FULL
-    machine = this_machine()
-    figures: list[Figure] = []
-    for name, measure in _PARTS.items():
-        say(f"measuring {name}")
-        figures += trio.run(measure, scale)
-    return Report("authority", quick, machine, figures)
+    scale = QUICK if quick else FULL
+    parts = {
+        "commits per second": in_trio(measure_commits, scale),
+        "turn_final to commit_final": in_trio(measure_waits, scale),
+        "growth": in_trio(measure_growth, scale),
+    }
+    return run_suite("authority", parts, quick=quick, json_path=json_path, strict=strict)

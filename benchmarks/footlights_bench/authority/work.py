@@ -1,7 +1,7 @@
-"""The turns whose commits are measured: each moves one coin from one purse to another.
+"""Workload of the suite: turns that each move one coin from one purse to another.
 
-One intent, one rule, two changes, a world of sixteen purses: a small turn of a small game. The judged records come
-from `judge` itself, chained as a committer chains them.
+Each turn has one intent, one rule and two changes in a world of sixteen purses. `Judge` makes the records with the
+real `judge` and chains them as a committer does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Purses: TypeAlias = dict[str, int]
 
 SESSIONS = 64
-"""Commits go round so many sessions."""
+"""Commits are spread over so many sessions, in turn."""
 
 _PURSES = 16
 _COINS = 1_000_000
@@ -55,21 +55,21 @@ RULES = RuleBook({"purses": purses})
 
 @frozen
 class Batch:
-    """What a ledger is given at once."""
+    """The records of one append, and the world after them."""
 
     records: tuple[CommitRecord, ...]
     world: World
 
 
 def requests(first: int = 1) -> Iterator[JudgeRequest]:
-    """Turns without end, those of epoch 1, from the one with this number on."""
+    """An endless sequence of turns of epoch 1, from this number on."""
     for number in count(first):
         session_id = f"s1-{number % SESSIONS + 1:06}"
         yield JudgeRequest(session_id, f"t1-{number:06}", None, (payment(number),))
 
 
 class Judge:
-    """Judges turns one after the other, from the genesis on."""
+    """Judges turns one after the other, starting from the genesis world."""
 
     def __init__(self) -> None:
         self._world: World = genesis()

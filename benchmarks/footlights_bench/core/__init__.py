@@ -1,1 +1,1 @@
-"""Core: latency, throughput and memory of the interaction plane."""
+"""Core suite: latency, throughput and memory of the interaction plane. Nothing here opens a socket."""

@@ -1,8 +1,8 @@
-"""How long `begin_turn` and `cancel` take, and how soon a subscriber sees what they decided.
+"""Latency of `begin_turn` and `cancel`: inside the call, and until a subscriber has the event.
 
-Every session has a turn that runs and a subscriber task that reads it. Probes go round the sessions: cancel the
-turn, wait until it is settled, begin the next. Inside the call: from just before it to just after, when the event
-is in every outbox. Until seen: from just before the call until the subscriber's task has the event in hand.
+Every session has a running turn and a subscriber task that reads it. Probe tasks go round the sessions: each cancels
+the turn, waits until it is settled and begins the next. Time inside the call ends when the call returns, with the
+event in every outbox. Time until seen ends when the subscriber's task has received the event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import trio
 from attrs import Factory, define, frozen
 
 from footlights import EventType, open_stage
-from footlights_bench.lib.figures import Aim, Figure, percentile
+from footlights_bench.lib.figures import Aim, latency_figure
 from footlights_bench.lib.scripts import cast_of, flooding, paced
 
 if TYPE_CHECKING:
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from footlights import InteractionSession
     from footlights_actors import Script
-    from footlights_bench.lib.scale import Scale
+    from footlights_bench.core.suite import CoreScale
+    from footlights_bench.lib.figures import Figure
 
 INSIDE_THE_CALL = Aim("below", 1_000)
 _moments = Random(0)
-_MAX_PROBES = 16  # at a time; one would leave most of a long flood unused, many would measure each other
+_MAX_PROBES = 16  # one would leave most of a long flood unused; many would measure each other
 
 
 @define
@@ -46,8 +47,8 @@ class CallTimings:
     cancel: Timings = Factory(Timings)
 
 
-class _Seat:
-    """One session with its subscriber task, which notes when it sees the event that is waited for."""
+class _Probed:
+    """A session with a subscriber task, which records when it receives the expected event."""
 
     def __init__(self, session: InteractionSession) -> None:
         self._session = session
@@ -99,7 +100,7 @@ class _Seat:
         timings.until_seen.append(self._seen_at - called)
 
 
-async def measure_latency(scale: Scale) -> list[Figure]:
+async def measure_latency(scale: CoreScale) -> list[Figure]:
     alone = await time_calls(flooding, turns=1, samples=scale.samples)
     at_pace = await time_calls(paced, turns=scale.crowd, samples=scale.samples)
     flooded = await time_calls(flooding, turns=scale.crowd, samples=scale.samples // 2)
@@ -111,47 +112,41 @@ async def measure_latency(scale: Scale) -> list[Figure]:
 
 
 async def time_calls(script: Script, *, turns: int, samples: int) -> CallTimings:
-    """At least `samples` calls of each kind, while `turns` turns run."""
+    """Time at least `samples` calls of each kind while `turns` turns run."""
     timings = CallTimings()
     async with open_stage(cast_of(script)) as stage, trio.open_nursery() as nursery:
-        seats = [_Seat(stage.start()) for _ in range(turns)]
-        for seat in seats:
-            await nursery.start(seat.watch)
-        for seat in seats:
-            seat.begin_untimed()
+        probed = [_Probed(stage.start()) for _ in range(turns)]
+        for each in probed:
+            await nursery.start(each.watch)
+        for each in probed:
+            each.begin_untimed()
         probes = min(_MAX_PROBES, turns)
         async with trio.open_nursery() as probing:
             for first in range(probes):
-                probing.start_soon(_probe, seats[first::probes], ceil(samples / probes), timings)
+                probing.start_soon(_probe, probed[first::probes], ceil(samples / probes), timings)
         nursery.cancel_scope.cancel(reason="everything was measured")
     return timings
 
 
-async def _probe(seats: Sequence[_Seat], samples: int, timings: CallTimings) -> None:
-    for seat in islice(cycle(seats), samples):
-        await seat.wait_for_text()
-        await _some_time()
-        await seat.cancel(timings.cancel)
-        await seat.settle()
-        await _some_time()
-        await seat.begin_turn(timings.begin_turn)
+async def _probe(probed: Sequence[_Probed], samples: int, timings: CallTimings) -> None:
+    for each in islice(cycle(probed), samples):
+        await each.wait_for_text()
+        await _short_pause()
+        await each.cancel(timings.cancel)
+        await each.settle()
+        await _short_pause()
+        await each.begin_turn(timings.begin_turn)
 
 
-async def _some_time() -> None:
-    """Commands come when they come. Without this, the commits of many turns at once would set the beat for probes."""
+async def _short_pause() -> None:
+    """Spread the probes at random, so that commits of many turns at once do not synchronise them."""
     await trio.sleep(_moments.uniform(0, 0.002))
 
 
 def _figures(subject: str, timings: CallTimings, aim: Aim | None) -> list[Figure]:
     return [
-        _figure(subject, "inside begin_turn", timings.begin_turn.inside, aim),
-        _figure(subject, "inside cancel", timings.cancel.inside, aim),
-        _figure(subject, "turn_accepted seen", timings.begin_turn.until_seen),
-        _figure(subject, "turn_interrupted seen", timings.cancel.until_seen),
+        latency_figure(subject, "inside begin_turn, p99", timings.begin_turn.inside, aim),
+        latency_figure(subject, "inside cancel, p99", timings.cancel.inside, aim),
+        latency_figure(subject, "turn_accepted seen, p99", timings.begin_turn.until_seen),
+        latency_figure(subject, "turn_interrupted seen, p99", timings.cancel.until_seen),
     ]
-
-
-def _figure(subject: str, name: str, seconds: Sequence[float], aim: Aim | None = None) -> Figure:
-    micros = [second * 1e6 for second in seconds]
-    spread = {"p50": percentile(micros, 50), "max": max(micros)}
-    return Figure(subject, f"{name}, p99", percentile(micros, 99), "µs", aim, spread)

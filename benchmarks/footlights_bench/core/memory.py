@@ -1,7 +1,7 @@
-"""What an idle session and an active turn weigh, by the difference that many of them make.
+"""Memory of an idle session and of an active turn: the allocations of many, divided by their number.
 
 Bytes are those that Python allocates (tracemalloc), after a full collection. A finished session has played as many
-turns as it keeps for returning subscribers. An active turn has said 200 tokens and is still open, with its tasks.
+turns as it keeps for replay. An active turn has emitted 200 tokens and is still open, with its tasks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights import InteractionSession
-    from footlights_bench.lib.scale import Scale
+    from footlights_bench.core.suite import CoreScale
 
 IDLE_SESSION = Aim("below", 10 * 1024)
 ACTIVE_TURN = Aim("below", 64 * 1024)
 
 
-async def measure_memory(scale: Scale) -> list[Figure]:
+async def measure_memory(scale: CoreScale) -> list[Figure]:
     tracemalloc.start()
     try:
         return [*await _weigh_sessions(scale.crowd), *await _weigh_turns(scale.crowd)]
@@ -37,10 +37,10 @@ async def measure_memory(scale: Scale) -> list[Figure]:
 
 async def _weigh_sessions(count: int) -> list[Figure]:
     limits = Limits()
-    # What a ledger remembers of old commits is the ledger's weight, and bounded by itself.
+    # Commits that a ledger keeps are memory of the ledger, which has a limit of its own.
     ledger = MemoryLedger(max_records=1)
     async with open_stage(cast_of(whole_turn), ledger=ledger, limits=limits) as stage:
-        await _play_a_turn([stage.start()])  # whatever is made once, for the first turn, weighs on no session
+        await _play_a_turn([stage.start()])  # what the first turn makes once belongs to no session
         before = _allocated()
         sessions = [stage.start() for _ in range(count)]
         fresh = _allocated()

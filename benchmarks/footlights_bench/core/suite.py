@@ -1,45 +1,45 @@
-"""`footlights bench core`: the kernel in process, without any transport.
+"""`footlights bench core`: latency, throughput and memory of the interaction plane, in process.
 
-Three questions in one run: how long do the plain calls take and how soon are they seen, how many events a second
-reach a subscriber compared with a bare trio channel, and what do sessions and turns weigh.
+The suite measures how long the plain calls take and how soon a subscriber sees their events, how many events a second
+reach a subscriber compared with a bare trio channel, and how much memory sessions and turns use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
+from attrs import frozen
 
 from footlights_bench.core.latency import measure_latency
 from footlights_bench.core.memory import measure_memory
 from footlights_bench.core.throughput import measure_throughput
-from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
-from footlights_bench.lib.scale import FULL, QUICK
+from footlights_bench.lib.report import in_trio, run_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from footlights_bench.lib.figures import Figure
 
-_PARTS = {
-    "begin_turn and cancel": measure_latency,
-    "events per second": measure_throughput,
-    "memory": measure_memory,
-}
+@frozen(kw_only=True)
+class CoreScale:
+    crowd: int
+    """Turns that run at once in the measurements of many turns."""
+    samples: int
+    """Timed calls of each kind, for each load."""
+    laps: int
+    """Repetitions, of which the median counts."""
+    turns_per_lap: int
+    """Turns of one lap when they run one at a time."""
+
+
+FULL = CoreScale(crowd=1_000, samples=1_000, laps=5, turns_per_lap=100)
+QUICK = CoreScale(crowd=20, samples=20, laps=2, turns_per_lap=2)
 
 
 def run_core(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_core(quick=quick), json_path, strict=strict)
-
-
-def measure_core(*, quick: bool) -> Report:
     scale = QUICK if quick else FULL
-    machine = this_machine()
-    figures: list[Figure] = []
-    for name, measure in _PARTS.items():
-        say(f"measuring {name}")
-        figures += trio.run(measure, scale)
-    return Report("core", quick, machine, figures)
+    parts = {
+        "begin_turn and cancel": in_trio(measure_latency, scale),
+        "events per second": in_trio(measure_throughput, scale),
+        "memory": in_trio(measure_memory, scale),
+    }
+    return run_suite("core", parts, quick=quick, json_path=json_path, strict=strict)

@@ -1,9 +1,12 @@
-"""Events per second from emit to subscriber, over whole turns, against a bare trio memory channel.
+"""Throughput: events per second from emit to subscriber, over whole turns, against a bare trio memory channel.
 
-A lap of Footlights and a lap of the channel alternate in one run, and what counts is the median of the ratios, so
-a machine that is busy with something else is busy with it for both. Events are counted twice: those that were
-emitted and accounted for to the subscriber (given to it, or joined into a later event and declared there), and
-those that it was really given as objects. No text may be lost: a lap that dropped a token is an error.
+Laps of Footlights and of the channel alternate, and the median of their ratios counts, so other load on the machine
+slows both. Two counts are taken. Events accounted for were either given to the subscriber, or joined into a later
+event that declares them. Events given are the objects that the subscriber received. A lap that dropped text is an
+error.
+
+The channel carries plain strings that exist beforehand, `await send` to `await receive`: no envelope, no sequence
+numbers, no delivery classes, no limits in bytes, no replay, no commit.
 """
 
 from __future__ import annotations
@@ -19,16 +22,15 @@ import trio
 from attrs import frozen
 
 from footlights import EventType, MemoryLedger, open_stage
-from footlights_bench.core.channel import play_through_channel
-from footlights_bench.lib.figures import Aim, Figure
-from footlights_bench.lib.scripts import EVENTS_PER_TURN, cast_of, whole_turn, whole_turn_yielding
+from footlights_bench.lib.figures import Aim, Figure, median_figure
+from footlights_bench.lib.scripts import EVENTS_PER_TURN, TOKEN, cast_of, whole_turn, whole_turn_yielding
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from footlights import InteractionSession, Subscription
     from footlights_actors import Script
-    from footlights_bench.lib.scale import Scale
+    from footlights_bench.core.suite import CoreScale
 
 ONE_TURN = Aim("at least", 2.5)
 MANY_TURNS = Aim("at least", 2.0)
@@ -53,7 +55,7 @@ class Lap:
 
 @frozen
 class Race:
-    """Laps that alternated: those of Footlights, and the channel's by the size of its buffer."""
+    """Alternating laps: those of Footlights, and those of the channel by the size of its buffer."""
 
     ours: Sequence[Lap]
     channels: dict[int, Sequence[Lap]]
@@ -70,7 +72,7 @@ class Race:
         return [rate(ours) / rate(channel) for ours, channel in zip(self.ours, self.channel, strict=True)]
 
 
-async def measure_throughput(scale: Scale) -> list[Figure]:
+async def measure_throughput(scale: CoreScale) -> list[Figure]:
     one = await race(whole_turn, players=1, turns=scale.turns_per_lap, laps=scale.laps)
     many = await race(whole_turn, players=scale.crowd, turns=1, laps=scale.laps)
     yielding = await race(whole_turn_yielding, players=1, turns=scale.turns_per_lap, laps=scale.laps)
@@ -82,7 +84,7 @@ async def measure_throughput(scale: Scale) -> list[Figure]:
 
 
 async def race(script: Script, *, players: int, turns: int, laps: int) -> Race:
-    """Alternate laps: each of `players` at once, playing `turns` turns one after the other."""
+    """Run alternating laps in which `players` sessions at once play `turns` turns each."""
     ours: list[Lap] = []
     channels: dict[int, list[Lap]] = {buffer: [] for buffer in _BUFFERS}
     for _ in range(laps):
@@ -95,11 +97,11 @@ async def race(script: Script, *, players: int, turns: int, laps: int) -> Race:
 async def _footlights_lap(script: Script, players: int, turns: int) -> Lap:
     async with open_stage(cast_of(script), ledger=MemoryLedger()) as stage, AsyncExitStack() as leaving:
         sessions = [stage.start() for _ in range(players)]
-        seats = [_Seat(session, await leaving.enter_async_context(session.subscribe())) for session in sessions]
-        seconds = await _timed([partial(seat.play, turns) for seat in seats])
+        crowd = [_Player(session, await leaving.enter_async_context(session.subscribe())) for session in sessions]
+        seconds = await _timed([partial(player.play, turns) for player in crowd])
         if stage.statistics().best_effort_dropped:
-            raise AssertionError("Tokens were dropped: events of this lap must not be called accounted for.")
-    lap = Lap(seconds, sum(seat.accounted for seat in seats), sum(seat.given for seat in seats))
+            raise AssertionError("Tokens were dropped, so the events of this lap are not all accounted for.")
+    lap = Lap(seconds, sum(player.accounted for player in crowd), sum(player.given for player in crowd))
     return _checked(lap, players * turns)
 
 
@@ -113,8 +115,26 @@ async def _channel_lap(buffer: int, players: int, turns: int) -> Lap:
     return _checked(Lap(seconds, sum(arrived), sum(arrived)), players * turns)
 
 
-class _Seat:
-    """One session and its subscriber, in one task: begin a turn, take everything until its commit."""
+async def play_through_channel(buffer: int, turns: int) -> int:
+    """Send as many items as the turns have events; return how many arrived."""
+    arrived = 0
+    for _ in range(turns):
+        send, receive = trio.open_memory_channel[str](buffer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_produce, send)
+            async for _item in receive:
+                arrived += 1
+    return arrived
+
+
+async def _produce(send: trio.MemorySendChannel[str]) -> None:
+    async with send:
+        for _ in range(EVENTS_PER_TURN):
+            await send.send(TOKEN)
+
+
+class _Player:
+    """A session and its subscriber in one task: begins a turn and receives everything until its commit."""
 
     def __init__(self, session: InteractionSession, stream: Subscription) -> None:
         self._session = session
@@ -151,7 +171,7 @@ async def _timed(players: Sequence[Callable[[], Awaitable[None]]]) -> float:
 def _checked(lap: Lap, turns: int) -> Lap:
     expected = turns * EVENTS_PER_TURN
     if lap.accounted != expected:
-        raise AssertionError(f"{lap.accounted} events are accounted for, not {expected}.")
+        raise AssertionError(f"{lap.accounted} events are accounted for; {expected} were expected.")
     return lap
 
 
@@ -166,11 +186,7 @@ def _figures(subject: str, race: Race, aim: Aim | None) -> list[Figure]:
     return [
         Figure(subject, f"bare channel, buffer {race.best_buffer}", _median_rate(race.channel), "events/s"),
         Figure(subject, "events accounted for", _median_rate(race.ours), "events/s"),
-        _ratio(subject, "accounted for / channel", ratios, aim),
+        median_figure(subject, "accounted for / channel", ratios, "x", aim),
         Figure(subject, "event objects given", given, "events/s"),
-        _ratio(subject, "given / channel", ratios_given, None),
+        median_figure(subject, "given / channel", ratios_given, "x"),
     ]
-
-
-def _ratio(subject: str, name: str, ratios: Sequence[float], aim: Aim | None) -> Figure:
-    return Figure(subject, name, median(ratios), "x", aim, {"min": min(ratios), "max": max(ratios)})

@@ -1,11 +1,11 @@
-"""How many blocks of memory our own code takes, also those that it gives back at once.
+"""Allocation meter: counts the memory blocks that our own code allocates, even if it frees them at once.
 
-Python keeps no such count. So our code is followed from instruction to instruction, and what is there after one that
-was not there before it is added up; of what it calls that is not ours, that is what is left when it returns. Python's
-own stores of used objects are emptied before every instruction: whatever is taken is taken anew.
+Python keeps no such count. The meter traces our code instruction by instruction and adds up the blocks that are in use
+after an instruction and were not before it. For a call into other code, only the blocks left when it returns count.
+The interpreter's free lists are emptied before every instruction, so every allocation takes a new block.
 
-To be followed has a cost of its own, which is found out beforehand and left out. It is slow, so it is a run apart from
-other counts. What ran before leaves its marks in the interpreter, so it is the same every time only in a fresh process.
+Tracing allocates too; that cost is measured beforehand and subtracted. Tracing is slow, so it has a run of its own.
+Earlier work changes the state of the interpreter, so the count is the same every time only in a fresh process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _BEFORE, _NOW, _TOTAL, _FRAME, _IS_QUIET = range(5)
-"""What a meter keeps: blocks in use after the instruction before, now, those counted, and where it is."""
+"""The meter's state: blocks in use after the last instruction, blocks now, the total, the frame, and a flag."""
 _NO_FRAME = 0
 
 _QUIET_NAMES = """
@@ -33,24 +33,24 @@ _QUIET_NAMES = """
     LOAD_GLOBAL NOP PRECALL PUSH_NULL RESUME SWAP
 """
 _QUIET = frozenset(opmap[name] for name in _QUIET_NAMES.split() if name in opmap)
-"""Instructions that neither take memory nor give any back."""
+"""Instructions that neither allocate nor free memory."""
 
 
 class AllocationMeter:
-    """Counts while it is `running`. What it keeps meanwhile is in an array, which takes and gives back no blocks."""
+    """Counts while it is `running`. Its state is in an array, which allocates no blocks when it changes."""
 
     def __init__(self, is_counted: Callable[[str], bool], *, spare: int = 0) -> None:
         self._is_counted = is_counted
         self._spare = spare
-        """What it takes to follow one more call."""
+        """Blocks that tracing one more call allocates."""
         self._numbers = array("q", [0] * 5)
         self._known_files: dict[str, bool] = {}
         self._quiet: dict[int, tuple[CodeType, list[bool]]] = {}
-        self._follow: Callable[..., Any] = self._step  # one for all: to make one for each would take memory
+        self._follow: Callable[..., Any] = self._step  # one for all frames: a new one for each would allocate
 
     @property
     def allocations(self) -> int:
-        """What was counted when it ran last."""
+        """The count of the last run."""
         return self._numbers[_TOTAL]
 
     @contextmanager
@@ -62,11 +62,11 @@ class AllocationMeter:
 
     @contextmanager
     def learning(self) -> Generator[None]:
-        """Inside, it counts nothing: what is kept of code that is followed for the first time is kept from now on."""
+        """Trace without counting, so that what the meter stores about new code is stored before the run."""
         with _traced(self._learn_call):
             yield
 
-    # -- what the interpreter tells
+    # -- trace functions
 
     def _learn_call(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
         if not self._is_ours(frame.f_code):
@@ -78,7 +78,7 @@ class AllocationMeter:
     def _call(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
         if not self._is_ours(frame.f_code):
             return None
-        _empty_stores()
+        _empty_free_lists()
         self._numbers[_NOW] = sys.getallocatedblocks()
         is_new = frame.f_trace is None
         if id(frame.f_back) == self._numbers[_FRAME]:
@@ -91,11 +91,11 @@ class AllocationMeter:
         return self._follow
 
     def _step(self, frame: FrameType, event: str, _arg: object) -> Callable[..., Any]:
-        if event == "exception":  # what is told about it is in memory too
+        if event == "exception":  # the traceback that the interpreter passes is memory too
             return self._follow
         numbers = self._numbers
         if event == "return" or not numbers[_IS_QUIET] or numbers[_FRAME] != id(frame):
-            _empty_stores()
+            _empty_free_lists()
             numbers[_NOW] = sys.getallocatedblocks()
             if numbers[_FRAME] == id(frame):
                 self._add(0)
@@ -113,7 +113,7 @@ class AllocationMeter:
             self._numbers[_TOTAL] += taken
 
     def _go_back(self, caller: FrameType | None) -> None:
-        """What others do before we are called again is not ours."""
+        """Ignore what other code does until our code is called again."""
         is_known = caller is not None and self._is_ours(caller.f_code)
         self._numbers[_FRAME] = id(caller) if is_known else _NO_FRAME
         self._numbers[_IS_QUIET] = False
@@ -130,7 +130,7 @@ class AllocationMeter:
 
 
 def _follow_opcodes(frame: FrameType, follow: Callable[..., Any]) -> None:
-    frame.f_trace = follow  # first: without it, Python 3.13 does not heed the next
+    frame.f_trace = follow  # first: otherwise Python 3.13 ignores f_trace_opcodes
     frame.f_trace_opcodes = True
     frame.f_trace_lines = False
 
@@ -139,7 +139,7 @@ def _ignore(*_: object) -> None: ...
 
 
 def calibrated_meter(is_counted: Callable[[str], bool] = is_ours) -> AllocationMeter:
-    """One that leaves out what it takes to follow a call, in this version of Python."""
+    """A meter that subtracts what tracing a call allocates in this version of Python."""
     meter = AllocationMeter(__file__.__eq__)
     with meter.learning():
         _call_nothing()
@@ -166,8 +166,8 @@ def _traced(function: Callable[..., Any]) -> Generator[None]:
         sys.settrace(before)
 
 
-def _empty_stores() -> None:
-    # A collection empties the stores of used objects. It has nothing to look through: what is frozen is left out.
+def _empty_free_lists() -> None:
+    # A collection empties the free lists. It is fast, because it skips the frozen objects.
     gc.freeze()
     gc.collect()
     clear_caches()

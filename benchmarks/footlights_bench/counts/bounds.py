@@ -1,6 +1,6 @@
-"""The bounds of the counts: one table, in `bounds.toml`, of what each was when somebody last looked.
+"""Bounds of the counts: one table, in `bounds.toml`, with the counts of the last accepted version.
 
-A count may fall whenever it likes. One that grows is a cost that somebody must want, and say so.
+A count may fall at any time. A count that grows fails a test until the new bound is written and explained.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Counted: TypeAlias = dict[str, dict[Count, int]]
-"""By what was played."""
+"""By the name of the workload."""
 Bound: TypeAlias = int | dict[str, int]
-"""Where it depends on the version of Python, there is one for each."""
+"""A dict by version of Python where the count depends on it."""
 Bounds: TypeAlias = dict[str, dict[Count, Bound]]
 
 FILE = Path(__file__).with_name("bounds.toml")
@@ -29,7 +29,7 @@ RELEASE = f"{HERE}.{sys.version_info.micro}"
 _HEAD = """\
 # What each of these may cost at most: what it cost when this file was last written. A count that grows fails a test.
 # If that is worth it, write the new bounds and say why in the commit:
-#     python -m footlights_bench.counts.suite --write-bounds
+#     python -m footlights_bench.counts --write-bounds
 # Bounds by the version of Python are those of the one that runs this; run it with each.
 """
 
@@ -40,13 +40,13 @@ def read_bounds(file: Path = FILE) -> Bounds:
 
 
 def bound_of(bounds: Bounds, subject: str, count: Count, python: str | None = None) -> int | None:
-    """None if there is none, for this Python."""
+    """None if there is no bound for this version of Python."""
     bound = bounds.get(subject, {}).get(count)
     return bound.get(python or _this_python(count)) if isinstance(bound, dict) else bound
 
 
 def grown(counted: Counted, bounds: Bounds) -> list[str]:
-    """What is more than it may be: a sentence each."""
+    """A sentence for each count that exceeds its bound."""
     return list(_grown(counted, bounds))
 
 
@@ -59,12 +59,12 @@ def _grown(counted: Counted, bounds: Bounds) -> Iterator[str]:
 
 
 def advice(file: Path = FILE) -> str:
-    """What to do about what has grown."""
+    """The advice for a count that has grown."""
     return f"If this is worth it, raise the bound in {file.parent.name}/{file.name} and say why in the commit."
 
 
 def write_bounds(counted: Counted, file: Path = FILE) -> None:
-    """What was counted is what may be. Bounds of other versions of Python stay."""
+    """Write the counts as the new bounds. Bounds of other versions of Python stay."""
     before = read_bounds(file) if file.exists() else {}
     lines = [_HEAD]
     for subject, counts in counted.items():

@@ -1,6 +1,6 @@
-"""How many blocks of memory an idle session takes, and a finished turn that is kept for those who return.
+"""Memory blocks that an idle session holds, and a finished turn that is kept for replay.
 
-By the difference that many of them make: the few blocks that come and go with other things are lost in the rounding.
+The blocks of many are divided by their number, so the few blocks that come and go with other work are rounded away.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from footlights import MemoryLedger, open_stage
 from footlights_bench.counts.meter import Count
-from footlights_bench.counts.scenes import same_time
+from footlights_bench.counts.workloads import same_time
 from footlights_bench.lib.scripts import cast_of, whole_turn
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CROWD = 40
 _ROUNDS = 3
 
-# Documented for those who hunt for leaks; the second is its name up to Python 3.12.
+# Documented for leak hunting; the second name is that of Python 3.12 and earlier.
 clear_caches: Callable[[], None] = (
     getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache  # pyright: ignore[reportPrivateUsage]
 )
@@ -36,7 +36,7 @@ TURN = "a finished turn that is kept"
 
 async def count_blocks(_meter: Meter) -> dict[str, dict[Count, int]]:
     found: dict[str, list[int]] = {SESSION: [], TURN: []}
-    # What a ledger remembers of old commits is the ledger's, and bounded by itself.
+    # Commits that a ledger keeps are memory of the ledger, which has a limit of its own.
     ledger = MemoryLedger(max_records=1)
     async with open_stage(cast_of(whole_turn), ledger=ledger, wall_clock=same_time) as stage:
         everyone = [stage.start()]
@@ -50,7 +50,7 @@ async def count_blocks(_meter: Meter) -> dict[str, dict[Count, int]]:
             played = _blocks()
             found[SESSION].append(round((fresh - before) / _CROWD))
             found[TURN].append(round((played - fresh) / _CROWD))
-    # The least of them: another thread of this process may have taken some, but none gives back what is not its own.
+    # The minimum: another thread of this process may have allocated some meanwhile.
     return {subject: {Count.BLOCKS: min(blocks)} for subject, blocks in found.items()}
 
 
@@ -61,7 +61,7 @@ async def _play(sessions: list[InteractionSession]) -> None:
 
 
 def _blocks() -> int:
-    # The interpreter's own cache of attributes holds on to names that were made up to look one up.
+    # The interpreter's attribute cache keeps references to names that were built for a lookup.
     clear_caches()
     gc.collect()
     return sys.getallocatedblocks()

@@ -1,8 +1,8 @@
-"""Counts what a stretch of a run costs in steps, calls and copies: numbers that no busy machine can change.
+"""Meter: counts task steps, calls, encodes and sends of a part of a run. Machine load cannot change the counts.
 
-The runs that it counts are repeatable: tasks are stepped in one order, time is virtual, worker threads are stood in for
-by plain calls, and no garbage is collected meanwhile. It counts what our own code and trio do, not what the harness or
-the test kit does.
+The runs are repeatable: tasks are stepped in a fixed order, time is virtual, plain calls replace worker threads, and
+garbage is not collected meanwhile. The meter counts the work of our code and of trio, not that of the harness or the
+test kit.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ _T = TypeVar("_T")
 
 
 class Count(StrEnum):
-    """What is counted."""
+    """The kinds of counts."""
 
     STEPS = "task steps"
-    """How often a task was given control: one more than it has checkpoints."""
+    """Times that trio resumed a task: one more than the checkpoints of the task."""
     TASKS = "tasks started"
     HOPS = "thread hops"
-    """Calls that went to a worker thread and back."""
+    """Calls in a worker thread."""
     CALLS = "Python calls"
-    """How often a function of ours was entered, or a coroutine or generator of ours resumed."""
+    """Times that a function of ours was entered, or a coroutine or generator of ours resumed."""
     EVENTS = "event objects made"
     ENCODES = "JSON encodes"
-    """Outside of the authority plane: those of events, frames and replies."""
+    """Outside the authority plane: those of events, frames and replies."""
     CANONICAL = "canonical encodes"
-    """The same inside of it."""
+    """JSON encodes inside the authority plane."""
     DIGESTS = "digests"
     STATEMENTS = "SQL statements"
     SENDS = "socket sends"
     FRAMES = "frames"
     BYTES = "bytes sent"
     BLOCKS = "blocks of memory"
-    """Pieces of memory, of 512 bytes at most, that Python has taken and not given back."""
+    """Memory blocks of at most 512 bytes that Python has allocated and not freed."""
     ALLOCATIONS = "allocations"
-    """Such pieces that our own code took, whether it gave them back or not."""
+    """Blocks that our own code allocated, freed or not."""
 
 
 BY_PYTHON = frozenset({Count.CALLS, Count.BLOCKS, Count.ALLOCATIONS})
-"""Those that depend on the version of Python: later ones inline more, and lay objects out otherwise."""
+"""Counts that depend on the version of Python: later ones inline more and lay out objects differently."""
 BY_RELEASE = frozenset({Count.ALLOCATIONS})
-"""Of those, the ones that may differ between two releases of one version."""
+"""Counts that may differ between two patch releases of one version."""
 
 METERED = (
     Count.STEPS,
@@ -84,11 +84,11 @@ METERED = (
     Count.DIGESTS,
     Count.SENDS,
 )
-"""Those that a meter finds by itself, in any run."""
+"""Counts that the meter takes in every run."""
 
 
 def repeatable(run: Callable[[Meter], Awaitable[_T]]) -> _T:
-    """What `run` finds with the meter that it is given, in a run of trio that is the same every time."""
+    """Call `run` with a meter, in a trio run that is the same every time, and return its result."""
     meter = Meter()
     _clear_caches()
     with _stepped_by_age(), hooked_threads(meter.run_in_place, send_from_thread), _only_new_garbage():
@@ -97,7 +97,7 @@ def repeatable(run: Callable[[Meter], Awaitable[_T]]) -> _T:
 
 @contextmanager
 def _only_new_garbage() -> Generator[None]:
-    """Inside, garbage is collected when it is asked for, and only what was made inside: all of it would take long."""
+    """Collect garbage only on request, and only among objects made in the block: collecting all would take long."""
     gc.freeze()
     try:
         with collected_between_runs():
@@ -107,7 +107,7 @@ def _only_new_garbage() -> Generator[None]:
 
 
 def _clear_caches() -> None:
-    """What an earlier run left in our modules would spare this one some calls."""
+    """Clear the caches of our modules, so that an earlier run does not save this one calls."""
     for module in list(sys.modules.values()):
         if is_ours(getattr(module, "__file__", None) or ""):
             for value in list(vars(module).values()):
@@ -122,17 +122,17 @@ class _Unshuffled(Random):
 
 @contextmanager
 def _stepped_by_age() -> Generator[None]:
-    """Inside, the oldest of the tasks that may run goes first.
+    """Step the runnable tasks in the order of their age.
 
-    Any fixed seed would be as repeatable, but one step more anywhere would then draw other orders for all that follows,
-    and the counts would change by more than that step.
+    A fixed seed would be as repeatable. But with a seed, one more step anywhere would change the order of all later
+    steps, and the counts would change by more than that step.
     """
     with patch.multiple("trio._core._run", _r=_Unshuffled(), _ALLOW_DETERMINISTIC_SCHEDULING=True):
         yield
 
 
 class Meter(trio.abc.Instrument):
-    """Counts what happens while it is `running`. Virtual time stands still unless it says otherwise."""
+    """Counts while it is `running`. Virtual time stands still, except where a method says otherwise."""
 
     def __init__(self) -> None:
         self.clock = trio.testing.MockClock()
@@ -141,12 +141,12 @@ class Meter(trio.abc.Instrument):
 
     @property
     def counts(self) -> dict[Count, int]:
-        """What was counted when it ran last."""
+        """The counts of the last run."""
         return {count: self._counter[count] for count in METERED}
 
     @contextmanager
     def time_goes_on(self) -> Generator[None]:
-        """Inside, virtual time jumps to the next moment at which there is something to do."""
+        """In the block, virtual time jumps to the next deadline when all tasks wait."""
         self.clock.autojump_threshold = 0
         try:
             yield
@@ -155,7 +155,7 @@ class Meter(trio.abc.Instrument):
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """The same, and everything is counted."""
+        """Count in the block. Virtual time goes on as in `time_goes_on`."""
         self._counter.clear()
         gc.collect()
         before = sys.getprofile()
@@ -169,17 +169,17 @@ class Meter(trio.abc.Instrument):
                 trio.lowlevel.remove_instrument(self)
 
     def let_time_pass(self) -> None:
-        """From now on virtual time is real time, for those who wait a moment while they close."""
+        """From now on virtual time runs at the speed of real time, for servers that wait while they close."""
         self.clock.rate = 1.0
 
     def run_in_place(
         self, fn: Callable[[], object], deliver: Callable[[outcome.Outcome[object]], object], _name: str | None
     ) -> None:
-        """Stands in for starting a thread: when a thread is done is the one thing that nobody can repeat."""
+        """Replace a worker thread by a call: when a thread ends is not repeatable."""
         self._counter[Count.HOPS] += 1
         deliver(outcome.capture(fn))
 
-    # -- what trio tells
+    # -- trio's instrument hooks
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._counter[Count.STEPS] += 1
@@ -187,7 +187,7 @@ class Meter(trio.abc.Instrument):
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
         self._counter[Count.TASKS] += 1
 
-    # -- what the interpreter tells
+    # -- profile function
 
     def _note(self, frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
@@ -222,14 +222,14 @@ class Meter(trio.abc.Instrument):
 
 
 def is_ours(file: str) -> bool:
-    """Whether the code of this file is part of what is measured; attrs and cattrs name what they make by its class."""
+    """Whether the code of this file is measured. attrs and cattrs name generated code by its class."""
     if file.startswith("<"):
         return " footlights" in file and " footlights.testing" not in file
     return file.startswith(_OURS) and not file.startswith(_TEST_KIT)
 
 
 def _is_send(builtin: Any, frame: FrameType) -> bool:
-    """Whether it gives bytes to the network; trio wakes itself through a pair of sockets, and that is not."""
+    """Whether the call sends bytes to the network. Trio also writes to a socket pair to wake itself."""
     if builtin in (os.write, getattr(os, "writev", None)):
         return is_ours(frame.f_code.co_filename)
     return isinstance(builtin.__self__, socket) and builtin.__self__.family == AF_INET

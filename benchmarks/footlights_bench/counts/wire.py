@@ -1,7 +1,7 @@
-"""Scenes with a server: turns of one session that clients follow over loopback.
+"""Workloads with a server: turns of one session that clients follow over loopback.
 
-The clients take nothing while it is counted: what they are sent fits into the buffers of their sockets. So no count
-depends on when the system hands bytes over.
+Clients read nothing during a count: what the server sends fits into the buffers of their sockets. So no count depends
+on when the operating system delivers bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 from attrs import frozen
@@ -18,38 +18,38 @@ from wsproto.events import Request, TextMessage
 
 from footlights import open_stage
 from footlights_bench.counts.meter import Count
-from footlights_bench.counts.scenes import AFTERWARDS, same_time
+from footlights_bench.counts.workloads import AFTERWARDS, same_time
 from footlights_bench.lib.scripts import cast_of
-from footlights_transports.access.policy import AccessPolicy, WireLimits
-from footlights_transports.access.session_access import SessionAccess
+from footlights_bench.lib.serving import HOST, serving
+from footlights_transports.access.policy import WireLimits
 from footlights_transports.http.server import serve_http
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from footlights import InteractionSession, Stage
+    from footlights import InteractionSession
     from footlights_actors import Script
 
-_HOST = "127.0.0.1"
 _COMMIT = '"event_type":"commit_final"'
-_LIMITS = WireLimits(keep_alive=86_400.0)
 
 
 @frozen
 class Taken:
-    """What came over the wire."""
+    """The frames and bytes that a client received."""
 
     frames: int
     bytes: int
 
 
 class Client(Protocol):
-    """One that follows a session, and takes what it was sent only when it is told to."""
+    """A client that follows a session and reads only when `take` is called."""
+
+    async def follow(self, session: InteractionSession) -> None: ...
 
     async def take(self, last: str) -> Taken:
-        """Everything up to the frame with these words."""
+        """Read up to the frame that contains this text."""
         ...
 
 
@@ -63,20 +63,20 @@ class _Bytes:
     async def receive(self) -> bytes:
         data = bytes(await self._stream.receive_some())
         if not data:
-            raise AssertionError("The server is gone.")
+            raise AssertionError("The server closed the connection.")
         return data
 
 
 class WebSocketClient:
-    """A WebSocket; its frames are those of the protocol."""
+    """Counts the messages of the WebSocket protocol as frames."""
 
-    def __init__(self, wire: _Bytes) -> None:
+    def __init__(self, wire: _Bytes, *, in_batches: bool) -> None:
         self._wire = wire
+        self._path = "/v1?batch=1" if in_batches else "/v1"
         self._protocol = WSConnection(ConnectionType.CLIENT)
 
-    async def follow(self, session: InteractionSession, *, in_batches: bool) -> None:
-        path = "/v1?batch=1" if in_batches else "/v1"
-        await self._wire.send(self._protocol.send(Request(_HOST, path, subprotocols=["footlights.v1"])))
+    async def follow(self, session: InteractionSession) -> None:
+        await self._wire.send(self._protocol.send(Request(HOST, self._path, subprotocols=["footlights.v1"])))
         while not any(self._events(await self._wire.receive())):
             pass
         command = json.dumps({"op": "subscribe", "id": 1, "session_id": session.session_id})
@@ -101,14 +101,14 @@ class WebSocketClient:
 
 
 class SseClient:
-    """An event stream; its frames are its events."""
+    """Counts the events of the stream as frames."""
 
     def __init__(self, wire: _Bytes) -> None:
         self._wire = wire
 
     async def follow(self, session: InteractionSession) -> None:
         path = f"/v1/sessions/{session.session_id}/events"
-        await self._wire.send(f"GET {path} HTTP/1.1\r\nHost: {_HOST}\r\nAccept: text/event-stream\r\n\r\n".encode())
+        await self._wire.send(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nAccept: text/event-stream\r\n\r\n".encode())
         await self.take("\nid: ")
 
     async def take(self, last: str) -> Taken:
@@ -118,8 +118,8 @@ class SseClient:
         return Taken(text.count(b"\ndata: "), len(text))
 
 
-class Served:
-    """A turn whose events are sent to so many clients."""
+class ServedTurn:
+    """A turn whose events the server sends to all clients."""
 
     def __init__(self, session: InteractionSession, clients: Sequence[Client]) -> None:
         self._session = session
@@ -137,35 +137,28 @@ class Served:
         }
 
 
-@asynccontextmanager
-async def over_websocket(script: Script, *, clients: int = 1, in_batches: bool = False) -> AsyncGenerator[Served]:
-    async with _open_stage(script) as stage, trio.open_nursery() as nursery, AsyncExitStack() as leaving:
-        access = SessionAccess(stage, AccessPolicy(limits=_LIMITS))
-        listening = await nursery.start(partial(serve_ws, access, host=_HOST, port=0, goodbye=0.0))
-        session = stage.start()
-        crowd = [WebSocketClient(await _connected(leaving, listening.port)) for _ in range(clients)]
-        for client in crowd:
-            await client.follow(session, in_batches=in_batches)
-        yield Served(session, crowd)
-        nursery.cancel_scope.cancel()
+def over_websocket(
+    script: Script, *, clients: int = 1, in_batches: bool = False
+) -> AbstractAsyncContextManager[ServedTurn]:
+    return _served_turn(script, serve_ws, partial(WebSocketClient, in_batches=in_batches), clients)
+
+
+def over_sse(script: Script, *, clients: int = 1) -> AbstractAsyncContextManager[ServedTurn]:
+    return _served_turn(script, serve_http, SseClient, clients)
 
 
 @asynccontextmanager
-async def over_sse(script: Script, *, clients: int = 1) -> AsyncGenerator[Served]:
-    async with _open_stage(script) as stage, trio.open_nursery() as nursery, AsyncExitStack() as leaving:
-        access = SessionAccess(stage, AccessPolicy(limits=_LIMITS))
-        listening = await nursery.start(partial(serve_http, access, host=_HOST, port=0, goodbye=0.0))
+async def _served_turn(
+    script: Script, serve: Callable[..., Awaitable[Any]], make_client: Callable[[_Bytes], Client], clients: int
+) -> AsyncGenerator[ServedTurn]:
+    async with (
+        open_stage(cast_of(script), wall_clock=same_time) as stage,
+        serving(serve, stage, WireLimits(keep_alive=86_400.0), goodbye=0.0) as port,
+        AsyncExitStack() as leaving,
+    ):
         session = stage.start()
-        crowd = [SseClient(await _connected(leaving, listening.port)) for _ in range(clients)]
+        streams = [await leaving.enter_async_context(await trio.open_tcp_stream(HOST, port)) for _ in range(clients)]
+        crowd = [make_client(_Bytes(stream)) for stream in streams]
         for client in crowd:
             await client.follow(session)
-        yield Served(session, crowd)
-        nursery.cancel_scope.cancel()
-
-
-def _open_stage(script: Script) -> AbstractAsyncContextManager[Stage]:
-    return open_stage(cast_of(script), wall_clock=same_time)
-
-
-async def _connected(leaving: AsyncExitStack, port: int) -> _Bytes:
-    return _Bytes(await leaving.enter_async_context(await trio.open_tcp_stream(_HOST, port)))
+        yield ServedTurn(session, crowd)

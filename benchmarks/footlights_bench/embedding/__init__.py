@@ -1,1 +1,1 @@
-"""Embedding: frames of a game loop with a stage beside it."""
+"""Embedding suite: frames of a game loop with a stage beside it."""

@@ -1,4 +1,4 @@
-"""A game loop without a game: so much work a frame, and the rest of the frame is time to wait in."""
+"""Frames of a game loop without a game: fixed work in each frame, then a wait until the next."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FRAME = 1 / 60
-_STEPS = 40_000  # some milliseconds of plain Python, as a small game has
+_STEPS = 40_000  # some milliseconds of plain Python, as in a small game
 
 
 @define
 class Frames:
-    """In seconds."""
+    """Times of the frames, in seconds."""
 
     work: list[float] = Factory(list[float])
-    """From the beginning of a frame to the end of its work."""
+    """From the start of a frame to the end of its work."""
     between: list[float] = Factory(list[float])
-    """From the beginning of a frame to that of the next."""
+    """From the start of a frame to the start of the next."""
 
 
 def play_frames(count: int, take_events: Callable[[], object], wait_until: Callable[[float], object]) -> Frames:

@@ -1,4 +1,4 @@
-"""A stage as trio's guest in a game loop: it runs on the loop's own thread, in the time that frames leave over."""
+"""Guest: a stage in trio's guest mode, which runs on the game loop's thread between the frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Guest:
-    """Made by `guest_stage`."""
+    """A stage as a guest of the game loop, made by `guest_stage`."""
 
     def __init__(self, cast: Cast, players: int) -> None:
         self._cast = cast
@@ -31,7 +31,7 @@ class Guest:
         self._sessions: list[InteractionSession] = []
         self.came: list[StreamEvent] = []
 
-    # -- what the loop does
+    # -- called by the game loop
 
     def begin_turns(self) -> None:
         for session in self._sessions:
@@ -47,7 +47,7 @@ class Guest:
         self.came.clear()
 
     def wait_until(self, due: float) -> None:
-        """Let trio run until then."""
+        """Run trio's callbacks until this time."""
         while (left := due - perf_counter()) > 0:
             try:
                 run = self._ready.get(timeout=left)
@@ -68,7 +68,7 @@ class Guest:
             self._ready.get()()
         self._outcome.unwrap()
 
-    # -- what trio does
+    # -- run by trio
 
     def _note_outcome(self, outcome: Outcome[None]) -> None:
         self._outcome = outcome

@@ -1,33 +1,30 @@
-"""`footlights bench embed`: what a stage does to a game loop that holds 60 frames a second.
+"""`footlights bench embed`: the effect of a stage on a game loop of 60 frames a second.
 
-The same loop runs twice: with the stage on a thread of its own, and with the stage as trio's guest. In each, slices of
-frames in which nobody speaks alternate with slices in which many turns stream, so that other work on the machine slows
-both. Then the calls of a stage thread are timed while as many turns stream.
+The same loop runs twice: with the stage on a thread of its own, and with the stage as trio's guest. In each run, slices
+of frames without turns alternate with slices in which many turns stream, so other load on the machine slows both. Then
+the calls of a stage thread are timed while as many turns stream.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights_bench.embedding.frames import FRAME, Frames, play_frames
 from footlights_bench.embedding.guest import guest_stage
-from footlights_bench.lib.figures import Aim, Figure, percentile
-from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
+from footlights_bench.lib.figures import Aim, Figure, latency_figure, percentile
+from footlights_bench.lib.report import run_suite
 from footlights_bench.lib.scripts import cast_of, paced
+from footlights_transports.embed.stage_thread import StageThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Generator, Sequence
     from pathlib import Path
-
-    from footlights import Cast, StreamEvent
 
 UNAFFECTED = Aim("below", 1.25)
 
@@ -35,47 +32,21 @@ UNAFFECTED = Aim("below", 1.25)
 @frozen(kw_only=True)
 class EmbedScale:
     turns: int
-    """How many turns stream at once."""
+    """Turns that stream at once."""
     frames: int
     """Frames of one slice."""
     laps: int
-    """Pairs of slices whose median counts."""
+    """Pairs of slices, of which the median counts."""
     calls: int
-    """Calls of each kind that are timed."""
+    """Timed calls of each kind."""
 
 
 FULL = EmbedScale(turns=100, frames=300, laps=5, calls=1_000)
 QUICK = EmbedScale(turns=5, frames=6, laps=2, calls=6)
 
 
-class Answer(Protocol):
-    """The ticket of a call that was handed over."""
-
-    def result(self) -> object: ...
-
-
-class ThreadSession(Protocol):
-    """A session of a stage thread, as much of it as is measured."""
-
-    def begin_turn(self, said: str) -> str: ...
-    def begin_turn_soon(self, said: str) -> Answer: ...
-    def cancel(self) -> tuple[str, ...]: ...
-    def poll(self) -> list[StreamEvent]: ...
-    def finalize(self, turn_id: str) -> Answer: ...
-
-
-class ThreadStage(Protocol):
-    """A stage thread, as much of it as is measured."""
-
-    def start(self) -> ThreadSession: ...
-
-
-OpenThread: TypeAlias = "Callable[[Cast], AbstractContextManager[ThreadStage]]"
-"""Given to this module by those who know what a stage thread is: they are above it."""
-
-
 class Host(Protocol):
-    """A game loop's side of a stage."""
+    """A stage, as a game loop uses it."""
 
     def begin_turns(self) -> None: ...
     def end_turns(self) -> None: ...
@@ -84,7 +55,7 @@ class Host(Protocol):
 
 
 class _ThreadHost:
-    def __init__(self, stage: ThreadStage, players: int) -> None:
+    def __init__(self, stage: StageThread, players: int) -> None:
         self._sessions = [stage.start() for _ in range(players)]
         self._turns: list[str] = []
 
@@ -104,25 +75,29 @@ class _ThreadHost:
         sleep(max(0.0, due - perf_counter()))
 
 
-def run_embedding(open_thread: OpenThread, *, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_embedding(open_thread, quick=quick), json_path, strict=strict)
-
-
-def measure_embedding(open_thread: OpenThread, *, quick: bool) -> Report:
+def run_embedding(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
     scale = QUICK if quick else FULL
-    machine = this_machine()
-    cast = cast_of(paced)
-    say("frames, with a stage on a thread of its own")
-    with open_thread(cast) as stage:
-        figures = _frame_figures("a thread of its own", _ThreadHost(stage, scale.turns), scale)
-    say("frames, with a stage as trio's guest")
-    with guest_stage(cast, scale.turns) as guest:
-        figures += _frame_figures("trio's guest", guest, scale)
-    say("calls to a stage thread")
-    with open_thread(cast) as stage:
-        figures += _call_figures(stage, scale)
-    return Report("embed", quick, machine, figures)
+    parts = {
+        "frames, with a stage on a thread of its own": partial(_measure_thread, scale),
+        "frames, with a stage as trio's guest": partial(_measure_guest, scale),
+        "calls to a stage thread": partial(_measure_calls, scale),
+    }
+    return run_suite("embed", parts, quick=quick, json_path=json_path, strict=strict)
+
+
+def _measure_thread(scale: EmbedScale) -> list[Figure]:
+    with StageThread(cast_of(paced)) as stage:
+        return _frame_figures("a thread of its own", _ThreadHost(stage, scale.turns), scale)
+
+
+def _measure_guest(scale: EmbedScale) -> list[Figure]:
+    with guest_stage(cast_of(paced), scale.turns) as guest:
+        return _frame_figures("trio's guest", guest, scale)
+
+
+def _measure_calls(scale: EmbedScale) -> list[Figure]:
+    with StageThread(cast_of(paced)) as stage:
+        return _call_figures(stage, scale)
 
 
 def _frame_figures(how: str, host: Host, scale: EmbedScale) -> list[Figure]:
@@ -150,16 +125,15 @@ def _compare(
             for quiet, loud in zip(silent, streaming, strict=True)
         ]
 
-    everything = [second * 1e6 for each in streaming for second in each]
-    nothing = [second * 1e6 for each in silent for second in each]
-    spread = {"p50": percentile(everything, 50), "max": max(everything), "p99 in silence": percentile(nothing, 99)}
+    latency = latency_figure(subject, f"{name}, p99", [second for each in streaming for second in each])
+    in_silence = percentile([second * 1e6 for each in silent for second in each], 99)
     return [
-        Figure(subject, f"{name}, p99", percentile(everything, 99), "µs", None, spread),
+        evolve(latency, spread={**latency.spread, "p99 in silence": in_silence}),
         Figure(subject, f"{name}, p99 / in silence", median(slices(99)), "x", UNAFFECTED, {"p50": median(slices(50))}),
     ]
 
 
-def _call_figures(stage: ThreadStage, scale: EmbedScale) -> list[Figure]:
+def _call_figures(stage: StageThread, scale: EmbedScale) -> list[Figure]:
     sessions = [stage.start() for _ in range(scale.turns)]
     for session in sessions:
         session.begin_turn("Go on.")
@@ -178,7 +152,7 @@ def _call_figures(stage: ThreadStage, scale: EmbedScale) -> list[Figure]:
         ticket.result()
         sleep(FRAME / 4)
     subject = f"calls to a stage thread, {scale.turns} turns"
-    return [_call_figure(subject, name, each) for name, each in seconds.items()]
+    return [latency_figure(subject, f"{name}, p99", each) for name, each in seconds.items()]
 
 
 @contextmanager
@@ -186,9 +160,3 @@ def _timed(seconds: list[float]) -> Generator[None]:
     began = perf_counter()
     yield
     seconds.append(perf_counter() - began)
-
-
-def _call_figure(subject: str, name: str, seconds: Sequence[float]) -> Figure:
-    micros = [second * 1e6 for second in seconds]
-    spread = {"p50": percentile(micros, 50), "max": max(micros)}
-    return Figure(subject, f"{name}, p99", percentile(micros, 99), "µs", None, spread)

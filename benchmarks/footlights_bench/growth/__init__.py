@@ -1,1 +1,1 @@
-"""Growth: whether time and memory a turn stay flat over long runs."""
+"""Growth suite: whether time and memory of a turn stay flat over many sessions and turns."""

@@ -1,8 +1,8 @@
-"""What a turn costs when many sessions are open: processor time, by how many there are.
+"""Processor time of a turn, by the number of open sessions.
 
-A stage for each size, all open in one process. Each session has played, keeps its last turns and waits; ten at a time
-play on, one after the other. Laps of all sizes alternate, and the ratio is the median of the ratios within a lap, so
-that other work on the machine slows both. All processor time of the process counts, that of the ledger's thread too.
+One process holds a stage for each number of sessions. Each session keeps its last turns and waits; ten at a time play
+on, one after the other. Laps of all stages alternate, and the ratio is the median of the ratios within a lap, so other
+load on the machine slows both. All processor time of the process counts, including that of the ledger's thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from footlights import Limits, open_stage
-from footlights_bench.growth.play import AT_A_TIME, SHORT, Troupe, short_turn
+from footlights_bench.growth.crowd import AT_A_TIME, SHORT, Crowd, short_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of
@@ -25,7 +25,7 @@ from footlights_bench.lib.scripts import cast_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from footlights_bench.growth.scale import GrowthScale
+    from footlights_bench.growth.suite import GrowthScale
 
 FLAT = Aim("at most", 1.2)
 KEPT = ("in memory", "in SQLite")
@@ -33,7 +33,7 @@ KEPT = ("in memory", "in SQLite")
 
 @frozen
 class Cost:
-    """Seconds of processor time that a turn took in each lap, with so many sessions open."""
+    """Processor seconds of a turn in each lap, with so many open sessions."""
 
     sessions: int
     seconds: list[float] = field(factory=list[float])
@@ -52,25 +52,25 @@ async def time_turns(sizes: Sequence[int], laps: int, turns: int, *, durable: bo
     costs = [Cost(size) for size in sizes]
     async with AsyncExitStack() as leaving:
         folder = Path(leaving.enter_context(TemporaryDirectory()))
-        troupes = [
-            await leaving.enter_async_context(_open_troupe(size, folder / f"{size}.ledger" if durable else None))
+        crowds = [
+            await leaving.enter_async_context(_open_crowd(size, folder / f"{size}.ledger" if durable else None))
             for size in sizes
         ]
         for lap in range(laps):
-            for cost, troupe in list(zip(costs, troupes, strict=True))[:: 1 if lap % 2 else -1]:
+            for cost, crowd in list(zip(costs, crowds, strict=True))[:: 1 if lap % 2 else -1]:
                 began = process_time()
-                await troupe.play(turns)
+                await crowd.play(turns)
                 cost.seconds.append((process_time() - began) / turns)
     return costs
 
 
 @asynccontextmanager
-async def _open_troupe(size: int, ledger: Path | None) -> AsyncGenerator[Troupe, None]:
+async def _open_crowd(size: int, ledger: Path | None) -> AsyncGenerator[Crowd, None]:
     limits = Limits()
     async with open_stage(cast_of(short_turn), ledger=ledger, limits=limits) as stage:
-        troupe = Troupe([stage.start() for _ in range(size)])
-        await troupe.fill(limits)
-        yield troupe
+        crowd = Crowd([stage.start() for _ in range(size)])
+        await crowd.fill(limits)
+        yield crowd
 
 
 def _figures(subject: str, costs: Sequence[Cost]) -> list[Figure]:

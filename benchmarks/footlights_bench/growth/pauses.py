@@ -1,35 +1,33 @@
-"""How long the garbage collector holds everything up, while sessions come, play and stream.
+"""Pauses of the garbage collector while sessions start, play and stream.
 
-Every collection is timed, from before the first session until the last turn is over: as Python collects if nobody says
-otherwise, and as `footlights serve` does. Whoever embeds a stage decides that for the whole program. The time is the
-processor's, so that other work on the machine is not taken for a pause; the longest by the clock stands beside it.
+Every collection is timed, from before the first session until the last turn is over, with the default settings of
+Python and with the policy of `footlights serve`. The figure is processor time, so other load on the machine does not
+count as a pause; the longest pause in wall time is in the spread.
 """
 
 from __future__ import annotations
 
 import gc
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import trio
 from attrs import frozen
 
 from footlights import Limits, MemoryLedger, open_stage
-from footlights_bench.growth.play import Troupe, tiny_turn
+from footlights_bench.growth.crowd import Crowd, tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, paced_turn
+from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from footlights import InteractionSession, Prompt
     from footlights_actors import Line
-    from footlights_bench.growth.scale import GrowthScale
-
-Policy: TypeAlias = "Callable[[], AbstractContextManager[object]]"
-"""How garbage is collected, for as long as it is entered."""
+    from footlights_bench.growth.suite import GrowthScale
 
 SHORT_PAUSE = Aim("below", 10_000)
 """Microseconds."""
@@ -47,15 +45,16 @@ class Pause:
     clock: float
 
 
-async def measure_pauses(scale: GrowthScale, serving: Policy) -> list[Figure]:
+async def measure_pauses(scale: GrowthScale) -> list[Figure]:
     figures: list[Figure] = []
+    policies = (("as Python does it", nullcontext, None), ("as serve does it", GentleCollector, SHORT_PAUSE))
     for silent in (0, scale.open_besides):
         subject = f"garbage collection, {scale.streaming:,} sessions streaming"
         if silent:
             subject += f", {silent:,} more open"
-        for name, policy, aim in (("as Python does it", nullcontext, None), ("as serve does it", serving, SHORT_PAUSE)):
+        for name, policy, aim in policies:
             say(f"{subject}, {name}")
-            with recorded() as pauses, policy():  # in this order: what a policy does is part of the pause
+            with recorded() as pauses, policy():  # in this order: work of the policy is part of the pause
                 await stream(scale.streaming, silent, scale.seconds)
             figures.append(_figure(subject, name, pauses, aim))
     return figures
@@ -63,7 +62,7 @@ async def measure_pauses(scale: GrowthScale, serving: Policy) -> list[Figure]:
 
 @contextmanager
 def recorded() -> Generator[list[Pause]]:
-    """Every collection from now on."""
+    """Record every collection in the block."""
     pauses: list[Pause] = []
     began = 0.0, 0.0
 
@@ -83,14 +82,14 @@ def recorded() -> Generator[list[Pause]]:
 
 
 async def stream(streaming: int, silent: int, seconds: float) -> int:
-    """Some sessions stream paced turns for a while; others have played before, keep that, and are silent.
+    """Stream paced turns in `streaming` sessions, while `silent` sessions keep finished turns and are idle.
 
-    How many turns came to their end.
+    Returns the number of turns that settled.
     """
     limits = Limits()
     async with open_stage(cast_of(_script), ledger=MemoryLedger(), limits=limits) as stage:
         if silent:
-            await Troupe([stage.start() for _ in range(silent)]).fill(limits)
+            await Crowd([stage.start() for _ in range(silent)]).fill(limits)
         async with trio.open_nursery() as nursery:
             for _ in range(streaming):
                 nursery.start_soon(_stream, stage.start())

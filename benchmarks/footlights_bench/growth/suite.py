@@ -1,7 +1,7 @@
-"""`footlights bench growth`: whether more sessions and more turns make a turn dearer, or the process larger.
+"""`footlights bench growth`: whether more sessions or more turns make a turn slower or the process larger.
 
-Three questions in one run: what a turn costs when many sessions are open, what becomes of time and memory over very
-many turns, and for how long the garbage collector holds everybody up.
+The suite measures the pauses of the garbage collector, the processor time of a turn while many sessions are open, and
+time and memory over very many turns.
 """
 
 from __future__ import annotations
@@ -10,39 +10,63 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import frozen
 
 from footlights_bench.growth.cost import measure_cost
+from footlights_bench.growth.long_run import measure_long_run
 from footlights_bench.growth.pauses import measure_pauses
-from footlights_bench.growth.run import measure_long_run
-from footlights_bench.growth.scale import GROWTH_FULL, GROWTH_QUICK
-from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
+from footlights_bench.lib.report import in_trio, run_suite
+from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from footlights_bench.growth.pauses import Policy
     from footlights_bench.lib.figures import Figure
 
 
-def run_growth(serving: Policy, *, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code.
+@frozen(kw_only=True)
+class GrowthScale:
+    sessions: tuple[int, ...]
+    """Open sessions of each stage; the first stage is the reference for the others."""
+    laps: int
+    """Repetitions, of which the median counts."""
+    turns_per_lap: int
+    long_run: int
+    """Turns of the long run; a multiple of ten."""
+    streaming: int
+    """Sessions that stream while pauses are measured."""
+    open_besides: int
+    """Sessions that are open and idle meanwhile, in the second of the two loads."""
+    seconds: float
+    """How long the sessions stream."""
 
-    `serving` is how a server collects garbage.
-    """
-    return publish(measure_growth(serving, quick=quick), json_path, strict=strict)
+
+FULL = GrowthScale(
+    sessions=(10, 100, 1_000, 10_000),
+    laps=31,
+    turns_per_lap=100,
+    long_run=1_000_000,
+    streaming=1_000,
+    open_besides=10_000,
+    seconds=20.0,
+)
+QUICK = GrowthScale(
+    sessions=(10, 30), laps=2, turns_per_lap=10, long_run=1_000, streaming=10, open_besides=20, seconds=0.1
+)
 
 
-def measure_growth(serving: Policy, *, quick: bool) -> Report:
-    scale = GROWTH_QUICK if quick else GROWTH_FULL
-    machine = this_machine()
-    say("measuring pauses")
-    figures: list[Figure] = trio.run(partial(measure_pauses, serving=serving), scale)
-    # In one process the sessions of all stages are in the way of a collector that goes through everything.
-    with serving():
-        say("measuring turns among many sessions")
-        figures += trio.run(measure_cost, scale)
-        say("measuring very many turns")
-        figures += trio.run(measure_long_run, scale)
-    return Report("growth", quick, machine, figures)
+def run_growth(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
+    scale = QUICK if quick else FULL
+
+    def collected(measure: Callable[[GrowthScale], Awaitable[list[Figure]]]) -> list[Figure]:
+        # One process holds the sessions of all stages, and a full collection would go through all of them.
+        with GentleCollector():
+            return trio.run(measure, scale)
+
+    parts: dict[str, Callable[[], Sequence[Figure]]] = {
+        "pauses": in_trio(measure_pauses, scale),
+        "turns among many sessions": partial(collected, measure_cost),
+        "very many turns": partial(collected, measure_long_run),
+    }
+    return run_suite("growth", parts, quick=quick, json_path=json_path, strict=strict)

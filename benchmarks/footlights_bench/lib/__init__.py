@@ -1,1 +1,1 @@
-"""Parts that the suites share: figures, reports, progress, the machine."""
+"""Shared parts of the suites: figures, reports, progress, processes, scripts. Nothing here knows a suite."""

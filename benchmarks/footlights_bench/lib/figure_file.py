@@ -1,4 +1,4 @@
-"""Figures as they were written to a file: by `footlights bench NAME --json`, or by the race of the peers."""
+"""Figures read back from a file that `footlights bench NAME --json` or the race of the peers wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RATES: Sequence[tuple[str, str, Unit]] = (
 
 
 class UnreadableResult(FootlightsError):
-    """Not a file that a benchmark wrote."""
+    """The file was not written by a benchmark."""
 
     code = "unreadable_result"
 
@@ -46,7 +46,7 @@ def read_json(file: Path) -> dict[str, Any]:
     except ValueError:
         read = None
     if not isinstance(read, dict):
-        raise UnreadableResult(f"{file} is no result of a benchmark.")
+        raise UnreadableResult(f"{file} is not the result of a benchmark.")
     return cast("dict[str, Any]", read)
 
 
@@ -58,7 +58,7 @@ def read_figures(file: Path) -> RecordedFigures:
         figures = list(_race_figures(read)) if bench == RACE else [_figure(each) for each in read["figures"]]
         return RecordedFigures(bench, bool(read["quick"]), dict(read["machine"]), figures)
     except (KeyError, TypeError, ValueError):
-        raise UnreadableResult(f"{file} is no result of a benchmark.") from None
+        raise UnreadableResult(f"{file} is not the result of a benchmark.") from None
 
 
 def _figure(read: Mapping[str, Any]) -> Figure:
@@ -69,7 +69,7 @@ def _figure(read: Mapping[str, Any]) -> Figure:
 
 def _race_figures(read: Mapping[str, Any]) -> Iterator[Figure]:
     for verdict in read["verdicts"]:
-        # Who is the best peer may change from run to run, and the name must not.
+        # The best peer may change from run to run; the name of the figure must not.
         aim = Aim("at least", float(verdict["bound"]))
         yield Figure("better than the best peer", str(verdict["aim"]), float(verdict["value"]), "x", aim)
     for manner in ("yielding", "flooding"):

@@ -1,8 +1,9 @@
-"""What a benchmark found: named numbers, some with an aim, and whether it was met."""
+"""Figures: the named numbers that a benchmark measured, some with an aim."""
 
 from __future__ import annotations
 
 from math import ceil
+from statistics import median
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import field, frozen
@@ -31,7 +32,7 @@ class Aim:
 @frozen
 class Figure:
     subject: str
-    """What it is about; figures of one subject stand together."""
+    """The heading of the figure. Figures with the same subject stand together."""
     name: str
     value: float
     unit: Unit
@@ -46,6 +47,26 @@ class Figure:
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """The smallest sample that at least `percent` of all samples do not exceed: always one that was measured."""
+    """The smallest sample that at least `percent` of the samples do not exceed; never an interpolated value."""
     ordered = sorted(samples)
     return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
+
+
+def latency_figure(
+    subject: str,
+    name: str,
+    seconds: Sequence[float],
+    aim: Aim | None = None,
+    *,
+    percent: int = 99,
+    also: Sequence[int] = (50,),
+) -> Figure:
+    """A percentile in microseconds; the spread holds other percentiles and the maximum."""
+    micros = [second * 1e6 for second in seconds]
+    spread = {f"p{each}": percentile(micros, each) for each in also} | {"max": max(micros)}
+    return Figure(subject, name, percentile(micros, percent), "µs", aim, spread)
+
+
+def median_figure(subject: str, name: str, laps: Sequence[float], unit: Unit, aim: Aim | None = None) -> Figure:
+    """The median of repeated measurements; the spread holds the minimum and the maximum."""
+    return Figure(subject, name, median(laps), unit, aim, {"min": min(laps), "max": max(laps)})

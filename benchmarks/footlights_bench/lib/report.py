@@ -1,17 +1,20 @@
-"""The result of a benchmark, for people as a table and for programs as JSON."""
+"""Report: the figures of one benchmark run, printed as a table and written as JSON."""
 
 from __future__ import annotations
 
 import json
-import sys
-from importlib.util import find_spec
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVarTuple
 
+import trio
 from attrs import asdict, evolve, frozen
 
+from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.progress import say
+from footlights_bench.lib.tables import Column, print_sections
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from footlights.events import JsonValue
@@ -19,8 +22,15 @@ if TYPE_CHECKING:
     from footlights_bench.lib.machine import Machine
 
 Row: TypeAlias = tuple[str, str, str, str, str]
+_Arguments = TypeVarTuple("_Arguments")
 
-_HEADINGS: Row = ("what", "value", "also", "aim", "met")
+_COLUMNS = (
+    Column("what"),
+    Column("value", is_number=True),
+    Column("also", is_dim=True),
+    Column("aim", is_number=True),
+    Column("met"),
+)
 _SIGNS = {"below": "<", "at most": "≤", "at least": "≥"}
 
 
@@ -36,15 +46,39 @@ class Report:
         return [figure for figure in self.figures if figure.met is False]
 
     def exit_code(self, *, strict: bool) -> int:
-        """A missed aim is a failure only for those who ask: a busy machine misses some by itself."""
+        """1 for a missed aim only if `strict`: other load on the machine is enough to miss some."""
         return 1 if strict and self.missed else 0
 
     def to_json(self) -> dict[str, JsonValue]:
         return {**asdict(self), "figures": [{**asdict(figure), "met": figure.met} for figure in self.figures]}
 
 
+def in_trio(
+    measure: Callable[[*_Arguments], Awaitable[Sequence[Figure]]], *arguments: *_Arguments
+) -> Callable[[], Sequence[Figure]]:
+    """An asynchronous part of a suite, for `run_suite`: each part has a trio run of its own."""
+    return lambda: trio.run(measure, *arguments)
+
+
+def run_suite(
+    bench: str,
+    parts: Mapping[str, Callable[[], Sequence[Figure]]],
+    *,
+    quick: bool,
+    json_path: Path | None,
+    strict: bool,
+) -> int:
+    """Measure the parts in order, print the table and write the JSON; return the exit code."""
+    machine = this_machine()
+    figures: list[Figure] = []
+    for name, measure in parts.items():
+        say(f"measuring {name}")
+        figures += measure()
+    return publish(Report(bench, quick, machine, figures), json_path, strict=strict)
+
+
 def publish(report: Report, json_path: Path | None, *, strict: bool) -> int:
-    """Write the JSON if asked, print the table; return the exit code. The run is over when this is called."""
+    """Write the JSON, then print the table; return the exit code. Call this as soon as the run is over."""
     report = evolve(report, machine=report.machine.afterwards())
     if json_path is not None:
         text = json.dumps(report.to_json(), ensure_ascii=False, indent=2)
@@ -58,62 +92,18 @@ def print_table(report: Report) -> None:
         subject: [row(figure) for figure in figures]
         for subject, figures in groupby(report.figures, lambda figure: figure.subject)
     }
-    # A pipe gets plain text, whole lines whatever their length.
-    if sys.stdout.isatty() and find_spec("rich") is not None:
-        _print_rich(sections)
-    else:
-        _print_plain(sections)
+    print_sections(_COLUMNS, sections, styles={"NO": "red"})
 
 
 def row(figure: Figure) -> Row:
-    """As people read it."""
+    """The figure as text: name, value, spread, aim, and whether the aim was met."""
     others = ", ".join(f"{name} {_number(value, figure)}" for name, value in figure.spread.items())
+    aim = "" if figure.aim is None else f"{_SIGNS[figure.aim.kind]} {_number(figure.aim.bound, figure)}"
     met = {None: "", True: "yes", False: "NO"}[figure.met]
-    return (f"  {figure.name}", f"{_number(figure.value, figure)} {figure.unit}", others, _aim(figure), met)
-
-
-def _aim(figure: Figure) -> str:
-    if figure.aim is None:
-        return ""
-    return f"{_SIGNS[figure.aim.kind]} {_number(figure.aim.bound, figure)}"
+    return (f"  {figure.name}", f"{_number(figure.value, figure)} {figure.unit}", others, aim, met)
 
 
 def _number(value: float, figure: Figure) -> str:
-    if figure.unit == "times":  # whole, unless they are spread over something
+    if figure.unit == "times":  # counts are whole numbers, their averages are not
         return f"{value:,.2f}".removesuffix(".00")
     return f"{value:,.2f}" if figure.unit == "x" else f"{value:,.0f}"
-
-
-def _print_plain(sections: dict[str, list[Row]]) -> None:
-    rows = [_HEADINGS, *(row for section in sections.values() for row in section)]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-
-    def print_row(row: Row) -> None:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-    print_row(_HEADINGS)
-    for subject, section in sections.items():
-        print(subject)
-        for row in section:
-            print_row(row)
-
-
-def _print_rich(sections: dict[str, list[Row]]) -> None:
-    # Here and not above: the harness works without it.
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    what, value, also, aim, met = _HEADINGS
-    table.add_column(what, no_wrap=True)
-    table.add_column(value, justify="right", no_wrap=True)
-    table.add_column(also, style="dim")
-    table.add_column(aim, justify="right", no_wrap=True)
-    table.add_column(met)
-    for subject, section in sections.items():
-        table.add_row(f"[bold]{subject}[/bold]")
-        for row in section:
-            table.add_row(*row, style="red" if row[-1] == "NO" else None)
-        table.add_section()
-    Console().print(table)

@@ -1,7 +1,8 @@
-"""What the turns under measurement say. The standard actors perform them; only the model is scripted."""
+"""Scripts of the turns that benchmarks measure. The standard actors run them; only the model is scripted."""
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,10 @@ EVENTS_PER_TURN = TOKENS_PER_TURN + 5
 """With turn_accepted, model_selected, model_ready, turn_final and commit_final."""
 
 SECONDS_PER_TOKEN = 0.1
-"""Of a paced turn, on average."""
+"""The average pace of `paced` and `paced_turn`."""
 
 _uneven = Random(0)
-_ENDLESS = 90_000  # as many tokens as max_turn_text_bytes allows, about; every such turn is cancelled long before
+_ENDLESS = 90_000  # about as many tokens as max_turn_text_bytes allows; every such turn is cancelled long before
 
 
 def cast_of(script: Script) -> Cast:
@@ -31,19 +32,19 @@ def cast_of(script: Script) -> Cast:
 
 
 def whole_turn(_prompt: Prompt) -> Iterator[Line]:
-    """200 tokens from a model that never waits: the subscriber is behind, and tokens are joined for it."""
+    """200 tokens from a model that never yields: the subscriber falls behind, and tokens are joined for it."""
     yield Flood(TOKEN, TOKENS_PER_TURN)
 
 
 def whole_turn_yielding(_prompt: Prompt) -> Iterator[Line]:
-    """200 tokens from a model that lets others run after each, as a channel does: little is left to join."""
+    """200 tokens from a model that yields to other tasks after each, as a channel does: few tokens are joined."""
     for _ in range(TOKENS_PER_TURN):
         yield Flood(TOKEN, 1)
         yield Pause(0)
 
 
 def said_and_stalled(_prompt: Prompt) -> Iterator[Line]:
-    """200 tokens, and then the turn stays open."""
+    """200 tokens; then the turn stays open."""
     yield Flood(TOKEN, TOKENS_PER_TURN)
     yield Stall()
 
@@ -53,14 +54,12 @@ def flooding(_prompt: Prompt) -> Iterator[Line]:
 
 
 def paced(_prompt: Prompt) -> Iterator[Line]:
-    """One token after another, at uneven moments: a thousand turns must not wake in chorus."""
+    """Single tokens without end, at random intervals, so that a thousand turns do not wake at the same moment."""
     while True:
         yield Pause(_uneven.uniform(0, 2 * SECONDS_PER_TOKEN))
         yield Flood(TOKEN, 1)
 
 
-def paced_turn(_prompt: Prompt) -> Iterator[Line]:
-    """Thirty of those, about three seconds."""
-    for _ in range(30):
-        yield Pause(_uneven.uniform(0, 2 * SECONDS_PER_TOKEN))
-        yield Flood(TOKEN, 1)
+def paced_turn(prompt: Prompt) -> Iterator[Line]:
+    """The first thirty tokens of `paced`: about three seconds."""
+    return islice(paced(prompt), 2 * 30)

@@ -1,1 +1,1 @@
-"""Models: what the drivers add to a model's own time."""
+"""Models suite: a local model compared with its engine."""

@@ -1,4 +1,4 @@
-"""The peer of the local model: the same engine, loaded into this process and called without Footlights."""
+"""Direct engine: the peer of the local model, loaded into this process and called without Footlights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DirectEngine:
         }
         self._server: local_worker.ChatServer | None = None
         self.prompt: Prompt | None = None
-        """What our turns tell their model, so that this one is told the same."""
+        """The prompt of our turns, so that the engine gets the same one."""
 
     async def load(self) -> None:
         engine = import_module("xllamacpp")
@@ -90,7 +90,7 @@ class DirectEngine:
         return ended_at - asked_at
 
     async def speak(self, said: str, until: trio.Event) -> None:
-        """Generate until then."""
+        """Generate until the event is set."""
         request, asked = self._request(said), threading.Event()
 
         def hear(_chunk: bytes) -> bool:

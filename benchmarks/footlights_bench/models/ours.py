@@ -1,4 +1,4 @@
-"""The local model as a player meets it: a session of a stage, a subscriber, and a turn."""
+"""Our side of the comparison: the local model through a session, a subscriber and a turn."""
 
 from __future__ import annotations
 
@@ -9,47 +9,28 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import ModelLoading, ModelReady, TokenDelta
+from footlights_actors.models.local.model import LocalModel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator
 
     from footlights import InteractionSession, Prompt
-    from footlights.events import Payload, WarmState
-    from footlights.models.model import Model, ModelTraits, Output
+    from footlights.events import Payload
+    from footlights.models.model import Output
 
 
-class WatchedModel:
-    """A model that notes what it was told last, and when the work behind its last round was over."""
+class WatchedModel(LocalModel):
+    """A local model that records its last prompt, and when the work of its last round ended."""
 
-    def __init__(self, inner: Model) -> None:
-        self._inner = inner
-        self.prompt: Prompt | None = None
-        self.free = trio.Event()
-        self.free_at = 0.0
-
-    @property
-    def model_id(self) -> str:
-        return self._inner.model_id
-
-    @property
-    def traits(self) -> ModelTraits:
-        return self._inner.traits
-
-    @property
-    def warm_state(self) -> WarmState:
-        return self._inner.warm_state
-
-    async def load(self, report: Callable[[float], None]) -> None:
-        await self._inner.load(report)
-
-    async def unload(self) -> None:
-        await self._inner.unload()
+    prompt: Prompt | None = None
+    free: trio.Event
+    free_at = 0.0
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         self.prompt = prompt
         self.free = trio.Event()
         try:
-            async with aclosing(self._inner.generate(prompt)) as output:
+            async with aclosing(super().generate(prompt)) as output:
                 async for item in output:
                     yield item
         finally:
@@ -58,7 +39,7 @@ class WatchedModel:
 
 
 class OurTurns:
-    """Turns of one session, timed where the subscriber sees them."""
+    """Turns of one session, timed at the subscriber."""
 
     def __init__(self, session: InteractionSession, model: WatchedModel) -> None:
         self._session = session
@@ -85,13 +66,13 @@ class OurTurns:
         return self._model.free_at - asked_at
 
     async def speak(self, said: str, until: trio.Event) -> None:
-        """Generate until then."""
+        """Generate until the event is set."""
         turn_id = await self._begin(said, TokenDelta)
         await until.wait()
         await self._end(turn_id)
 
     async def cold_start(self, said: str) -> tuple[float, float]:
-        """From the call until the loading of its model is seen, and until it is seen to be ready."""
+        """Seconds from `begin_turn` until the subscriber has `model_loading`, and until it has `model_ready`."""
         seen: dict[type[Payload], float] = {}
         async with self._session.subscribe() as stream:
             began = perf_counter()

@@ -1,39 +1,38 @@
-"""`footlights bench models`: a local model through a stage, against its engine called directly, in one run.
+"""`footlights bench models`: a local model through a stage, against the same engine called directly.
 
-How soon the first token is seen, how soon a cancel has really ended the work, and how late the loop is meanwhile. The
-two take turns, are told the same, and go through the same states of the engine's cache. Ours runs in a process of its
-own; the peer runs in a thread of this one.
+The suite measures the time to the first token, the time until a cancel has ended the work, and the lateness of the
+event loop meanwhile. The two alternate, get the same prompts, and go through the same states of the engine's cache.
+Our model runs in a process of its own; the peer runs in a thread of this process.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import asynccontextmanager
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from footlights import FootlightsError, open_stage
 from footlights_actors import standard_cast
-from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.local.weights import find
-from footlights_bench.lib.figures import Aim, Figure, percentile
-from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.figures import Aim, Figure, latency_figure
 from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
+from footlights_bench.lib.report import in_trio, run_suite
 from footlights_bench.models.direct import CONTEXT_TOKENS, SLOTS, DirectEngine
-from footlights_bench.models.jitter import heartbeat, lateness
 from footlights_bench.models.ours import OurTurns, WatchedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from pathlib import Path
 
 COLD_START_SEEN = Aim("below", 50_000)
 NO_SLOWER = Aim("below", 1.05)
 
+_BEAT = 0.001
 _STORY = "Tell me a very long story."
 _MUCH_TO_READ = "word " * 500
 
@@ -41,11 +40,11 @@ _MUCH_TO_READ = "word " * 500
 @frozen(kw_only=True)
 class ModelsScale:
     first_tokens: int
-    """Rounds whose first token is timed, for each kind and each of the two."""
+    """Timed first tokens, for each kind of prompt and each of the two."""
     cancels: int
-    """Rounds that are cancelled. More: how long one takes depends on where in its work the engine is."""
+    """Timed cancels. There are more, because their time depends on where in its work the engine is."""
     seconds: float
-    """How long the loop is watched, for each of the two."""
+    """How long the event loop is watched, for each of the two."""
 
 
 FULL = ModelsScale(first_tokens=30, cancels=100, seconds=5.0)
@@ -53,7 +52,7 @@ QUICK = ModelsScale(first_tokens=1, cancels=1, seconds=0.1)
 
 
 class Contender(Protocol):
-    """What both can do."""
+    """A model that is measured: ours or the engine alone. Times are in seconds."""
 
     async def first_token(self, said: str) -> float: ...
 
@@ -63,22 +62,17 @@ class Contender(Protocol):
 
 
 def run_models(*, quick: bool, json_path: Path | None, weights: str, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code, 2 if there is no model to measure."""
+    """Returns 2 if there is no model to measure."""
     try:
-        report = measure_models(find(weights), quick=quick)
+        parts = {"a local model": in_trio(_measure, find(weights), QUICK if quick else FULL)}
+        return run_suite("models", parts, quick=quick, json_path=json_path, strict=strict)
     except FootlightsError as error:
         print(error, file=sys.stderr)
         return 2
-    return publish(report, json_path, strict=strict)
-
-
-def measure_models(path: Path, *, quick: bool) -> Report:
-    machine = this_machine()
-    return Report("models", quick, machine, trio.run(_measure, path, QUICK if quick else FULL))
 
 
 async def _measure(path: Path, scale: ModelsScale) -> list[Figure]:
-    model = WatchedModel(LocalModel(path, slots=SLOTS, context_tokens=CONTEXT_TOKENS))
+    model = WatchedModel(path, slots=SLOTS, context_tokens=CONTEXT_TOKENS)
     direct = DirectEngine(path)
     async with open_stage(standard_cast(model)) as stage:
         ours = OurTurns(stage.start(), model)
@@ -134,13 +128,13 @@ async def _compare(
     say(f"measuring {subject}")
     seconds: dict[Contender, list[float]] = {ours: [], direct: []}
     for each in seconds:
-        await measure(each, 0)  # untimed: both begin with the same in their cache
+        await measure(each, 0)  # not timed: gives both the same cache
     for number in range(1, samples + 1):
         for each in (ours, direct) if number % 2 else (direct, ours):
             seconds[each].append(await measure(each, number))
     return [
-        _figure(subject, "ours, mean", seconds[ours]),
-        _figure(subject, "engine alone, mean", seconds[direct]),
+        _mean_figure(subject, "ours, mean", seconds[ours]),
+        _mean_figure(subject, "engine alone, mean", seconds[direct]),
         Figure(subject, "ours / engine alone", fmean(seconds[ours]) / fmean(seconds[direct]), "x", NO_SLOWER),
     ]
 
@@ -166,7 +160,29 @@ async def _late_while_speaking(contender: Contender, seconds: float) -> Sequence
     return late
 
 
-def _figure(subject: str, name: str, seconds: Sequence[float]) -> Figure:
-    micros = [second * 1e6 for second in seconds]
-    spread = {"p50": percentile(micros, 50), "p95": percentile(micros, 95), "max": max(micros)}
-    return Figure(subject, name, fmean(micros), "µs", None, spread)
+def _mean_figure(subject: str, name: str, seconds: Sequence[float]) -> Figure:
+    return evolve(latency_figure(subject, name, seconds, also=(50, 95)), value=fmean(seconds) * 1e6)
+
+
+def lateness(name: str, late: Sequence[float]) -> Figure:
+    return latency_figure("how late the loop is", f"{name}, p99", late)
+
+
+@asynccontextmanager
+async def heartbeat() -> AsyncGenerator[list[float]]:
+    """Wake a task every millisecond while the block runs, and record by how many seconds it was late."""
+    late: list[float] = []
+    over = False
+
+    async def beat() -> None:
+        while True:
+            due = trio.current_time() + _BEAT
+            await trio.sleep_until(due)
+            late.append(trio.current_time() - due)
+            if over:  # not a cancel: a beat that is overdue at the end counts too
+                return
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(beat)
+        yield late
+        over = True

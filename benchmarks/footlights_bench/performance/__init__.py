@@ -1,1 +1,1 @@
-"""The performance page: runs the suites and writes docs/performance.md."""
+"""Performance page: runs the suites, keeps their results, and writes docs/performance.md."""

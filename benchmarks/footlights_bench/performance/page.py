@@ -1,11 +1,11 @@
-"""The page about performance: what is measured stands between marks, and everything around it is written by hand.
+"""Performance page: the tables between marks are generated, everything else is written by hand.
 
     <!-- measured: NAME -->
     tables
     <!-- end -->
 
-Every aim that was missed is explained by hand under a heading with its full name: where the time goes, what was tried,
-and what the floor is.
+Every missed aim must be explained by hand under a heading with its full name: where the time goes, what was tried, and
+what the floor is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from footlights_bench.performance.suites import Suite
 
 BUSY = 0.1
-"""With a greater share of the machine for others, a result says so."""
+"""A result says so if other programs used more of the machine than this share."""
 EXPLAINED_BY = ("**Where the time goes.**", "**What was tried.**", "**The floor.**")
-"""An explanation without one of these is none."""
+"""The parts that every explanation must have."""
 
 _PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _EXPLAINED = re.compile(r"^### `([^`\n]+)`\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE)
@@ -33,7 +33,7 @@ _LOADS = ("load_average", "load_average_after")
 
 
 def rendered(page: str, results: Results, suites: Sequence[Suite] = SUITES) -> str:
-    """The page with all that was measured. Raises `KeyError` for a mark that names nothing, and `UnreadableResult`."""
+    """The page with the current tables. Raises `KeyError` for a mark with an unknown name, and `UnreadableResult`."""
     runs = results.runs()
     found = {suite.name: results.measured(suite) for suite in suites}
     parts = {name: _suite_part(measured, runs.get(name)) for name, measured in found.items()}
@@ -44,13 +44,13 @@ def rendered(page: str, results: Results, suites: Sequence[Suite] = SUITES) -> s
 
 
 def unshown(page: str, suites: Sequence[Suite] = SUITES) -> Sequence[str]:
-    """The suites for which the page has no place."""
+    """The suites without a mark on the page."""
     shown = {part[2] for part in _PART.finditer(page)}
     return [suite.name for suite in suites if suite.name not in shown]
 
 
 def unexplained(page: str, results: Results, suites: Sequence[Suite] = SUITES) -> Sequence[str]:
-    """The full names of aims that were missed and of which the page does not say why."""
+    """The full names of missed aims that the page does not explain."""
     known = explanations(page)
     measured = [each for suite in suites if (each := results.measured(suite)) is not None]
     return [name for each in measured for name in each.missed if not _is_whole(known.get(name, ""))]
@@ -61,7 +61,7 @@ def _is_whole(explanation: str) -> bool:
 
 
 def explanations(page: str) -> Mapping[str, str]:
-    """By the full name of what missed its aim. Headings that follow each other share what comes below the last."""
+    """Explanations by the full name of the aim. Consecutive headings share the text below the last."""
     told: dict[str, str] = {}
     sharing: list[str] = []
     for heading in _EXPLAINED.finditer(page):
@@ -103,7 +103,7 @@ def _row(line: Line, measured: Measured) -> tuple[str, ...]:
 
 
 def _machines(known: Sequence[Measured]) -> str:
-    """Usually one. If suites were measured on different ones, which."""
+    """The machine; if the suites ran on several, each with its suites."""
     suites_by_facts: dict[str, list[str]] = {}
     for measured in known:
         facts = {name: value for name, value in measured.machine.items() if name not in _LOADS and value is not None}

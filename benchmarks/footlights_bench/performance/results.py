@@ -1,4 +1,4 @@
-"""The results that `make performance` keeps: one file for each suite, and one that says how each was taken."""
+"""Results that `make performance` keeps: one file for each suite, and one with the facts of each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from footlights_bench.lib.figure_file import read_figures, read_json
 from footlights_bench.lib.report import row
 from footlights_bench.performance.suites import Kind, Suite
 from footlights_bench.scenario.result import percentile_name
-from footlights_bench.scenario.table import ms
+from footlights_bench.scenario.text import ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,23 +23,23 @@ _ONLY_FOR_PLOTS = ("samples", "timelines")
 
 @frozen(kw_only=True)
 class Taken:
-    """How a result came about, and what became of the last attempt to get a newer one."""
+    """The facts of a run, and the failure of a later attempt if there was one."""
 
     at: str
-    """When it began, in UTC."""
+    """The start of the run, in UTC."""
     commit: str | None
     changed: bool
     """Whether files differed from that commit."""
     seconds: float
     others: float | None
-    """Which share of the processors' time other programs used."""
+    """The share of the processors that other programs used."""
     trouble: str | None = None
-    """Why the last attempt gave no result. There may be an older one."""
+    """Why the last attempt gave no result. An older result may exist."""
 
 
 @frozen
 class Line:
-    """A number as people read it."""
+    """A figure as text."""
 
     subject: str
     name: str
@@ -47,7 +47,7 @@ class Line:
     also: str = ""
     aim: str = ""
     met: bool | None = None
-    """None if there is no aim, or if nothing is judged."""
+    """None if there is no aim, or if the run is not judged."""
 
 
 @frozen
@@ -59,7 +59,7 @@ class Measured:
 
     @property
     def missed(self) -> Sequence[str]:
-        """The full names of what missed its aim."""
+        """The full names of the figures that missed their aims."""
         return [f"{self.suite}: {line.subject}: {line.name}" for line in self.lines if line.met is False]
 
     @property
@@ -68,7 +68,7 @@ class Measured:
 
 
 class Results:
-    """In a folder."""
+    """The results in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class Results:
         return {name: Taken(**each) for name, each in read_json(file).items()} if file.exists() else {}
 
     def keep(self, suite: Suite, result: Path, taken: Taken) -> None:
-        """In place of what was there before."""
+        """Replace the result of the suite."""
         found = read_json(result)
         for name in _ONLY_FOR_PLOTS:
             found.pop(name, None)
@@ -86,7 +86,7 @@ class Results:
         self._write_run(suite, taken)
 
     def note_trouble(self, suite: Suite, taken: Taken) -> None:
-        """What was there before stays, with its date."""
+        """Record a failure. The older result stays, with its date."""
         old = self.runs().get(suite.name) if self._file(suite).exists() else None
         self._write_run(suite, evolve(old or taken, trouble=taken.trouble))
 

@@ -1,4 +1,4 @@
-"""Everything that `make performance` measures, in its order, and how each is started."""
+"""Suites that `make performance` runs, in order, and their commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WEIGHTS = "smollm2"
 
 
 class Kind(StrEnum):
-    """What wrote the result, and so what it holds."""
+    """The program that writes the result, and so the format of the result."""
 
     BENCH = "bench"
     SCENARIO = "scenario"
@@ -32,13 +32,13 @@ class Suite:
     name: str
     kind: Kind
     seconds: float
-    """How long it took when this was written. Of a second run, the first one is the better guess."""
+    """Expected duration of the first run. Later runs take the duration of the last one."""
     quick_seconds: float
     is_long: bool = False
-    """Measured only by those who ask for it; for the others its last result stays."""
+    """Whether the suite runs only on request. Otherwise its last result stays."""
 
     def command(self, result: Path, *, quick: bool) -> Sequence[str]:
-        """Writes its result to that file, and does not fail only because an aim was missed."""
+        """The command that writes the result to a file. It does not fail because of a missed aim."""
         how = {
             Kind.BENCH: ("footlights_transports", "bench", self.name),
             Kind.SCENARIO: ("footlights_transports", "bench", "scenario", self.name),
@@ -67,11 +67,11 @@ SUITES: Sequence[Suite] = (
 
 
 def why_not_here(suite: Suite) -> str | None:
-    """Why a suite cannot be measured on this machine, if it cannot."""
+    """Why a suite cannot run on this machine; None if it can."""
     if suite.name != "models":
         return None
     try:
         find(_WEIGHTS)
     except FootlightsError:
-        return f"there are no weights here; `footlights models fetch {_WEIGHTS}` gets them"
+        return f"the weights are missing; get them with `footlights models fetch {_WEIGHTS}`"
     return None

@@ -1,1 +1,1 @@
-"""Scenarios: a described load against a server, with latency targets."""
+"""Scenario suite: a described load against a stage or a server, with latency targets."""

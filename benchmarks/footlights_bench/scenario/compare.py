@@ -1,11 +1,10 @@
-"""What changed between two runs of a scenario, and how sure that is.
+"""Comparison of two runs of a scenario, with 95 % confidence intervals of the differences.
 
-Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the
-interval. Of a resample only the place of its percentile is drawn, which is distributed as a beta variable: the result
-is the same, and long runs take no longer than short ones. A percentile of so few turns that all of them may lie on one
-side of it has no interval. One that failed is slower than any other, also in a resample. Turns of one run are not
-independent of each other, so the interval is the least that it can be: what lies within is no change, what lies outside
-may be one.
+Each run is resampled many times (bootstrap, with a fixed seed), and the middle 95 % of the differences is the interval.
+Only the rank of the percentile is drawn for a resample. It has a beta distribution, so the result is the same, and long
+runs take no longer than short ones. A percentile has no interval if so few turns were measured that all of them may lie
+on one side of it. A failed turn is slower than any other, also in a resample. Turns of one run are not independent, so
+the interval is a lower bound of the true one: a difference inside it is no change, one outside it may be a change.
 """
 
 from __future__ import annotations
@@ -19,37 +18,38 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from footlights_bench.lib.figure_file import UnreadableResult, read_json
+from footlights_bench.lib.tables import aligned
+from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.result import FORMAT, in_ms, percentile_name
-from footlights_bench.scenario.table import aligned, ms
-from footlights_bench.scenario.terms import Metric
+from footlights_bench.scenario.text import ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 RESAMPLES = 2_000
-QUICK = "At least one of them was a quick run: a smoke test, not a measurement."
+QUICK = "At least one of the runs was a quick run: a smoke test, not a measurement."
 _COMPARED = (50.0, 90.0, 99.0)
 _EDGE = 0.025
 
 
 @frozen
 class Recorded:
-    """A run, as much of it as is compared."""
+    """The parts of a run that are compared."""
 
     name: str
     facts: Mapping[str, Any]
-    """Of the machine, of what was measured, and of how many failed."""
+    """The machine, the system, the settings of the scenario, and the number of failed turns."""
     latencies: Mapping[Metric, Histogram]
     quick: bool = False
 
 
 @frozen
 class Change:
-    """Of one percentile, from the first run to the second. In milliseconds; None is longer than anything.
+    """The change of one percentile from the first run to the second, in milliseconds. A time of None is infinite.
 
-    The ends of the interval are infinite where turns failed in only one of the runs.
+    The ends of the interval are infinite if turns failed in only one of the runs.
     """
 
     metric: Metric
@@ -59,7 +59,7 @@ class Change:
     low: float
     high: float
     too_few: bool = False
-    """Turns, to say anything."""
+    """Whether there are too few turns for an interval."""
 
     @property
     def verdict(self) -> str:
@@ -82,7 +82,7 @@ def read_result(file: Path) -> Recorded:
             name=str(read["scenario"]["name"]), facts=_facts(read), latencies=latencies, quick=bool(read["quick"])
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UnreadableResult(f"{file} is no result of footlights bench scenario.") from None
+        raise UnreadableResult(f"{file} is not the result of a scenario.") from None
 
 
 def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,12 +92,12 @@ def _facts(read: Mapping[str, Any]) -> Mapping[str, Any]:
         for setting, value in read["scenario"][part].items()
     }
     failed = f"{read['failed']} of {read['turns']} turns"
-    # The machine has a system, too: the one that it runs.
+    # "system" is the operating system of the machine.
     return {**read["machine"], "against": read["system"], **described, "failed": failed}
 
 
 def changes(before: Recorded, after: Recorded) -> Iterator[Change]:
-    """Of every percentile that both have, in order."""
+    """The changes of all percentiles that both runs have, in order."""
     for metric in Metric:
         if metric in before.latencies and metric in after.latencies:
             for percent in _COMPARED:
@@ -116,18 +116,18 @@ def change(metric: Metric, percent: float, before: Histogram, after: Histogram) 
 
 
 def _difference_ms(then: float, now: float) -> float:
-    """Two that failed do not differ, though no subtraction would say so."""
+    """Two failures do not differ, although inf - inf is NaN."""
     return 0.0 if then == now else 1e3 * (now - then)
 
 
 def _are_too_few(turns: int, percent: float) -> bool:
-    """Whether it is likely, as likely goes here, that no turn was slower than the true percentile, or none faster."""
+    """Whether all turns may lie on one side of the true percentile, with a probability of more than 2.5 %."""
     share = percent / 100
     return max(share**turns, (1 - share) ** turns) > _EDGE
 
 
 def comparison(before: Recorded, after: Recorded) -> str:
-    """As text, for a terminal."""
+    """The comparison as text."""
     rows = [("ms", "before", "after", "difference (95 %)", ""), *map(_row, changes(before, after))]
     lines = aligned(rows)
     if before.name != after.name:
@@ -138,7 +138,7 @@ def comparison(before: Recorded, after: Recorded) -> str:
 
 
 def differing_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Of the machines, and of whatever else is told, a line each."""
+    """A line for each fact that differs."""
     for fact in sorted(before.keys() | after.keys()):
         was, now = before.get(fact), after.get(fact)
         if was != now:

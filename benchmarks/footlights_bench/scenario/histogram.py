@@ -1,7 +1,7 @@
-"""Latencies in a histogram of high dynamic range: microseconds to hours, each to within a thousandth of itself.
+"""Histogram of latencies with a high dynamic range: microseconds to hours, with an error of at most a thousandth.
 
-Buckets are log-linear: exact up to 2,047 µs, and then 1,024 for each power of two. What is read out is never less than
-what was measured, to the microsecond. A turn that failed has no latency; it counts as slower than every other.
+Buckets are log-linear: exact up to 2,047 µs, then 1,024 for each power of two. A value is never reported as less than
+it was. A failed turn has no latency and counts as slower than every other.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _EXACT = 1 << _BITS
 
 
 class Histogram:
-    """How often which latency was measured. Times are seconds."""
+    """Counts of latencies. Times are in seconds."""
 
     def __init__(self, counts: Mapping[int, int] | None = None, failed: int = 0) -> None:
         self._counts = dict(counts or {})
         self.failed = failed
-        """Turns that never got there."""
+        """Turns without a latency, because they failed."""
 
     def record(self, seconds: float) -> None:
         bucket = _bucket(max(0, round(seconds * 1e6)))
@@ -33,24 +33,24 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """All, with those that failed."""
+        """All turns, including the failed ones."""
         return sum(self._counts.values()) + self.failed
 
     @property
     def counts(self) -> Mapping[int, int]:
-        """How many are in which bucket; for `Histogram(counts)`."""
+        """The number of turns by bucket, for `Histogram(counts)`."""
         return dict(sorted(self._counts.items()))
 
     def percentile(self, percent: float) -> float:
-        """What so many percent do not exceed; infinite if too many failed, and NaN of nothing."""
+        """The latency that so many percent do not exceed; infinite if too many failed, NaN if there are no turns."""
         return self.ranked(self.rank(percent))
 
     def rank(self, percent: float) -> int:
-        """The place, from 1, at which that percentile stands when they are put in order."""
+        """The rank of a percentile among the sorted turns, from 1."""
         return max(1, math.ceil(self.count * percent / 100))
 
     def ranked(self, rank: int) -> float:
-        """What stands at that place."""
+        """The latency of this rank."""
         if not self.count:
             return math.nan
         passed = 0
@@ -61,7 +61,7 @@ class Histogram:
         return math.inf
 
     def __iter__(self) -> Iterator[tuple[float, int]]:
-        """Latencies and how often they were measured, in order; those that failed are left out."""
+        """Latencies and their counts in ascending order, without the failed turns."""
         return ((_highest(bucket) / 1e6, number) for bucket, number in sorted(self._counts.items()))
 
 
@@ -71,6 +71,6 @@ def _bucket(micros: int) -> int:
 
 
 def _highest(bucket: int) -> int:
-    """The most that belongs into a bucket."""
+    """The largest value of a bucket, in microseconds."""
     shift, place = bucket >> _BITS, bucket & (_EXACT - 1)
     return ((place + 1) << shift) - 1

@@ -1,7 +1,4 @@
-"""The result of a scenario as one page that needs nothing else: no script, no font, no picture from elsewhere.
-
-It is XHTML, so that it can be checked for being well formed.
-"""
+"""Page of a result: one XHTML file with plots, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import asdict
 
 from footlights_bench.scenario.plots import event_rate, losses, percentile_curves, queues, throughput, timelines
-from footlights_bench.scenario.result import PERCENTILES, in_ms, percentile_name
-from footlights_bench.scenario.table import bound, lateness, measured, ms, said, target_name, why
+from footlights_bench.scenario.text import LATENCY_HEADINGS, MET, failures, latency_rows, lateness, verdict_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,7 +46,8 @@ def page(result: Result) -> str:
     return (
         '<!DOCTYPE html>\n<html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>'
         f'<meta name="viewport" content="width=device-width"/><title>{name}</title><style>{_STYLE}</style></head>'
-        f"<body>{_head(result)}{_targets(result)}{_latencies(result)}{_plots(result)}{_facts(result)}</body></html>\n"
+        f"<body>{_head(result)}{_targets(result)}{_table(LATENCY_HEADINGS, latency_rows(result))}"
+        f"{_plots(result)}{_facts(result)}</body></html>\n"
     )
 
 
@@ -60,19 +57,17 @@ def _head(result: Result) -> str:
         f"{load.sessions:,} players, {load.turns_per_second:g} turns a second ({load.arrivals}), {load.duration:g} s.",
         f"Measured against {result.system}.",
         f"{result.turns:,} turns were measured, after {result.in_warm_up:,} to warm up;",
-        f"{result.failed:,} failed{why(result)}.",
+        f"{result.failed:,} failed{failures(result)}.",
         f"T{lateness(result)[1:]}.",
     ]
     if trouble.cut_share:
         sentences.append(f"{result.cuts:,} connections were cut.")
     if trouble.stalled_clients:
         sentences += [
-            f"{trouble.stalled_clients:,} stalled clients did not get {result.gaps:,} events, or got them joined;",
-            f"{result.turned_away:,} of them were turned away.",
+            f"{trouble.stalled_clients:,} stalled clients missed {result.gaps:,} events, or received them joined;",
+            f"the server refused {result.turned_away:,} of the clients.",
         ]
-    quick = (
-        '<p class="bad">A quick run: it shows that everything works, and measures nothing.</p>' if result.quick else ""
-    )
+    quick = '<p class="bad">A quick run: a smoke test, not a measurement.</p>' if result.quick else ""
     return (
         f'<h1>{escape(result.scenario.name)}</h1><p class="about">{escape(result.scenario.about)}</p>'
         f"<p>{escape(' '.join(sentences))}</p>{quick}"
@@ -88,17 +83,7 @@ def _targets(result: Result) -> str:
         verdict += f", though {result.failed:,} turns failed"
     kind = "bad" if missed or result.failed else "good"
     headline = "" if result.quick else f'<p class="verdict {kind}">{verdict}</p>'
-    rows = [[target_name(each), bound(each), measured(each), said(each.met)] for each in result.verdicts]
-    return headline + _table(["target", "ms", "measured", "met"], rows)
-
-
-def _latencies(result: Result) -> str:
-    rows = [
-        [metric, f"{each.count:,}", *(ms(in_ms(each.percentile(percent))) for percent in PERCENTILES)]
-        for metric, each in result.latencies.items()
-        if each.count
-    ]
-    return _table(["ms after it was due", "turns", *map(percentile_name, PERCENTILES)], rows)
+    return headline + _table(("target", "ms", "measured", "met"), verdict_rows(result))
 
 
 def _plots(result: Result) -> str:
@@ -126,4 +111,4 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return f'<td class="bad">{text}</td>' if text == said(False) else f"<td>{escape(text)}</td>"
+    return f'<td class="bad">{text}</td>' if text == MET[False] else f"<td>{escape(text)}</td>"

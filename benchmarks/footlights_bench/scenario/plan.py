@@ -1,6 +1,6 @@
-"""When each turn of a scenario is due, who plays it, and what goes wrong meanwhile: all decided by a seed.
+"""Plan of a scenario: when each turn is due, its player, and its cancel and cut, all derived from the seed.
 
-Nothing here looks at how the server does. A turn is due whether or not the one before was answered, as players are.
+The plan does not depend on the system. A turn is due whether or not the one before was answered.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights_bench.scenario.terms import Arrivals
+from footlights_bench.scenario.definition import Arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from footlights_bench.scenario.terms import Load, Scenario, Trouble
+    from footlights_bench.scenario.definition import Load, Scenario, Trouble
 
 
 @frozen(kw_only=True)
 class Arrival:
-    """One turn that is going to be asked for. Times are seconds after the start."""
+    """A planned turn. Times are in seconds after the start."""
 
     number: int
     player: int
     due: float
     cancel_due: float | None = None
-    """When its player stops it."""
+    """When the player cancels the turn."""
     cut_due: float | None = None
-    """When its player's connection is cut."""
+    """When the player's connection is cut."""
 
 
 def plan(scenario: Scenario) -> Iterator[Arrival]:
-    """Every turn, in order. The same scenario gives the same plan, and a long one takes no memory."""
+    """Every turn in order, generated one by one. The same scenario gives the same plan."""
     load, trouble = scenario.load, scenario.trouble
     troubles = Random(load.seed + 1)
     return (
@@ -41,7 +41,7 @@ def plan(scenario: Scenario) -> Iterator[Arrival]:
 
 
 def number_of_turns(load: Load) -> int:
-    """How many are planned."""
+    """The number of planned turns."""
     return sum(1 for _ in _moments(load))
 
 

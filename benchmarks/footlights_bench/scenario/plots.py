@@ -1,13 +1,13 @@
-"""The plots of a report: what was measured, drawn."""
+"""Plots of a result: latency by percentile, rates and queues over time, and timelines of turns."""
 
 from __future__ import annotations
 
 from html import escape
 from math import ceil, log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.events import InterruptReason
-from footlights_bench.scenario.plot import (
+from footlights_bench.scenario.svg import (
     BOTTOM,
     LEFT,
     RIGHT,
@@ -27,11 +27,13 @@ from footlights_bench.scenario.plot import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from footlights_bench.scenario.definition import Metric
     from footlights_bench.scenario.histogram import Histogram
     from footlights_bench.scenario.result import Verdict
     from footlights_bench.scenario.run import Sample
     from footlights_bench.scenario.tally import TurnRecord
-    from footlights_bench.scenario.terms import Metric
+
+Point: TypeAlias = tuple[float, float]
 
 _POINTS = 200
 _RATES = 20
@@ -48,7 +50,7 @@ _NINES = ("0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %")
 
 
 def percentile_curves(latencies: Mapping[Metric, Histogram], verdicts: Sequence[Verdict] = ()) -> str:
-    """How many turns were at most how slow, with the slowest as wide as the others, and what was wanted."""
+    """Latency by percentile on a scale that widens the slowest turns, with the targets."""
     series = [
         Series(metric, list(_curve(histogram)), list(_bounds(metric, histogram, verdicts)))
         for metric, histogram in latencies.items()
@@ -57,21 +59,21 @@ def percentile_curves(latencies: Mapping[Metric, Histogram], verdicts: Sequence[
     nines = int(max([x for x, _ in points] or [0.0])) + 1
     ticks = [(0, _NINES[0]), (log10(2), "50 %"), *((each, _NINES[min(each, 6)]) for each in range(1, nines + 1))]
     down = log_axis("ms", [y for _, y in points])
-    title = "How slow, for how many" + ("; a roof is a target" if verdicts else "")
+    title = "Latency by percentile; brackets mark targets." if verdicts else "Latency by percentile"
     return line_plot(title, Axis("of the turns", 0, nines, ticks), down, series)
 
 
-def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -> Iterator[tuple[float, float]]:
-    """Targets, where the curve of their metric must be low; that for the slowest of all is at its end."""
+def _bounds(metric: Metric, histogram: Histogram, verdicts: Sequence[Verdict]) -> Iterator[Point]:
+    """The points of the targets of a metric; a target for the maximum is at the end of the curve."""
     for verdict in verdicts:
-        # A baseline that took no time at all makes a bound that no logarithm can show.
+        # A bound of 0, from a baseline of 0, has no logarithm.
         if verdict.target.metric is metric and verdict.bound_ms and histogram.count:
             share = min(verdict.target.percentile / 100, 1 - 0.5 / histogram.count)
             yield -log10(1 - share), log10(verdict.bound_ms)
 
 
-def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
-    """Turns that took as long as each other make a level stretch, which has two ends."""
+def _curve(histogram: Histogram) -> Iterator[Point]:
+    """Turns with the same latency make a horizontal line from the middle of the first to that of the last."""
     count, passed, drawn, least = histogram.count, 0, -1.0, 6 / _POINTS
     for seconds, number in histogram:
         level = log10(max(seconds * 1e3, _LEAST_MS))
@@ -85,48 +87,46 @@ def _curve(histogram: Histogram) -> Iterator[tuple[float, float]]:
 
 
 def throughput(samples: Sequence[Sample], warm_up: float) -> str:
-    return _over_time(
-        "Turns a second, over time",
-        "turns/s",
-        samples,
-        {"due": _rate(lambda sample: sample.begun), "over": _rate(lambda sample: sample.finished)},
-        warm_up,
-    )
+    lines = {
+        "due": _rate(samples, lambda sample: sample.begun),
+        "over": _rate(samples, lambda sample: sample.finished),
+    }
+    return _over_time("Turns per second", "turns/s", samples, lines, warm_up)
 
 
 def event_rate(samples: Sequence[Sample], warm_up: float) -> str:
-    lines = {"events": _rate(lambda each: each.events)}
-    return _over_time("Events a second that players saw, over time", "events/s", samples, lines, warm_up)
+    lines = {"events": _rate(samples, lambda sample: sample.events)}
+    return _over_time("Events per second that players received", "events/s", samples, lines, warm_up)
 
 
 def queues(samples: Sequence[Sample], warm_up: float) -> str:
-    """Turns and commits, and apart from them the events, of which there are many more."""
-    turns = {"open turns": _level(lambda each: each.open_turns)}
-    if not any(each.depths for each in samples):
-        return _over_time("Open turns, over time", "turns", samples, turns, warm_up)
-    turns["commits that wait"] = _level(lambda each: each.depths.commits_waiting if each.depths else 0)
-    events = {"events that wait for subscribers": _level(lambda each: each.depths.events_waiting if each.depths else 0)}
-    return _over_time("Open turns and commits that wait, over time", "turns", samples, turns, warm_up) + _over_time(
-        "Events that wait for subscribers, over time", "events", samples, events, warm_up
+    """Open turns and waiting commits in one plot; waiting events, which are many more, in another."""
+    turns = {"open turns": _level(samples, lambda sample: sample.open_turns)}
+    if not any(sample.depths for sample in samples):
+        return _over_time("Open turns", "turns", samples, turns, warm_up)
+    turns["waiting commits"] = _level(samples, lambda sample: sample.depths.commits_waiting if sample.depths else 0)
+    waiting = _level(samples, lambda sample: sample.depths.events_waiting if sample.depths else 0)
+    return _over_time("Open turns and waiting commits", "turns", samples, turns, warm_up) + _over_time(
+        "Events waiting for subscribers", "events", samples, {"waiting events": waiting}, warm_up
     )
 
 
 def losses(samples: Sequence[Sample], warm_up: float) -> str:
-    """A sentence if there were none: an empty plot makes one look for what is not there."""
-    lines = {"turns failed": _level(lambda each: each.failed)}
-    title = "What failed, since the start"
-    nothing = "No turn failed. What the server dropped cannot be seen from outside."
-    if any(each.depths for each in samples):
-        lines["events dropped"] = _level(lambda each: each.depths.dropped if each.depths else 0)
-        title = "What was dropped and what failed, since the start"
+    """A sentence instead of an empty plot if nothing was lost."""
+    lines = {"turns failed": _level(samples, lambda sample: sample.failed)}
+    title = "Failed turns since the start"
+    nothing = "No turn failed. Events that the server dropped cannot be seen from outside."
+    if any(sample.depths for sample in samples):
+        lines["events dropped"] = _level(samples, lambda sample: sample.depths.dropped if sample.depths else 0)
+        title = "Dropped events and failed turns since the start"
         nothing = "No event was dropped, and no turn failed."
-    if not any(count for line in lines.values() for _, count in line(samples)):
+    if not any(count for line in lines.values() for _, count in line):
         return f"<figure><figcaption>{title}</figcaption><p>{nothing}</p></figure>"
     return _over_time(title, "", samples, lines, warm_up)
 
 
 def timelines(turns: Sequence[TurnRecord]) -> str:
-    """Some turns and the slowest, one below the other, each from when it was due."""
+    """Some turns and the slowest, one below the other, each from its due time."""
     lengths = [1e3 * (last - turn.due) for turn in turns for last in _moments(turn)]
     across = whole_axis("ms after it was due", lengths)
     bottom = TOP + _ROW * len(turns)
@@ -134,7 +134,7 @@ def timelines(turns: Sequence[TurnRecord]) -> str:
     parts = [ticks_below(across, bottom), legend({**_STAGES, **stopped})]
     for place, turn in enumerate(turns):
         parts.extend(_bars(turn, TOP + _ROW * place, across))
-    title = "Some turns and the slowest, each from when it was due"
+    title = "Some turns and the slowest, each from its due time"
     return figure(title, "".join(parts), bottom + BOTTOM)
 
 
@@ -142,9 +142,9 @@ def _bars(turn: TurnRecord, top: float, across: Axis) -> Iterator[str]:
     def x(moment: float) -> float:
         return LEFT + across.share(1e3 * (moment - turn.due)) * (WIDTH - LEFT - RIGHT)
 
-    told = f"turn {turn.number} of player {turn.player}, due at {turn.due:.2f} s: {turn.outcome}"
+    title = f"turn {turn.number} of player {turn.player}, due at {turn.due:.2f} s: {turn.outcome}"
     failed = " failed" if turn.is_failed else ""
-    yield f'<g class="turn{failed}"><title>{escape(told)}</title>'
+    yield f'<g class="turn{failed}"><title>{escape(title)}</title>'
     if turn.is_failed:
         yield f'<text x="{LEFT - 6}" y="{top + _ROW - 2:.0f}" text-anchor="end">failed</text>'
     for name, (begin, end) in zip(_STAGES, _stages(turn), strict=True):
@@ -160,8 +160,8 @@ def _is_canceled(turn: TurnRecord) -> bool:
     return turn.outcome == InterruptReason.CANCELED
 
 
-def _stages(turn: TurnRecord) -> Iterator[tuple[float, float]]:
-    """From when to when each lasted; one that it did not come to lasted for no time."""
+def _stages(turn: TurnRecord) -> Iterator[Point]:
+    """The begin and end of each stage; a stage that the turn did not reach is empty."""
     since = turn.due
     for moment in (turn.accepted, turn.first_token, turn.ended, turn.committed):
         until = since if moment is None else max(since, moment)
@@ -174,35 +174,26 @@ def _moments(turn: TurnRecord) -> Iterator[float]:
 
 
 def _over_time(
-    title: str,
-    label: str,
-    samples: Sequence[Sample],
-    lines: Mapping[str, Callable[[Sequence[Sample]], list[tuple[float, float]]]],
-    warm_up: float,
+    title: str, label: str, samples: Sequence[Sample], lines: Mapping[str, Sequence[Point]], warm_up: float
 ) -> str:
-    series = [Series(name, line(samples)) for name, line in lines.items()]
-    down = linear_axis(label, [y for each in series for _, y in each.points])
+    down = linear_axis(label, [y for line in lines.values() for _, y in line])
     across = whole_axis("seconds", [sample.at for sample in samples])
-    return line_plot(title, across, down, series, warm_up=warm_up)
+    return line_plot(title, across, down, [Series(*each) for each in lines.items()], warm_up=warm_up)
 
 
-def _level(value: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:
-    return lambda samples: [(sample.at, value(sample)) for sample in samples]
+def _level(samples: Sequence[Sample], value: Callable[[Sample], float]) -> list[Point]:
+    return [(sample.at, value(sample)) for sample in samples]
 
 
-def _rate(total: Callable[[Sample], float]) -> Callable[[Sequence[Sample]], list[tuple[float, float]]]:
-    """How much more a second, within a twentieth of the run: from one sample to the next there is little but chance.
+def _rate(samples: Sequence[Sample], total: Callable[[Sample], float]) -> list[Point]:
+    """The increase per second over a twentieth of the run: from one sample to the next it is mostly noise.
 
-    A last sample that came too soon would say nothing.
+    Pairs that are too close together are left out; the last sample may follow shortly after another.
     """
-
-    def rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
-        before = ceil(len(samples) / _RATES)
-        least = samples[-1].at / len(samples) / 2 if samples else 0.0
-        return [
-            (now.at, (total(now) - total(then)) / (now.at - then.at))
-            for then, now in zip(samples, samples[before:], strict=False)
-            if now.at - then.at > least
-        ]
-
-    return rates
+    before = ceil(len(samples) / _RATES)
+    least = samples[-1].at / len(samples) / 2 if samples else 0.0
+    return [
+        (now.at, (total(now) - total(then)) / (now.at - then.at))
+        for then, now in zip(samples, samples[before:], strict=False)
+        if now.at - then.at > least
+    ]

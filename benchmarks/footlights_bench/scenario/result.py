@@ -1,4 +1,4 @@
-"""What a run of a scenario found: the latencies, whether the targets were met, and all that a report shows."""
+"""Result of a scenario: the latencies, the verdicts on the targets, and the data of the reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from footlights_bench.lib.machine import Machine
+    from footlights_bench.scenario.definition import Metric, Scenario, Target
     from footlights_bench.scenario.run import Observed, Sample
     from footlights_bench.scenario.tally import TurnRecord
-    from footlights_bench.scenario.terms import Metric, Scenario, Target
 
 FORMAT = 1
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 100.0)
@@ -24,15 +24,15 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 100.0)
 
 @frozen
 class Verdict:
-    """A target, and what was measured. None is longer than anything."""
+    """A target and its measurement. A time of None is infinite."""
 
     target: Target
     turns: int
-    """How many it is about. Where there is nothing to measure, nothing is met."""
+    """Turns that have this metric. Without any, the target is missed."""
     measured_ms: float | None
     bound_ms: float | None
     met: bool | None
-    """None if it was not judged."""
+    """None if the target was not judged."""
 
 
 @frozen(kw_only=True)
@@ -41,7 +41,7 @@ class Result:
     system: str
     quick: bool
     at: str
-    """When it began, in UTC."""
+    """The start of the run, in UTC."""
     machine: Machine
     latencies: Mapping[Metric, Histogram]
     baseline: Mapping[Metric, Histogram] | None
@@ -52,7 +52,7 @@ class Result:
     turned_away: int
     cuts: int
     lag: Histogram
-    """How late the harness itself was to begin turns."""
+    """How late the harness began turns."""
     samples: Sequence[Sample]
     timelines: Sequence[TurnRecord]
 
@@ -135,7 +135,7 @@ def result_of(
 
 
 def in_ms(seconds: float) -> float | None:
-    """None for what is not finite: JSON has no word for it."""
+    """None if not finite, which JSON cannot express."""
     return seconds * 1e3 if isfinite(seconds) else None
 
 

@@ -1,19 +1,20 @@
-"""Plays a scenario against a system, and watches.
+"""Run of a scenario: plays the plan against a system and records what happens.
 
-Turns begin when they are due, each in a task of its own, however many are still waiting for an answer: what is late
-because the system stalled is late in the figures, too. All times count from the plan, none from when a task of the
-harness happened to run.
+Turns begin when they are due, each in a task of its own, however many are still waiting for an answer. So a stall of
+the system makes every turn late that was due in it. All times count from the plan, not from when a task of the harness
+was scheduled.
 """
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import Factory, define, frozen
 
 from footlights.errors import FootlightsError
+from footlights_bench.lib.progress import ignore_progress
 from footlights_bench.scenario.histogram import Histogram
 from footlights_bench.scenario.plan import Arrival, number_of_turns, plan
 from footlights_bench.scenario.tally import Marks, Tally
@@ -21,26 +22,17 @@ from footlights_bench.scenario.tally import Marks, Tally
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from footlights_bench.lib.progress import ShowProgress
+    from footlights_bench.scenario.definition import Metric, Scenario
     from footlights_bench.scenario.system import Depths, Player, System
-    from footlights_bench.scenario.terms import Metric, Scenario
 
 _SAMPLES = 60
-_RARELY = 50
-
-
-class Show(Protocol):
-    """Tells somebody who waits how far a run is."""
-
-    def __call__(self, doing: str, done: float, total: float) -> None: ...
-
-
-def show_nothing(doing: str, done: float, total: float) -> None:
-    """For those who do not wait."""
+_PAUSE_PER_SAMPLE = 50  # times the duration of taking it
 
 
 @frozen(kw_only=True)
 class Sample:
-    """How things stood at one moment, in seconds after the start. The numbers of what happened are since the start."""
+    """The state of a run at one moment, in seconds after the start. Numbers of events and turns are totals."""
 
     at: float
     begun: int
@@ -51,45 +43,37 @@ class Sample:
     depths: Depths | None
 
 
-@frozen(kw_only=True)
+@define(eq=False, kw_only=True)
 class Observed:
-    """All that was seen of a run."""
+    """Everything that was recorded of a run."""
 
     tally: Tally
-    samples: Sequence[Sample]
-    lag: Histogram
-    """How late the harness itself was to begin turns, after the warm-up. It is part of their latencies."""
-    baseline: Mapping[Metric, Histogram] | None
-    """Of turns that were played alone, before."""
-    gaps: int
-    """Events that stalled clients did not get, or got joined to others."""
-    turned_away: int
-    """Stalled clients that were not let in, or not let back in."""
-    cuts: int
-
-
-@define
-class _Counts:
+    baseline: Mapping[Metric, Histogram] | None = None
+    """Latencies of the turns that were played alone before the load."""
+    samples: list[Sample] = Factory(list[Sample])
+    lag: Histogram = Factory(Histogram)
+    """How late the harness began turns after the warm-up. It is part of their latencies."""
     begun: int = 0
     finished: int = 0
-    failed: int = 0
     events: int = 0
     gaps: int = 0
+    """Events that stalled clients did not receive, or received joined to others."""
     turned_away: int = 0
+    """Stalled clients that the system refused."""
     cuts: int = 0
 
 
 @define(eq=False)
-class _Seat:
-    """A player, and what is known of the turns of its session."""
+class _PlayerState:
+    """A player, and the marks of the open turns of its session."""
 
     player: Player
     marks: dict[str, Marks] = Factory(dict[str, Marks])
     lost: str | None = None
-    """Why nothing is heard any more."""
+    """The error code of its stream, if the stream has ended."""
 
     def of(self, turn_id: str) -> Marks:
-        """Events may come before the answer that says which turn they belong to."""
+        """The marks of a turn. Its events may come before the reply that names it."""
         return self.marks.setdefault(turn_id, Marks())
 
     def lose(self, code: str) -> None:
@@ -99,69 +83,59 @@ class _Seat:
             marks.is_settled.set()
 
 
-async def observe(scenario: Scenario, system: System, show: Show = show_nothing) -> Observed:
+async def observe(scenario: Scenario, system: System, show: ShowProgress = ignore_progress) -> Observed:
     """Play the whole scenario. Raises `FootlightsError` if it cannot begin."""
     baseline = await _play_alone(scenario, system, show) if scenario.wants_baseline else None
     tally = Tally(planned=number_of_turns(scenario.load), warm_up=scenario.load.warm_up)
+    observed = Observed(tally=tally, baseline=baseline)
     async with AsyncExitStack() as stack:
-        seats = [_Seat(await stack.enter_async_context(system.open_player())) for _ in range(scenario.load.sessions)]
-        house = _House(scenario, system, seats, tally, show)
-        await house.play(plan(scenario))
-    counts = house.counts
-    return Observed(
-        tally=tally,
-        samples=house.samples,
-        lag=house.lag,
-        baseline=baseline,
-        gaps=counts.gaps,
-        turned_away=counts.turned_away,
-        cuts=counts.cuts,
-    )
+        players = [await stack.enter_async_context(system.open_player()) for _ in range(scenario.load.sessions)]
+        states = [_PlayerState(player) for player in players]
+        await _Run(scenario, system, states, observed, show).play(plan(scenario))
+    return observed
 
 
-async def _play_alone(scenario: Scenario, system: System, show: Show) -> Mapping[Metric, Histogram]:
-    """Turns of one player, each after the one before, every other one canceled if any are."""
-    tally = Tally(planned=scenario.baseline_turns, warm_up=0.0)
+async def _play_alone(scenario: Scenario, system: System, show: ShowProgress) -> Mapping[Metric, Histogram]:
+    """Play turns of one player, one after the other. With cancels in the scenario, every other one is cancelled."""
+    observed = Observed(tally=Tally(planned=scenario.baseline_turns, warm_up=0.0))
     async with system.open_player() as player:
-        house = _House(scenario, system, [_Seat(player)], tally, show)
-        await house.play_one_by_one(scenario.baseline_turns)
-    return tally.histograms
+        await _Run(scenario, system, [_PlayerState(player)], observed, show).play_one_by_one(scenario.baseline_turns)
+    return observed.tally.histograms
 
 
-class _House:
-    def __init__(self, scenario: Scenario, system: System, seats: Sequence[_Seat], tally: Tally, show: Show) -> None:
+class _Run:
+    def __init__(
+        self, scenario: Scenario, system: System, states: Sequence[_PlayerState], observed: Observed, show: ShowProgress
+    ) -> None:
         self._scenario = scenario
         self._system = system
-        self._seats = seats
-        self._tally = tally
+        self._states = states
+        self._observed = observed
         self._show = show
         self._start = trio.current_time()
         self._last_due = 0.0
-        """When the last turn of the load is due. A turn that is played alone waits for no other."""
-        self.counts = _Counts()
-        self.lag = Histogram()
-        self.samples: list[Sample] = []
+        """When the last turn of the load is due; 0 for turns that are played alone, which wait for no other."""
 
     async def play(self, arrivals: Iterable[Arrival]) -> None:
         load, trouble = self._scenario.load, self._scenario.trouble
         async with trio.open_nursery() as watching:
-            for seat in self._seats:
-                watching.start_soon(self._follow, seat, name="player")
+            for state in self._states:
+                watching.start_soon(self._follow, state, name="player")
             for number in range(trouble.stalled_clients):
-                watching.start_soon(self._stall, self._seats[number % len(self._seats)], name="stalled client")
+                watching.start_soon(self._stall, self._states[number % len(self._states)], name="stalled client")
             self._start = trio.current_time()
             self._last_due = load.warm_up + load.duration
-            self._note_sample()  # before a first burst, which no rate would show otherwise
-            watching.start_soon(self._sample, self._last_due)
+            self._sample()  # before a first burst, which would be in no rate otherwise
+            watching.start_soon(self._keep_sampling, self._last_due)
             async with trio.open_nursery() as turns:
                 await self._begin_when_due(arrivals, turns)
-            self._note_sample()
+            self._sample()
             watching.cancel_scope.cancel(reason="all turns are over")
 
     async def play_one_by_one(self, number: int) -> None:
         trouble = self._scenario.trouble
         async with trio.open_nursery() as watching:
-            watching.start_soon(self._follow, self._seats[0], name="player")
+            watching.start_soon(self._follow, self._states[0], name="player")
             for each in range(number):
                 self._show("alone", each, number)
                 now = self._now()
@@ -171,92 +145,90 @@ class _House:
 
     async def _begin_when_due(self, arrivals: Iterable[Arrival], turns: trio.Nursery) -> None:
         for arrival in arrivals:
-            if self._now() < arrival.due:  # a burst is begun at once, not one by one as the loop comes round
+            if self._now() < arrival.due:  # no checkpoint between the turns of a burst
                 await trio.sleep_until(self._start + arrival.due)
-            self.counts.begun += 1
+            self._observed.begun += 1
             if arrival.due >= self._scenario.load.warm_up:
-                self.lag.record(self._now() - arrival.due)
+                self._observed.lag.record(self._now() - arrival.due)
             turns.start_soon(self._play, arrival, name="turn")
             if arrival.cut_due is not None:
-                turns.start_soon(self._cut, arrival, name="cut")
+                turns.start_soon(self._cut, arrival.player, arrival.cut_due, name="cut")
 
     async def _play(self, arrival: Arrival) -> None:
-        seat = self._seats[arrival.player]
-        marks, turn_id, failure = Marks(), None, seat.lost
+        state = self._states[arrival.player]
+        marks, turn_id, failure = Marks(), None, state.lost
         until = max(arrival.due, self._last_due) + self._scenario.load.patience
         try:
             with trio.move_on_at(self._start + until):
                 if failure is None:
-                    turn_id = await seat.player.begin_turn(self._scenario.turn.says)
-                    marks = seat.of(turn_id)
-                    await self._cancel_when_due(arrival, seat, turn_id, marks)
+                    turn_id = await state.player.begin_turn(self._scenario.turn.says)
+                    marks = state.of(turn_id)
+                    await self._cancel_when_due(arrival, state, turn_id, marks)
                     await marks.is_settled.wait()
-                    failure = seat.lost
+                    failure = state.lost
         except FootlightsError as error:
             failure = error.code
         if turn_id is not None:
-            del seat.marks[turn_id]
-        self._tally.add(arrival, marks, failure)
-        self.counts.finished += 1
-        self.counts.failed = self._tally.failed
+            del state.marks[turn_id]
+        self._observed.tally.add(arrival, marks, failure)
+        self._observed.finished += 1
 
-    async def _cancel_when_due(self, arrival: Arrival, seat: _Seat, turn_id: str, marks: Marks) -> None:
+    async def _cancel_when_due(self, arrival: Arrival, state: _PlayerState, turn_id: str, marks: Marks) -> None:
         if arrival.cancel_due is None:
             return
         with trio.move_on_at(self._start + arrival.cancel_due):
             await marks.is_over.wait()
         if not marks.is_over.is_set():
-            await seat.player.cancel(turn_id)
+            await state.player.cancel(turn_id)
 
-    async def _cut(self, arrival: Arrival) -> None:
-        assert arrival.cut_due is not None
-        await trio.sleep_until(self._start + arrival.cut_due)
-        self.counts.cuts += 1
-        await self._seats[arrival.player].player.cut()
+    async def _cut(self, player: int, due: float) -> None:
+        await trio.sleep_until(self._start + due)
+        self._observed.cuts += 1
+        await self._states[player].player.cut()
 
-    # -- those who watch
+    # -- background tasks
 
-    async def _follow(self, seat: _Seat) -> None:
+    async def _follow(self, state: _PlayerState) -> None:
         try:
             while True:
-                batch = await seat.player.receive_batch()
+                batch = await state.player.receive_batch()
                 now = self._now()
-                self.counts.events += len(batch)
+                self._observed.events += len(batch)
                 for event in batch:
-                    seat.of(event.turn_id).see(event, now)
+                    state.of(event.turn_id).see(event, now)
         except FootlightsError as error:
-            seat.lose(error.code)
+            state.lose(error.code)
 
-    async def _stall(self, seat: _Seat) -> None:
+    async def _stall(self, state: _PlayerState) -> None:
         try:
-            async with seat.player.open_audience() as client:
+            async with state.player.open_audience() as client:
                 while True:
                     await trio.sleep(self._scenario.trouble.stall_seconds)
                     for event in await client.receive_batch():
                         for missed in event.payload.dropped_seq_ranges:
-                            self.counts.gaps += missed.end_seq - missed.start_seq + 1
+                            self._observed.gaps += missed.end_seq - missed.start_seq + 1
         except FootlightsError:
-            self.counts.turned_away += 1
+            self._observed.turned_away += 1
 
-    async def _sample(self, total: float) -> None:
+    async def _keep_sampling(self, total: float) -> None:
         while True:
             began = self._now()
-            self._note_sample()
+            self._sample()
             warming = began < self._scenario.load.warm_up
             self._show("warming up" if warming else "measuring", min(began, total), total)
-            # To look takes time: no more than a little of it. Turns that outlast the load by far are looked at rarely.
-            await trio.sleep(max(max(total, began) / _SAMPLES, _RARELY * (self._now() - began)))
+            # Sampling takes little of the time, and is rare while turns outlast the load.
+            await trio.sleep(max(max(total, began) / _SAMPLES, _PAUSE_PER_SAMPLE * (self._now() - began)))
 
-    def _note_sample(self) -> None:
-        counts = self.counts
-        self.samples.append(
+    def _sample(self) -> None:
+        seen = self._observed
+        seen.samples.append(
             Sample(
                 at=self._now(),
-                begun=counts.begun,
-                finished=counts.finished,
-                failed=counts.failed,
-                events=counts.events,
-                open_turns=counts.begun - counts.finished,
+                begun=seen.begun,
+                finished=seen.finished,
+                failed=seen.tally.failed,
+                events=seen.events,
+                open_turns=seen.begun - seen.finished,
                 depths=self._system.depths(),
             )
         )

@@ -1,4 +1,4 @@
-"""What the harness asks of whatever it measures: a stage of this process, a server elsewhere, or a fake in a test."""
+"""System protocols: what the harness needs of a stage in this process, a remote server, or a fake in a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Depths:
-    """What waits inside, where that can be seen, and what was dropped since the start."""
+    """Lengths of the queues of a system, and the number of events that it has dropped since its start."""
 
     events_waiting: int
     commits_waiting: int
@@ -23,10 +23,10 @@ class Depths:
 
 
 class Client(Protocol):
-    """One who follows a session."""
+    """A client that follows a session."""
 
     async def receive_batch(self) -> Sequence[StreamEvent]:
-        """What comes next, at least one event. Called by one task; comes back by itself after a loss."""
+        """The next events, at least one. Called by one task. The client reconnects by itself."""
         ...
 
     async def cut(self) -> None:
@@ -35,26 +35,26 @@ class Client(Protocol):
 
 
 class Player(Client, Protocol):
-    """One who follows a session and speaks in it."""
+    """A client that follows a session and begins turns in it."""
 
     async def begin_turn(self, said: str) -> str:
-        """The turn's id. Raises `FootlightsError` if it is refused."""
+        """The turn's id. Raises `FootlightsError` if the system refuses the turn."""
         ...
 
     async def cancel(self, turn_id: str) -> None: ...
 
     def open_audience(self) -> AbstractAsyncContextManager[Client]:
-        """Somebody else who follows the same session."""
+        """Another client of the same session."""
         ...
 
 
 class System(Protocol):
-    """What is measured."""
+    """The system that is measured."""
 
     name: str
 
     def open_player(self) -> AbstractAsyncContextManager[Player]: ...
 
     def depths(self) -> Depths | None:
-        """None where they cannot be seen."""
+        """None if the system cannot be seen from inside."""
         ...

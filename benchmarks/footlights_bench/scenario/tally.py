@@ -1,4 +1,4 @@
-"""What became of each turn, as its player saw it, and what is left of that when the run is over."""
+"""Tally of a run: outcomes and latencies of all turns, and the records of some."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from attrs import Factory, define, frozen
 
 from footlights.errors import LedgerUnavailable
 from footlights.events import CommitFinal, EventType, InterruptReason, TurnInterrupted
+from footlights_bench.scenario.definition import Metric
 from footlights_bench.scenario.histogram import Histogram
-from footlights_bench.scenario.terms import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,16 +30,16 @@ CANCELED_ELSEWHERE = "canceled_elsewhere"
 
 @define(eq=False)
 class Marks:
-    """When a player saw what of a turn, by the clock of the run."""
+    """When the player saw the events of a turn, in seconds after the start of the run."""
 
     accepted: float | None = None
     first_token: float | None = None
     ended: float | None = None
     committed: float | None = None
     reason: str | None = None
-    """Why it was interrupted."""
+    """The reason of an interrupted turn."""
     is_kept: bool = True
-    """Whether the ledger could write what was decided. What rules refuse is decided, and kept."""
+    """Whether the ledger could write the commit. A commit that the rules refused is written too."""
     is_over: trio.Event = Factory(trio.Event)
     is_settled: trio.Event = Factory(trio.Event)
 
@@ -65,7 +65,7 @@ class Marks:
 
 @frozen(kw_only=True)
 class TurnRecord:
-    """One turn, for the report. Times are seconds after the start."""
+    """A turn in the report. Times are in seconds after the start."""
 
     number: int
     player: int
@@ -75,7 +75,7 @@ class TurnRecord:
     ended: float | None
     committed: float | None
     outcome: str
-    """`final`, `canceled`, or what it failed with: a reason, an error code, or `unfinished`."""
+    """`final`, `canceled`, or for a failed turn a reason, an error code or `unfinished`."""
 
     @property
     def is_failed(self) -> bool:
@@ -87,7 +87,7 @@ class TurnRecord:
 
 
 class Tally:
-    """Collects turns, and keeps those of the warm-up apart."""
+    """Counts turns. Those of the warm-up are only counted, not measured."""
 
     def __init__(self, *, planned: int, warm_up: float) -> None:
         self.histograms: Mapping[Metric, Histogram] = {metric: Histogram() for metric in Metric}
@@ -99,7 +99,7 @@ class Tally:
         self._slowest: list[TurnRecord] = []
 
     def add(self, arrival: Arrival, marks: Marks, failure: str | None = None) -> None:
-        """A turn that is over, or of which nobody expects anything any more."""
+        """Add a turn that has settled or was given up."""
         if arrival.due < self._warm_up:
             self.in_warm_up += 1
             return
@@ -120,7 +120,7 @@ class Tally:
 
     @property
     def shown(self) -> Sequence[TurnRecord]:
-        """The slowest turns, and some others evenly over the run, in order."""
+        """Records of the slowest turns, and of others evenly over the run, in order."""
         some = {record.number: record for record in (*self._others, *self._slowest)}
         return [some[number] for number in sorted(some)]
 
@@ -132,14 +132,14 @@ class Tally:
             self._measure_cancel(record, cancel_due)
 
     def _measure_whole(self, record: TurnRecord) -> None:
-        """Only of turns that nobody meant to cancel: of those, slow ones end by it, and the quick would be left."""
+        """Called only for turns without a planned cancel, which would leave out the slow turns."""
         if record.first_token is not None or record.is_failed:
             self._note(Metric.FIRST_TOKEN, record.due, record.first_token)
         self._note(Metric.FINAL, record.due, None if record.is_failed else record.ended)
         self._note(Metric.COMMIT, record.due, None if record.is_failed else record.committed)
 
     def _measure_cancel(self, record: TurnRecord, cancel_due: float) -> None:
-        """Its player wanted an end: one that came late and by itself was waited for all the same."""
+        """A turn that ended by itself after the cancel was due counts too: the player waited for it."""
         if record.is_failed:
             self._note(Metric.CANCEL, cancel_due, None)
         elif record.ended is not None and (record.outcome != FINAL or record.ended > cancel_due):

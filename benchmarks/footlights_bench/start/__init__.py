@@ -1,1 +1,1 @@
-"""Start: time and memory until the first turn."""
+"""Start suite: time from the start of a process to the first use."""

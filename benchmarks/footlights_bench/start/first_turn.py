@@ -1,6 +1,6 @@
-"""A first turn from nothing, as a program of its own: what a host pays before it hears its first answer.
+"""First turn: a program that opens a stage and plays one turn.
 
-It prints a line when the turn is committed: the outcome, and the milliseconds since everything was imported.
+It prints a line when the turn is committed: the outcome, and the milliseconds since the imports.
 """
 
 from __future__ import annotations

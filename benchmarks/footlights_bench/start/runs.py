@@ -1,12 +1,11 @@
-"""Processes that are timed from their start, in milliseconds, each in a folder where nothing else is.
+"""Timed processes: a program, a command, a first turn and a server, in milliseconds from their start.
 
-They have the bytecode of everything, as an installed program has, also if this process is told to write none: it is
-kept in the folder. They have none of this user's settings for Footlights.
+They run in a folder of their own, which also keeps their bytecode, as an installed program has it. They do not have the
+user's settings for Footlights.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from footlights_bench.lib.processes import clean_environment
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,34 +29,34 @@ EVERY_NAME = "import footlights; [getattr(footlights, name) for name in footligh
 
 @frozen
 class Opening:
-    """Of a server."""
+    """The start of a server."""
 
     announced: float
-    """Until it said that it is open."""
+    """Until it printed its addresses."""
     answered: float
-    """Until it answered somebody who asked as soon as it had said so."""
+    """Until it answered a request that was sent as soon as it had printed them."""
 
 
 @frozen
 class FirstTurn:
     committed: float
-    """From the start of the process until it had `commit_final` in hand."""
+    """From the start of the process until it received `commit_final`."""
     played: float
-    """The part of it after the imports."""
+    """The part after the imports."""
 
 
 @frozen
 class Runs:
-    """All that is timed. `folder` keeps the bytecode; whoever runs first in a new one compiles it."""
+    """Runs processes in `folder`, which keeps their bytecode. The first run in a new folder compiles it."""
 
     folder: Path
 
     def program(self, program: str) -> float:
-        """The whole of `python -c`, until it has ended."""
+        """`python -c PROGRAM`, until it has ended."""
         return self._whole("-c", program)
 
     def command(self, *arguments: str) -> float:
-        """The whole of a command of `footlights`, until it has ended."""
+        """A command of `footlights`, until it has ended."""
         return self._whole("-m", "footlights_transports", *arguments)
 
     def first_turn(self) -> FirstTurn:
@@ -64,14 +65,14 @@ class Runs:
             line = _line(process)
             committed = _ms_since(began)
             if process.wait() != 0:
-                raise AssertionError("The first turn did not end well.")
+                raise AssertionError("The process of the first turn failed.")
         outcome, _, played = line.partition(b" ")
         if outcome != b"ok":
-            raise AssertionError("The first turn was not committed as it should be.")
+            raise AssertionError(f"The first turn was committed with the outcome {outcome.decode()}, not ok.")
         return FirstTurn(committed, float(played))
 
     def server(self) -> Opening:
-        """`footlights serve` with nothing said but that any free ports will do, on a new ledger."""
+        """`footlights serve` with default settings, on free ports and a new ledger."""
         with TemporaryDirectory(dir=self.folder) as place:
             began = perf_counter()
             free = ("--ws-port", "0", "--http-port", "0", "--ledger", str(Path(place, "ledger")))
@@ -89,9 +90,9 @@ class Runs:
     def _whole(self, *arguments: str) -> float:
         began = perf_counter()
         with self._started(*arguments) as process:
-            # Without a timeout, which would have it look now and then and not wait.
+            # Without a timeout: with one, Popen polls instead of waiting.
             if process.wait() != 0:
-                raise AssertionError(f"A process that is timed failed: {arguments[-1]}")
+                raise AssertionError(f"A timed process failed: {arguments[-1]}")
             return _ms_since(began)
 
     def _started(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -99,7 +100,7 @@ class Runs:
         return subprocess.Popen(command, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE)
 
     def _environment(self) -> Mapping[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("FOOTLIGHTS_")}
+        kept = clean_environment()
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**kept, "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
 
@@ -108,7 +109,7 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise AssertionError("A process that is timed ended without a word.")
+        raise AssertionError("A timed process ended without output.")
     return line.rstrip()
 
 
@@ -117,7 +118,7 @@ def _ask_health(port: int) -> None:
     try:
         connection.request("GET", "/healthz")
         if connection.getresponse().status != 200:
-            raise AssertionError("The server is open, and not well.")
+            raise AssertionError("The server is open, but /healthz does not answer with 200.")
     finally:
         connection.close()
 

@@ -1,26 +1,21 @@
-"""`footlights bench start`: how long it takes until there is something to use, each from the start of a process.
+"""`footlights bench start`: time from the start of a process to an import, a first turn and a server that answers.
 
-An import, a first turn, a server that answers, and the help of the command line; beside them Python alone and `import
-trio`, which nothing of ours can be faster than. All kinds take turns within one run, so that other work on the machine
-slows all of them.
+`python -c pass` and `import trio` are measured too, as lower bounds. All kinds alternate in one run, so other load on
+the machine slows all of them.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from footlights_bench.lib.figures import Aim, Figure
-from footlights_bench.lib.machine import this_machine
+from footlights_bench.lib.figures import Aim, Figure, median_figure
 from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
+from footlights_bench.lib.report import run_suite
 from footlights_bench.start.runs import EVERY_NAME, Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from footlights_bench.start.runs import FirstTurn, Opening
 
 IMPORT = Aim("below", 150)
@@ -38,15 +33,11 @@ _PROGRAMS = {
 
 
 def run_start(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_start(quick=quick), json_path, strict=strict)
+    def measure() -> list[Figure]:
+        with TemporaryDirectory(prefix="footlights-bench-") as folder:
+            return _measure(Runs(Path(folder).resolve()), _QUICK_ROUNDS if quick else _FULL_ROUNDS)
 
-
-def measure_start(*, quick: bool) -> Report:
-    machine = this_machine()
-    with TemporaryDirectory(prefix="footlights-bench-") as folder:
-        figures = _measure(Runs(Path(folder).resolve()), _QUICK_ROUNDS if quick else _FULL_ROUNDS)
-    return Report("start", quick, machine, figures)
+    return run_suite("start", {"the start of processes": measure}, quick=quick, json_path=json_path, strict=strict)
 
 
 def _measure(runs: Runs, rounds: int) -> list[Figure]:
@@ -69,17 +60,19 @@ def _measure(runs: Runs, rounds: int) -> list[Figure]:
     subject = "first turn, from the start of a process"
     return [
         *(
-            _figure("a process that only imports", name, samples, IMPORT if name == "import footlights" else None)
+            median_figure(
+                "a process that only imports", name, samples, "ms", IMPORT if name == "import footlights" else None
+            )
             for name, samples in imports.items()
         ),
-        _figure(subject, "until commit_final", [turn.committed for turn in turns]),
-        _figure(subject, "the part after the imports", [turn.played for turn in turns]),
-        _figure("footlights serve", "until /healthz answers", [server.answered for server in servers], SERVER),
-        _figure("footlights serve", "until it says that it is open", [server.announced for server in servers]),
-        _figure("footlights serve", "until /healthz answers, nothing compiled yet", [uncompiled.answered]),
-        _figure("footlights --help", "until it has ended", helps),
+        median_figure(subject, "until commit_final", [turn.committed for turn in turns], "ms"),
+        median_figure(subject, "the part after the imports", [turn.played for turn in turns], "ms"),
+        median_figure(
+            "footlights serve", "until /healthz answers", [server.answered for server in servers], "ms", SERVER
+        ),
+        median_figure(
+            "footlights serve", "until it says that it is open", [server.announced for server in servers], "ms"
+        ),
+        median_figure("footlights serve", "until /healthz answers, nothing compiled yet", [uncompiled.answered], "ms"),
+        median_figure("footlights --help", "until it has ended", helps, "ms"),
     ]
-
-
-def _figure(subject: str, name: str, samples: Sequence[float], aim: Aim | None = None) -> Figure:
-    return Figure(subject, name, median(samples), "ms", aim, {"min": min(samples), "max": max(samples)})

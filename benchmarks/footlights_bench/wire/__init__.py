@@ -1,1 +1,1 @@
-"""Wire: latency and throughput through real sockets."""
+"""Wire suite: latency and throughput through real sockets."""

@@ -1,47 +1,48 @@
 """`footlights bench wire`: our servers over loopback, against a bare trio-websocket loop and a bare Hypercorn.
 
-Events a second to one client and to many, and how soon a client sees that its turn was accepted, and that it was
-cancelled. The clients of the first are a process of their own that only counts.
+The suite measures events per second to one client and to many, and how soon a client sees that its turn was accepted
+or cancelled. The clients of the throughput run in a process of their own, which only counts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
+from attrs import frozen
 
-from footlights_bench.lib.machine import this_machine
-from footlights_bench.lib.progress import say
-from footlights_bench.lib.report import Report, publish
-from footlights_bench.lib.scale import WIRE_FULL, WIRE_QUICK
+from footlights_bench.lib.report import in_trio, run_suite
 from footlights_bench.wire.latency import measure_latency
-from footlights_bench.wire.sse import measure_sse
-from footlights_bench.wire.throughput import measure_throughput
+from footlights_bench.wire.throughput import measure_sse, measure_throughput
 from footlights_transports.server.collecting import GentleCollector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from footlights_bench.lib.figures import Figure
 
-_PARTS = {
-    "events per second over WebSocket": measure_throughput,
-    "events per second over SSE": measure_sse,
-    "accept and cancel": measure_latency,
-}
+@frozen(kw_only=True)
+class WireScale:
+    crowd: int
+    """Clients, or sessions of one client, in the measurements of many."""
+    turns_alone: int
+    """Turns of one lap with one session."""
+    laps: int
+    """Repetitions, of which the median counts."""
+    samples: int
+    """Timed turns that are begun and cancelled."""
+    audience: int
+    """Clients that each begin a turn, evenly over some seconds."""
+
+
+FULL = WireScale(crowd=200, turns_alone=50, laps=9, samples=500, audience=1_000)
+QUICK = WireScale(crowd=3, turns_alone=1, laps=1, samples=5, audience=3)
 
 
 def run_wire(*, quick: bool, json_path: Path | None, strict: bool = False) -> int:
-    """Measure, print the table, write the JSON if asked; return the exit code."""
-    return publish(measure_wire(quick=quick), json_path, strict=strict)
-
-
-def measure_wire(*, quick: bool) -> Report:
-    scale = WIRE_QUICK if quick else WIRE_FULL
-    machine = this_machine()
-    figures: list[Figure] = []
-    with GentleCollector():  # as `footlights serve` does it; for those that we are compared with, too
-        for name, measure in _PARTS.items():
-            say(f"measuring {name}")
-            figures += trio.run(measure, scale)
-    return Report("wire", quick, machine, figures)
+    scale = QUICK if quick else FULL
+    parts = {
+        "events per second over WebSocket": in_trio(measure_throughput, scale),
+        "events per second over SSE": in_trio(measure_sse, scale),
+        "accept and cancel": in_trio(measure_latency, scale),
+    }
+    with GentleCollector():  # as in `footlights serve`; the bare servers have it too
+        return run_suite("wire", parts, quick=quick, json_path=json_path, strict=strict)

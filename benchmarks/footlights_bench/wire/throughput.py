@@ -1,46 +1,67 @@
-"""Events a second over loopback, to one client, to many, and to one that follows many sessions.
+"""Throughput: events per second over loopback, against bare servers that send the same events.
 
-Laps alternate in one run, and what counts is the median of the ratios. The bare loop sends the events of such a turn
-one by one; nothing makes them, so ours carries a whole stage besides. A second bare loop has a stage behind it, too.
-Events are accounted for when a client got them, or got them joined into a later one that says so.
+Over WebSocket the events go to one client, to many, and to one that follows many sessions; over SSE to one and to many.
+Laps alternate, and the median of the ratios counts. The bare servers do not make the events, while ours run a whole
+stage. Events accounted for were either received by a client, or joined into a later event that declares them.
 """
 
 from __future__ import annotations
 
 import gc
 from contextlib import AsyncExitStack
+from functools import partial
 from statistics import median
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trio
 from attrs import frozen
 
-from footlights_bench.lib.figures import Aim, Figure
+from footlights_bench.lib.figures import Aim, Figure, median_figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import EVENTS_PER_TURN, whole_turn_yielding
-from footlights_bench.wire.sides import Layout, open_bare, open_ours, open_sink, open_staged
+from footlights_bench.wire.senders import (
+    Layout,
+    open_bare,
+    open_bare_hypercorn,
+    open_clients,
+    open_ours,
+    open_ours_over_sse,
+    open_staged,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
-    from footlights_bench.lib.scale import WireScale
-    from footlights_bench.wire.sides import Side, Sink
+    from footlights_bench.wire.senders import Clients, Sender
+    from footlights_bench.wire.suite import WireScale
+
+    Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Any]]
 
 ONE_BY_ONE = Aim("at least", 0.8)
 IN_BATCHES = Aim("at least", 3.0)
 
 _OURS, _BATCHED, _STAGED, _BARE = "ours", "ours, in batches", "bare loop behind a stage", "bare loop"
+_BARE_HYPERCORN = "bare Hypercorn"
+
+WEBSOCKET: Mapping[str, Open] = {
+    _OURS: open_ours,
+    _BATCHED: partial(open_ours, batch=True),
+    _STAGED: open_staged,
+    _BARE: open_bare,
+}
+SSE: Mapping[str, Open] = {_OURS: open_ours_over_sse, _BARE_HYPERCORN: open_bare_hypercorn}
 
 
 @frozen
 class Lap:
     seconds: float
     cpu_seconds: float
-    """Of the process that sends."""
+    """Processor time of the process that sends."""
     turns: int
     given: int
-    """Events that the clients got."""
+    """Events that the clients received."""
 
     @property
     def given_per_second(self) -> float:
@@ -64,58 +85,62 @@ async def measure_throughput(scale: WireScale) -> list[Figure]:
     figures: list[Figure] = []
     for subject, (layout, turns) in layouts.items():
         say(subject)
-        figures += _figures(subject, await race(layout, turns, scale.laps))
+        laps = await race(WEBSOCKET, layout, turns, scale.laps)
+        pairs = zip(laps[_OURS], laps[_STAGED], strict=True)
+        same_work = [ours.given_per_cpu_second / staged.given_per_cpu_second for ours, staged in pairs]
+        figures += [
+            *_figures(subject, laps, _BARE, ONE_BY_ONE),
+            _ratio(subject, laps, _BATCHED, _BARE, IN_BATCHES),
+            median_figure(subject, f"ours / {_STAGED}, given for the same CPU time", same_work, "x"),
+        ]
     return figures
 
 
-async def race(layout: Layout, turns: int, laps: int) -> dict[str, list[Lap]]:
-    """Laps that alternated, by who ran them."""
-    script = whole_turn_yielding
-    async with open_sink() as sink, AsyncExitStack() as stack:
-        sides: dict[str, Side] = {
-            _OURS: await stack.enter_async_context(open_ours(script, sink, _OURS, layout)),
-            _BATCHED: await stack.enter_async_context(open_ours(script, sink, _BATCHED, layout, batch=True)),
-            _STAGED: await stack.enter_async_context(open_staged(script, sink, _STAGED, layout)),
-            _BARE: await stack.enter_async_context(open_bare(script, sink, _BARE, layout)),
+async def measure_sse(scale: WireScale) -> list[Figure]:
+    figures: list[Figure] = []
+    for clients, turns in ((1, scale.turns_alone), (scale.crowd, 1)):
+        subject = f"events over SSE, {clients} client{'s' if clients > 1 else ''}"
+        say(subject)
+        laps = await race(SSE, Layout(clients, 1), turns, scale.laps)
+        figures += _figures(subject, laps, _BARE_HYPERCORN, None)
+    return figures
+
+
+async def race(senders: Mapping[str, Open], layout: Layout, turns: int, laps: int) -> dict[str, list[Lap]]:
+    """Run alternating laps; returns those of each sender by its name."""
+    async with open_clients() as clients, AsyncExitStack() as stack:
+        opened = {
+            name: await stack.enter_async_context(open_sender(whole_turn_yielding, clients, name, layout))
+            for name, open_sender in senders.items()
         }
-        found: dict[str, list[Lap]] = {name: [] for name in sides}
+        found: dict[str, list[Lap]] = {name: [] for name in opened}
         for _ in range(laps):
-            for name, side in sides.items():
-                found[name].append(await run_lap(side, sink, name, turns, layout.sessions * turns))
+            for name, sender in opened.items():
+                found[name].append(await _run_lap(sender, clients, name, turns, layout.sessions * turns))
     return found
 
 
-async def run_lap(side: Side, sink: Sink, crowd: str, turns: int, commits: int) -> Lap:
-    """From the first turn's beginning until the clients have got the last commit."""
+async def _run_lap(sender: Sender, clients: Clients, crowd: str, turns: int, commits: int) -> Lap:
+    """From the begin of the first turn until the clients have the last commit."""
     gc.collect()
     began, cpu_began = perf_counter(), process_time()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(side.play, turns)
-        taken = await sink.ask(do="take", crowd=crowd, commits=commits)
+        nursery.start_soon(sender.play, turns)
+        taken = await clients.ask(do="take", crowd=crowd, commits=commits)
         seconds, cpu_seconds = perf_counter() - began, process_time() - cpu_began
     return Lap(seconds, cpu_seconds, commits, taken["events"])
 
 
-def _figures(subject: str, laps: Mapping[str, Sequence[Lap]]) -> list[Figure]:
-    def rate(name: str) -> float:
-        return median(lap.given_per_second for lap in laps[name])
-
-    def to_bare(name: str, aim: Aim) -> Figure:
-        pairs = zip(laps[name], laps[_BARE], strict=True)
-        ratios = [ours.accounted_per_second / bare.given_per_second for ours, bare in pairs]
-        return ratio_figure(subject, f"{name} / {_BARE}", ratios, aim)
-
-    pairs = zip(laps[_OURS], laps[_STAGED], strict=True)
-    for_the_same_work = [ours.given_per_cpu_second / staged.given_per_cpu_second for ours, staged in pairs]
+def _figures(subject: str, laps: Mapping[str, Sequence[Lap]], bare: str, aim: Aim | None) -> list[Figure]:
     return [
-        Figure(subject, _BARE, rate(_BARE), "events/s"),
-        Figure(subject, "ours, given", rate(_OURS), "events/s"),
+        Figure(subject, bare, median(lap.given_per_second for lap in laps[bare]), "events/s"),
+        Figure(subject, "ours, given", median(lap.given_per_second for lap in laps[_OURS]), "events/s"),
         Figure(subject, "ours, accounted for", median(lap.accounted_per_second for lap in laps[_OURS]), "events/s"),
-        to_bare(_OURS, ONE_BY_ONE),
-        to_bare(_BATCHED, IN_BATCHES),
-        ratio_figure(subject, f"ours / {_STAGED}, given for the same CPU time", for_the_same_work, None),
+        _ratio(subject, laps, _OURS, bare, aim),
     ]
 
 
-def ratio_figure(subject: str, name: str, ratios: Sequence[float], aim: Aim | None) -> Figure:
-    return Figure(subject, name, median(ratios), "x", aim, {"min": min(ratios), "max": max(ratios)})
+def _ratio(subject: str, laps: Mapping[str, Sequence[Lap]], ours: str, bare: str, aim: Aim | None) -> Figure:
+    pairs = zip(laps[ours], laps[bare], strict=True)
+    ratios = [one.accounted_per_second / other.given_per_second for one, other in pairs]
+    return median_figure(subject, f"{ours} / {bare}", ratios, "x", aim)

@@ -1,7 +1,7 @@
-"""The authority plane: what is true, why, and the proof of it.
+"""Authority plane: intents, rules, judgement, the world, and the ledger of commits.
 
-A turn stages intents; when it ends they are judged once, by rules, against the world; what was decided
-becomes one record in a ledger. Everything here but the ledger is pure: no clock, no randomness, no I/O.
+A turn stages intents. When it ends, the judge applies the rules to them once, against the world, and the decision
+becomes one record in a ledger. Everything here except the ledger is pure: no clock, no randomness, no I/O.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ _HOMES = {
     "footlights.authority.ledger.sqlite.schema": "LedgerDamaged LedgerFormat",
 }
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,14 +1,14 @@
-"""Acts that somebody has to approve: they wait in the world until the decision of a later turn settles them.
+"""Approvals: acts that are held in the world until the decision of a later turn settles them.
 
     rules = with_approvals({"till": till}, needs)
 
-`needs` marks the intents that nobody may just do. A turn that asks for one commits, and the act is written down under
-`/approvals/pending` instead of being done. The answer is a turn of its own, with a `decision` intent that names the id:
-if it is yes, the rules judge the act again, in the world of that moment, and do it; if it is no, the act is dropped.
-Only whoever asked may answer, unless the host says otherwise. Whatever is refused leaves the act waiting. What was
-settled is not known any more, so nothing is done twice.
+`needs` marks the intents that require an approval. A turn that stages one commits, and the act is recorded under
+`/approvals/pending` instead of being done. The answer is a turn of its own, with a `decision` intent that names the
+id. If the answer is yes, the rules judge the act again, in the world of that moment, and do it; if it is no, the act is
+dropped. Only the owner that asked may answer, unless the host decides otherwise. A refused answer leaves the act
+pending. A settled act is removed, so nothing is done twice.
 
-Ids are numbers that the world itself counts, so the same turns give the same ids anywhere, and none comes back.
+The world counts the ids, so the same turns give the same ids everywhere, and no id is used twice.
 """
 
 from __future__ import annotations
@@ -42,34 +42,33 @@ if TYPE_CHECKING:
     from footlights.authority.patch import PatchOp
 
 APPROVAL_UNKNOWN = "approval_unknown"
-"""The code of a turn that answers what nobody asks, what was answered before, or what others are asked."""
+"""The issue code of an answer to an approval that does not exist, is settled, or belongs to another owner."""
 PENDING, APPROVED, DENIED = "approval.pending", "approval.approved", "approval.denied"
-"""The kinds of artifacts that tell what became of one. Their data is its `id` and its `question`."""
+"""The kinds of artifacts that report the state of an approval. Their data is its `id` and its `question`."""
 MAX_PENDING = 100
-"""A turn that asks for more of them than may wait is refused with `approvals_full`."""
+"""Maximum pending approvals; a turn that asks for more is refused with `approvals_full`."""
 MAX_PENDING_OF_ONE = 10
-"""How many of them one player may have asked for."""
+"""Maximum pending approvals of one owner."""
 MAX_ACT_BYTES = 16_000
-"""An act with a bigger payload may not wait: it is refused with `approval_too_large`."""
+"""An act with a larger payload is refused with `approval_too_large`."""
 MAX_QUESTION_CHARS = 500
 
 Needs: TypeAlias = Callable[[Any, Intent], str | None]
-"""What people are asked before this intent counts in this world; None if nobody needs to be asked.
+"""The question to ask before this intent is done in this world; None if it needs no approval.
 
-It is as pure as a rule. The question is kept and shown, and so is the intent: neither may quote what people or models
-said.
+It must be as pure as a rule. The question and the intent are recorded and shown, so neither may quote people or models.
 """
 MayAnswer: TypeAlias = Callable[[PendingApproval, str], bool]
-"""Whether this may be answered by a turn of the session with this id. It is as pure as a rule."""
+"""Whether a turn of the session with this id may answer. It must be as pure as a rule."""
 
 
 def same_owner(approval: PendingApproval, session_id: str) -> bool:
-    """Whoever asked may answer: the same session, or one of the same user if the server knows users."""
+    """The owner that asked may answer: the same session, or one of the same user if the server has users."""
     return owner_of(approval.session_id) == owner_of(session_id)
 
 
 def anybody(_approval: PendingApproval, _session_id: str) -> bool:
-    """Everybody may answer."""
+    """Every session may answer."""
     return True
 
 
@@ -79,7 +78,7 @@ def decisions(answers: Mapping[str, bool]) -> tuple[Intent, ...]:
 
 
 def answer_in(intent: Intent) -> bool | None:
-    """The answer to an approval, if it is one. Other decisions are for the host's own rules."""
+    """The answer to an approval, or None for any other intent. Other decisions are for the host's own rules."""
     match intent.payload:
         case {"approve": bool(yes), **others} if not others and intent.type is IntentType.DECISION:
             return yes if is_approval_id(intent.ref) else None
@@ -88,59 +87,59 @@ def answer_in(intent: Intent) -> bool | None:
 
 
 def unknown(id_: str) -> Ruling:
-    """The ruling about an answer that nobody waits for."""
+    """The ruling about an answer to an approval that is not pending."""
     return refuse(APPROVAL_UNKNOWN, "Nothing of that id waits for your answer.", id_)
 
 
 def with_approvals(rules: Mapping[str, Rule], needs: Needs, may_answer: MayAnswer = same_owner) -> dict[str, Rule]:
-    """The same rules, and one that lets acts wait. The world must be a JSON object, and `/approvals` is theirs.
+    """The same rules, and one that holds acts. The world must be a JSON object, whose `/approvals` is reserved.
 
-    An act that would be refused anyway is refused at once, and nobody is asked. Raises `RegistrationError` if a rule is
-    named `approvals` already.
+    An act that the rules would refuse is refused at once, without a question. Raises `RegistrationError` if a rule has
+    the name `approvals`.
     """
     if APPROVALS in rules:
-        raise RegistrationError(f"The rule {APPROVALS!r} is the one that keeps approvals.")
-    desk = _Desk(needs, may_answer)
+        raise RegistrationError(f"The name {APPROVALS!r} is reserved for the rule that keeps approvals.")
+    sorter = _Sorter(needs, may_answer)
 
     def approvals(view: object, intents: tuple[Intent, ...]) -> Ruling:
-        return _ruling(view, desk.sort_out(view, intents)) if intents else accept()
+        return _ruling(view, sorter.sort_out(view, intents)) if intents else accept()
 
-    return {**{name: _behind(rule, desk) for name, rule in rules.items()}, APPROVALS: approvals}
+    return {**{name: _behind(rule, sorter) for name, rule in rules.items()}, APPROVALS: approvals}
 
 
-def _behind(rule: Rule, desk: _Desk) -> Rule:
+def _behind(rule: Rule, sorter: _Sorter) -> Rule:
     def judged(view: object, intents: tuple[Intent, ...]) -> Ruling:
         if not intents:
             return rule(view, intents)
-        turn = desk.sort_out(view, intents)
+        turn = sorter.sort_out(view, intents)
         if not turn.held:
             return rule(view, turn.all)
-        # What cannot be done need not be asked for. The view is the rule's own, so each time it gets another.
+        # An act that the rule refuses needs no question. A rule may change its view, so each call gets its own copy.
         with_all = rule(deepcopy(view), turn.all)
         return with_all if with_all.issues else rule(view, turn.done)
 
     return judged
 
 
-# -- what a turn asks for
+# -- intents of a turn
 
 
 @frozen
 class _Turn:
     all: tuple[Intent, ...]
-    """Everything but answers; acts that are approved in their place."""
+    """All intents, with approved acts in place of their answers."""
     done: tuple[Intent, ...]
-    """The same without what is held."""
+    """The same without the held intents."""
     held: tuple[tuple[Intent, str], ...]
-    """What must wait, and the question."""
+    """The intents that need an approval, each with its question."""
     answers: Mapping[str, tuple[PendingApproval, bool]]
     """By id."""
     unknown: tuple[str, ...]
-    """The ids of answers that nobody waits for."""
+    """The ids of answers to approvals that are not pending."""
 
 
 @frozen
-class _Desk:
+class _Sorter:
     needs: Needs
     may_answer: MayAnswer
 
@@ -182,7 +181,7 @@ class _Desk:
         return approval if approval is not None and self.may_answer(approval, answer.session_id) else None
 
 
-# -- what becomes of it
+# -- the ruling
 
 
 def _ruling(view: object, turn: _Turn) -> Ruling:
@@ -208,7 +207,7 @@ def _asked(view: object, turn: _Turn) -> list[PendingApproval]:
 
 
 def _refusal(view: object, turn: _Turn, asked: list[PendingApproval]) -> Ruling | None:
-    """Why these acts may not wait, if they may not."""
+    """The refusal of acts that may not be held, or None."""
     for each in asked:
         if len(canonical(each.intent.payload)) > MAX_ACT_BYTES:
             message = f"An act that waits has a payload of no more than {MAX_ACT_BYTES} bytes."
@@ -227,7 +226,7 @@ def _refusal(view: object, turn: _Turn, asked: list[PendingApproval]) -> Ruling 
 
 
 def _twice(waiting: Iterable[PendingApproval]) -> str | None:
-    """The id under which an act waits that is there again."""
+    """The id of the first act that occurs a second time."""
     ids: dict[tuple[IntentType, str | None], str] = {}
     for each in waiting:
         id_ = ids.setdefault((each.intent.type, check_intent(each.intent).payload_digest), each.id)
@@ -240,7 +239,7 @@ def _changes(view: object, asked: list[PendingApproval]) -> list[PatchOp]:
     if not asked:
         return []
     first = next_number(view)
-    # Nothing was asked before: then the place is not there yet.
+    # The first approval creates the object.
     made = [patch.add(f"/{APPROVALS}", {"asked": 0, "pending": {}})] if first == 1 else []
     added = [patch.add(f"/{APPROVALS}/pending/{each.id}", written_down(each)) for each in asked]
     return [*made, *added, patch.replace(f"/{APPROVALS}/asked", first - 1 + len(asked))]

@@ -1,7 +1,7 @@
-"""What a commit makes true besides the world: a contract, a receipt, a score sheet.
+"""Artifact: a document that a commit records besides the world, such as a contract, a receipt or a score sheet.
 
-An artifact is named by its own digest, so whoever holds a copy can prove that it is the one that was committed. It is
-kept in the record of its commit, and `commit_final` names it in `artifact_refs`.
+An artifact is named by its digest, so a copy can be proven to be the committed one. The record of its commit contains
+it, and `commit_final` names it in `artifact_refs`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _KIND = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 
 @frozen
 class Artifact:
-    """A document that a rule lets a turn leave behind. It is a fact, so it may not quote what people or models said."""
+    """A document that a rule commits with a turn. It must not quote people or models."""
 
     kind: str
-    """What it is: 1 to 64 lower-case letters, digits, `_` or `.`, a letter first."""
+    """Its kind: 1 to 64 lower-case letters, digits, `_` or `.`, a letter first."""
     data: JsonValue = field(converter=snapshot)
     """Any JSON."""
 
@@ -37,10 +37,10 @@ class Artifact:
 
     @property
     def document(self) -> dict[str, JsonValue]:
-        """The artifact as anybody may keep it."""
+        """The artifact as JSON."""
         return {"authoritative": True, "kind": self.kind, "data": self.data}
 
     @cached_property
     def ref(self) -> str:
-        """Its name: the digest of its document. Raises `NotCanonical` if it has none."""
+        """Its name: the digest of its document. Raises `NotCanonical`."""
         return f"blake3:{digest(self.document)}"

@@ -1,8 +1,7 @@
-"""One way to write a JSON value down, and one digest for it: RFC 8785, then BLAKE3.
+"""Canonical JSON and its digest: RFC 8785, then BLAKE3.
 
-The same value gives the same bytes in any process, under any hash seed, on any machine. A value that two
-readers could understand differently is refused with the place where it was found, never digested on a
-guess. What is written here reads back as a value with the same digest.
+The same value gives the same bytes in any process, under any hash seed, on any machine. A value that two readers could
+interpret differently is refused, with the path to it. The canonical bytes read back as a value with the same digest.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 MAX_SAFE_INTEGER = 2**53 - 1
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")  # how such a character begins in UTF-8
+_BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")  # the first byte of such a character in UTF-8
 
 
 class NotCanonical(FootlightsError):
-    """A value that has no canonical form. `path` is a JSON Pointer to the part that is to blame."""
+    """A value without a canonical form. `path` is a JSON Pointer to the part that has none."""
 
     code = "not_canonical"
 
@@ -42,14 +41,14 @@ class NotCanonical(FootlightsError):
 
 
 def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys.maxsize) -> bytes:
-    """The RFC 8785 form of `value`, which must be made of the plain JSON types, not of their subclasses.
+    """The RFC 8785 form of `value`, which must consist of the plain JSON types, not of subclasses.
 
-    Raises `NotCanonical`, or `TooLarge` if a limit is passed.
+    Raises `NotCanonical`, or `TooLarge` if a limit is exceeded.
     """
-    # For most values orjson writes the very bytes that RFC 8785 asks for, 60 times faster than the rfc8785
-    # package does. They part ways over some floats and over the order of keys beyond the basic plane. Both
-    # are lax about types, so somebody must look first: a glance for the many values that are plain, and for
-    # the others a survey, which says what is wrong and where, or which of the two to ask.
+    # For most values orjson writes exactly the bytes that RFC 8785 requires, 60 times faster than the rfc8785
+    # package. They differ for some floats and for the order of keys beyond the basic plane. Both are lax about
+    # types, so the value is inspected first: by a quick glance, which suffices for most values, and otherwise by a
+    # survey, which finds the error and its path, or chooses between the two writers.
     data = _plainly_written(value, max_depth, max_bytes)
     if data is None:
         data = _surveyed(value, max_depth, max_bytes)
@@ -59,7 +58,7 @@ def canonical(value: object, *, max_depth: int = MAX_DEPTH, max_bytes: int = sys
 
 
 def digest(value: object) -> str:
-    """64 hex digits that stand for `value`. Raises what `canonical` raises."""
+    """The digest of `value`, 64 hex digits. Raises the same exceptions as `canonical`."""
     return digest_bytes(canonical(value))
 
 
@@ -68,27 +67,27 @@ def digest_bytes(data: bytes) -> str:
 
 
 def is_digest(value: object) -> bool:
-    """Whether it is one of ours: a plain string of 64 hex digits."""
+    """Whether it is a plain string of 64 hex digits."""
     return type(value) is str and _DIGEST.fullmatch(value) is not None
 
 
 def _plainly_written(value: object, max_depth: int, max_bytes: int) -> bytes | None:
-    """What orjson writes, if that is sure to be right."""
+    """The bytes of orjson if they are certainly canonical, otherwise None."""
     try:
         if _glance((value,), max_depth, max_bytes) < 0:
             return None
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, or a key that is not a string
         return None
-    # orjson sorts by code point and RFC 8785 by UTF-16 unit: the same, unless a key is beyond the basic plane.
+    # orjson sorts by code point, RFC 8785 by UTF-16 unit: the same unless a key is beyond the basic plane.
     return data if data.isascii() or not _BEYOND_BASIC_PLANE.search(data) else None
 
 
 def _glance(values: Iterable[Any], levels: int, bytes_left: int) -> int:
-    """The bytes that may be left after `values`; negative if they take too many, or one of them is not plain.
+    """The bytes left after `values`; negative if they take too many, or if one of them is not plain.
 
-    Every value counts for one byte and a text for its characters: what is written is never less than that. This is
-    where the authority plane spends its time, so nothing of ours is called for a value without children.
+    A value counts as one byte and a string as its characters, which is a lower bound. The authority plane spends most
+    of its time here, so no Python function is called for a value without children.
     """
     for value in values:
         kind = type(value)  # pyright: ignore[reportUnknownVariableType]
@@ -104,7 +103,7 @@ def _glance(values: Iterable[Any], levels: int, bytes_left: int) -> int:
                 return -1
             bytes_left -= len(value)
             if kind is dict:
-                bytes_left -= len("".join(value))  # faster than to add them up
+                bytes_left -= len("".join(value))  # faster than summing the lengths
             bytes_left = _glance(value.values() if kind is dict else value, levels - 1, bytes_left)
             if bytes_left < 0:
                 return -1
@@ -127,10 +126,10 @@ def _surveyed(value: object, max_depth: int, max_bytes: int) -> bytes:
 
 
 class _Survey:
-    """Walks a value once: refuses what is not canonical, and finds out whether orjson will do.
+    """Walks a value once: refuses what is not canonical, and decides whether orjson can write it.
 
-    It counts what it visits because a patch can copy a document into itself: the result takes little
-    memory, but to write it down would take forever.
+    It counts bytes because a patch can copy a document into itself repeatedly: the result takes little memory, but
+    writing it would not end.
     """
 
     __slots__ = ("bytes_left", "max_bytes", "max_depth", "plain")
@@ -174,7 +173,7 @@ class _Survey:
                 raise
 
     def _spend(self, size: int) -> None:
-        """What is written takes at least so many bytes: one for a value, and one for each character."""
+        """Count a lower bound of the written bytes: one for a value, and one for each character."""
         self.bytes_left -= size
         if self.bytes_left < 0:
             raise _over(self.max_bytes)
@@ -186,14 +185,14 @@ class _Survey:
             self._spend(len(key))
             if not key.isascii():
                 _check_text(key)
-                # orjson sorts by code point and RFC 8785 by UTF-16 unit.
+                # orjson sorts by code point, RFC 8785 by UTF-16 unit.
                 self.plain = self.plain and max(key) <= "\uffff"
 
     def _visit_float(self, value: float) -> None:
         if not isfinite(value):
             raise _Refused("a number that is not finite")
         size = abs(value)
-        # RFC 8785 writes these without an exponent, and they would be read back as integers that it refuses.
+        # RFC 8785 writes these without an exponent, so they would read back as integers that are refused.
         if MAX_SAFE_INTEGER < size < 1e21:
             raise _Refused("an integer beyond 2^53 - 1")
         if size < 1e-4 or value.is_integer():

@@ -1,7 +1,7 @@
-"""What a turn asks the authority plane to do: intents, staged while it runs and judged once when it ends.
+"""Intents: requests to the authority plane, staged while a turn runs and judged once when it ends.
 
-An intent is a request, never a change. It owns a copy of its payload from the moment it is made, so what is
-judged is what was staged.
+An intent is a request, never a change. It copies its payload when it is made, so later changes of the original do not
+affect the judgement.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MAX_REF_CHARS = 256
 
 
 class IntentType(StrEnum):
-    """What an intent comes from."""
+    """Origin of an intent."""
 
     TOOL_RESULT = "tool_result"
-    """A tool came back, and what it found should count."""
+    """The result of a tool."""
     DECISION = "decision"
-    """Somebody who may decide has decided."""
+    """A decision of an authorized person."""
     TURN_FINALIZE = "turn_finalize"
-    """The turn is over, and this is what should remain of it."""
+    """The end of the turn."""
 
 
 def _intent_type(value: str) -> IntentType:
@@ -41,9 +41,9 @@ def _intent_type(value: str) -> IntentType:
 class Intent:
     """A request to the authority plane. A turn stages it; the rules judge it at the end.
 
-    `ref` says which tool call, decision or turn it is about, in the words of whoever staged it. It is kept in the
-    ledger, and so is the digest of `payload`: neither may be something that people or models said. An intent
-    without a payload may name the digest of one that is kept elsewhere.
+    `ref` identifies the tool call, decision or turn that it concerns. The ledger records it and the digest of
+    `payload`, so neither may contain text of people or models. An intent without a payload may name the digest of one
+    that is stored elsewhere.
     """
 
     type: IntentType = field(converter=_intent_type)
@@ -51,23 +51,22 @@ class Intent:
     payload: JsonValue = field(default=None, converter=snapshot)
     payload_digest: str | None = None
     session_id: str = field(default="", kw_only=True, eq=False)
-    """The session in whose turn it was staged: filled in for the rules when it is judged, whoever staged it. It is
-    recorded with the turn, and not with the intent."""
+    """The session of the turn. The judge sets it for the rules; the record of the turn holds it, not the intent."""
 
 
 @frozen
 class CheckedIntent:
-    """What the runtime found out about an intent."""
+    """A valid intent's digest and size."""
 
     payload_digest: str | None
-    """What the ledger will keep of the payload: None if the intent has neither payload nor digest."""
+    """The digest of the payload; None if the intent has neither payload nor digest."""
     size: int
-    """The bytes that it takes as canonical JSON."""
+    """Its size in bytes as canonical JSON."""
 
 
 def check_intent(intent: Intent) -> CheckedIntent:
-    """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that nests too deep."""
-    # Whoever stages one need not be typed, and what is not a string here could never be read back.
+    """Raises `InvalidCommand` for an intent that cannot be judged, and `TooLarge` for one that is nested too deeply."""
+    # Types are checked at run time because host code may be untyped, and other types could not be read back.
     _check_type("What is staged", intent, Intent)
     _check_type("An intent's ref", intent.ref, str)
     if not 0 < len(intent.ref) <= MAX_REF_CHARS:
@@ -75,7 +74,7 @@ def check_intent(intent: Intent) -> CheckedIntent:
     try:
         ref, payload = canonical(intent.ref), canonical(intent.payload)
     except NotCanonical as error:
-        # Its path stays out of the message, because the keys on it may be a model's words.
+        # The message omits the path, because its keys may contain text of a model.
         raise InvalidCommand(f"The intent is not plain JSON: {error.reason}.") from None
     size = len(ref) + len(payload)
     if intent.payload is None:

@@ -1,7 +1,7 @@
-"""How a record says that its turn was interrupted, and why: one issue, written and read back here and nowhere else.
+"""Interruption issue: the issue by which a record states that its turn was interrupted, and the reason.
 
-A record has no field for the reason. Its issue is a sentence for people, one for each reason, and so it can be read
-back exactly. No rule may use this issue's code.
+A record has no field for the reason. The issue's message is one fixed sentence for each reason, so the reason can be
+read back exactly. Only this module writes and reads the issue, and no rule may use its code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TURN_INTERRUPTED = "turn_interrupted"
 
 
 def interruption(reason: InterruptReason) -> Issue:
-    """The issue of a turn that was interrupted."""
+    """The issue of an interrupted turn."""
     return Issue(TURN_INTERRUPTED, f"The turn was interrupted: {reason.value}.")
 
 
@@ -26,10 +26,9 @@ _REASONS: Mapping[str, InterruptReason] = {interruption(reason).message: reason 
 
 
 def interrupted_by(issues: Iterable[Issue]) -> InterruptReason | None:
-    """Why the turn with these issues was interrupted; None if it was not.
+    """The reason for which the turn with these issues was interrupted; None if it was not.
 
-    A reason that is not known here, because another version wrote it, reads as `runtime_restart`: somebody else
-    speaks for the turn.
+    An unknown reason, which another version wrote, reads as `runtime_restart`.
     """
     for issue in issues:
         if issue.code == TURN_INTERRUPTED:

@@ -1,11 +1,11 @@
-"""The judgement of one turn: all of what it asks for becomes true, or nothing does.
+"""Judge: decides about one turn. All of its changes are made, or none.
 
-`judge` is a pure function: the same request, world, rules and previous digest give the same record, to the
-last byte, wherever and whenever they are judged. It never raises because of an intent, a rule or a change:
-each such failure becomes an issue of a `fail_closed` record, and the world stays what it was.
+`judge` is a pure function: the same request, world, rules and previous digest give the same record, byte for byte. It
+never raises because of an intent, a rule or a change: each such failure becomes an issue of a `fail_closed` record, and
+the world stays unchanged.
 
-Nothing of what a rule hands over is used: it is written down, and what is read back is judged and recorded. So it is
-the rule's no longer, and whatever is recorded can be read.
+The objects that a rule returns are not used themselves: they are written as canonical JSON, and what is read back is
+judged and recorded. So a rule cannot change them later, and every record can be read.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MAX_RULING_BYTES = 4_000_000
-"""What one rule may say about one turn, changes and artifacts included."""
+"""Maximum size of one ruling, including changes and artifacts."""
 MAX_RULING_ISSUES = 256
 MAX_RULING_ARTIFACTS = 256
 
 
 @frozen
 class JudgeRequest:
-    """A turn that has ended: how, and what it staged."""
+    """A turn that has ended, and the intents that it staged."""
 
     session_id: str
     turn_id: str
@@ -67,15 +67,15 @@ class JudgeRequest:
     intents: tuple[Intent, ...] = ()
     """In the order they were staged."""
     mode_decision: dict[str, JsonValue] | None = None
-    """Why it was in its mode, if that was decided for it."""
+    """The decision about its mode, if there was one."""
 
 
 @frozen
 class Judgement:
-    """What was decided about a turn."""
+    """The decision about a turn."""
 
     record: CommitRecord
-    """For the ledger."""
+    """The record for the ledger."""
     world: World
     """The world after the turn: the same object as before, unless the turn changed it."""
 
@@ -90,8 +90,8 @@ def judge(
 ) -> Judgement:
     """Decide about a turn. `previous_digest` is that of the session's last commit, None for its first.
 
-    `world_digest` is that of the world as it was committed. A world that has another one by now was changed in place,
-    and nothing is decided in it. Without it the world is taken at its word.
+    `world_digest` is the digest of the world when it was committed. A world with another digest was changed in place,
+    and the turn fails closed. Without `world_digest` this is not checked.
     """
     reason = request.interrupted
     before = checked_digest(world) if world_digest is None else world_digest
@@ -122,7 +122,7 @@ class _Finding:
     changes: tuple[PatchOp, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     after: tuple[World, str] | None = None
-    """The world and its digest, if they are others now."""
+    """The new world and its digest, if the turn changed it."""
 
 
 def _discard(reason: InterruptReason) -> _Finding:
@@ -130,8 +130,8 @@ def _discard(reason: InterruptReason) -> _Finding:
 
 
 def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook) -> _Finding:
-    """What the rules and the world say. A world that is not what it was, before or after, refuses the turn."""
-    if type(world) is JsonWorld:  # nothing can change it in place
+    """Apply the rules. The turn is refused if the world was changed in place, before or by the rules."""
+    if type(world) is JsonWorld:  # immutable
         return _ruled(request, world, rules)
     found = _supervised(lambda: _same_world(world, before)) or _ruled(request, world, rules)
     if isinstance(found, Issue):
@@ -161,21 +161,21 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
 
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
-    """What is wrong with answers where nothing is ever asked: nobody may take them for done."""
+    """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
     if APPROVALS in rules:
         return ()
     answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
 
 
-# Two supervision boundaries follow: a rule that breaks refuses the turn, and so does a host's world. They take what is
-# not an `Exception` too: a rule that calls `sys.exit` must not end the committer. A cancel cannot come here, because
-# nothing here waits; a Ctrl-C can, and is the host's. Only types are told: a text may quote what was said.
+# Two supervision boundaries follow: a failing rule refuses the turn, and so does a failing world of the host. They also
+# catch what is not an `Exception`: a rule that calls `sys.exit` must not end the committer. A cancel cannot occur here,
+# because nothing awaits; `KeyboardInterrupt` propagates. Issues name only the type, because a message may quote text.
 
 
 def _ask(name: str, rule: Rule, world: World, request: JudgeRequest) -> Ruling:
     try:
-        # Each rule has copies of its own, so that none can steer the ones behind it.
+        # Each rule gets its own copies, so that none can affect a later one.
         intents = tuple(evolve(intent, session_id=request.session_id) for intent in request.intents)
         return _taken(rule(world.view(), intents))
     except TooLarge:
@@ -193,7 +193,7 @@ _LIMITS = (
 
 
 def _taken(ruling: object) -> Ruling:
-    """What the ruling says, as a ledger would read it. Raises if it could not."""
+    """The ruling as it reads back from canonical JSON. Raises if it has no canonical form."""
     if not isinstance(ruling, Ruling):
         raise TypeError("a rule returns a Ruling")
     if not (ruling.changes or ruling.issues or ruling.artifacts):

@@ -1,8 +1,7 @@
-"""JSON Patch (RFC 6902) over documents that nobody changes in place.
+"""JSON Patch (RFC 6902) over immutable documents.
 
-`apply_patch` returns a new document that shares with the old one whatever the operations did not touch. It
-does all of them or raises `PatchFailed`, and never changes what it was given. Paths are JSON Pointers (RFC
-6901).
+`apply_patch` returns a new document that shares the unchanged parts with the old one. It applies all operations or
+raises `PatchFailed`, and never changes its arguments. Paths are JSON Pointers (RFC 6901).
 
 The six constructors have the names of the operations; import the module, not the names:
 
@@ -30,7 +29,7 @@ OpName: TypeAlias = Literal["add", "remove", "replace", "move", "copy", "test"]
 
 @frozen
 class PatchOp:
-    """One operation, with its own copy of `value`. Operations that have no value or no `from_` ignore it."""
+    """One operation, with its own copy of `value`. Operations without a value or a `from_` ignore it."""
 
     op: OpName
     path: str
@@ -51,32 +50,32 @@ class PatchFailed(FootlightsError):
 
 
 def add(path: str, value: JsonValue) -> PatchOp:
-    """Insert into an array (at `-`: at its end), or set a member whether or not it is there."""
+    """Insert into an array (`-` is its end), or set a member of an object."""
     return PatchOp("add", path, value)
 
 
 def remove(path: str) -> PatchOp:
-    """Take away what is there."""
+    """Remove the value at `path`."""
     return PatchOp("remove", path)
 
 
 def replace(path: str, value: JsonValue) -> PatchOp:
-    """Like `add`, but something must be there and gives way."""
+    """Replace the value at `path`, which must exist."""
     return PatchOp("replace", path, value)
 
 
 def move(from_: str, path: str) -> PatchOp:
-    """`remove` what is at `from_` and `add` it at `path`."""
+    """`remove` the value at `from_`, and `add` it at `path`."""
     return PatchOp("move", path, from_=from_)
 
 
 def copy(from_: str, path: str) -> PatchOp:
-    """`add` at `path` what is at `from_`."""
+    """`add` the value at `from_` at `path`."""
     return PatchOp("copy", path, from_=from_)
 
 
 def test(path: str, value: JsonValue) -> PatchOp:
-    """A precondition: the whole patch fails unless this value is there."""
+    """A precondition: the whole patch fails unless this value is at `path`."""
     return PatchOp("test", path, value)
 
 
@@ -113,7 +112,7 @@ def _text_member(value: dict[str, JsonValue], name: str) -> str:
 
 
 def apply_patch(document: JsonValue, ops: Iterable[PatchOp]) -> JsonValue:
-    """The document after `ops`, one after the other. Raises `PatchFailed` at the first that does not fit."""
+    """The document after `ops`, in order. Raises `PatchFailed` at the first that does not fit."""
     for index, op in enumerate(ops):
         try:
             document = _OPERATIONS[op.op](document, op)
@@ -168,9 +167,8 @@ _OPERATIONS: Mapping[OpName, Callable[[JsonValue, PatchOp], JsonValue]] = {
 }
 
 
-# A bad escape is a "~" that neither 0 nor 1 follows.
 _BAD_ESCAPE = re.compile(r"~(?![01])")
-# No signs, no leading zeros, no digits of other scripts, and never so many that int() refuses.
+# No sign, no leading zeros, no digits of other scripts, and not more than int() accepts.
 _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -243,7 +241,7 @@ def _edited(
     edit: Callable[[JsonValue, str, JsonValue], JsonValue],
     value: JsonValue,
 ) -> JsonValue:
-    """`edit` the parent of what `tokens` lead to, and remake only what lies on the way to it."""
+    """The document with `edit` applied to the parent of the target. Only the objects on the path are copied."""
     if not tokens:
         return value
     parents = [document]

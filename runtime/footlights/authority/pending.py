@@ -1,4 +1,4 @@
-"""What waits for an approval, as the world keeps it under `/approvals`, with a count of all that ever did."""
+"""Pending approvals, as the world stores them under `/approvals`, with a counter for their ids."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 APPROVALS = "approvals"
-"""The name of the rule that keeps them, and of their place in the world."""
+"""The name of the rule that keeps them, and of their member in the world."""
 
 _ID = re.compile(r"a-[0-9]{6,15}")
 
 
 @frozen
 class PendingApproval:
-    """An act that waits for an answer."""
+    """An act that is held until its answer."""
 
     id: str
     question: str
     intent: Intent
-    """What was asked for."""
+    """The held intent."""
     session_id: str
-    """The session that asked for it."""
+    """The session that staged it."""
 
     @property
     def act(self) -> Intent:
-        """What is done if the answer is yes. Its `ref` is the approval's id: the call that asked for it is over."""
+        """The intent to judge if the answer is yes. Its `ref` is the approval's id, because its call is over."""
         return evolve(self.intent, ref=self.id, session_id=self.session_id)
 
 
 def is_approval_id(value: object) -> bool:
-    """Whether an approval could have this id."""
+    """Whether this has the form of an approval's id."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def owner_of(session_id: str) -> str:
-    """Whose session it is: a server that knows users begins the ids of their sessions with `name:`."""
+    """The owner of a session: a server with users prefixes session ids with `name:`."""
     return session_id.partition(":")[0]
 
 
 def pending_approvals(view: object) -> tuple[PendingApproval, ...]:
-    """What waits for an answer in a world that looks like this, the oldest first."""
+    """The pending approvals in this view of a world, the oldest first."""
     waiting = sorted(_place(view)["pending"].items(), key=lambda item: _number(item[0]))
     return tuple(_read(id_, each) for id_, each in waiting)
 
 
 def find_approval(view: object, id_: str) -> PendingApproval | None:
-    """The one that waits under this id."""
+    """The pending approval with this id, or None."""
     written = _place(view)["pending"].get(id_)
     return None if written is None else _read(id_, written)
 
 
 def next_number(view: object) -> int:
-    """The number of the next one that is asked for."""
+    """The number of the next approval."""
     return _place(view)["asked"] + 1
 
 
 def written_down(approval: PendingApproval) -> JsonValue:
-    """What the world keeps of it."""
+    """The approval as the world stores it."""
     intent = approval.intent
     written: dict[str, JsonValue] = {
         "type": intent.type.value,
@@ -76,7 +76,7 @@ def written_down(approval: PendingApproval) -> JsonValue:
 
 class _Place(TypedDict):
     asked: int
-    """How many were asked for, ever."""
+    """The number of approvals so far."""
     pending: dict[str, Any]
 
 

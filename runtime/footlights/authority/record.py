@@ -1,8 +1,7 @@
-"""What the ledger keeps of a turn: one record that proves itself and names the one before it.
+"""Commit record: the ledger's record of one turn, with its digest and that of the session's previous record.
 
-Anybody who holds a record can recompute its digest, and with the records of a session can check that none
-is missing or altered between two others. A record holds no time, nothing random, and nothing that people or
-models said.
+The digest of a record can be recomputed from its fields, and the records of a session prove that none is missing or
+altered between two others. A record holds no time, nothing random, and no text of people or models.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class IntentEntry:
 
 @frozen
 class Verdict:
-    """What one rule said: the codes of its issues, none if it accepted."""
+    """The verdict of one rule: the codes of its issues, empty if it accepted."""
 
     rule: str
     codes: tuple[str, ...]
@@ -47,57 +46,57 @@ class Verdict:
 
 @frozen(kw_only=True)
 class CommitRecord:
-    """All that was decided about one turn, and the digest that proves it."""
+    """The decision about one turn, and its digest."""
 
     session_id: str
     turn_id: str
     outcome: CommitOutcome
     issues: tuple[Issue, ...]
-    """Why it failed closed. Empty if the outcome is ok."""
+    """The reasons why it failed closed. Empty if the outcome is ok."""
     intents: tuple[IntentEntry, ...]
-    """Empty if the turn was interrupted: what it had staged was discarded."""
+    """Empty if the turn was interrupted, because its intents were discarded."""
     verdicts: tuple[Verdict, ...]
-    """What each rule said, in the order of the rule book."""
+    """The verdict of each rule, in the order of the rule book."""
     changes: tuple[PatchOp, ...]
-    """What was made true. Empty unless the outcome is ok."""
+    """The changes of the world. Empty unless the outcome is ok."""
     artifacts: tuple[Artifact, ...] = ()
-    """What else it left behind. Empty unless the outcome is ok."""
+    """The artifacts of the commit. Empty unless the outcome is ok."""
     world_before: str
-    """The digest of the world that the turn was judged in."""
+    """The digest of the world in which the turn was judged."""
     world_after: str
-    """The digest of the world from then on."""
+    """The digest of the world after the turn."""
     previous: str | None
-    """The commit_digest of the session's commit before this one."""
+    """The commit_digest of the session's previous commit."""
     mode_decision: dict[str, JsonValue] | None = None
-    """Why the turn was in its mode, if that was decided for it: ids and values of closed sets. Kept also if the turn
-    was interrupted."""
+    """The decision about the turn's mode, if there was one: ids and values of closed sets. Also recorded for an
+    interrupted turn."""
     commit_digest: str = ""
-    """Over every field above. `sealed` fills it in."""
+    """The digest of all fields above, set by `sealed`."""
     commit_id: str = ""
-    """A short name for the commit, made from its digest."""
+    """A short id of the commit, made from its digest."""
 
     @cached_property
     def written(self) -> bytes:
-        """The whole record as the ledger writes it: canonical JSON. May raise `NotCanonical` unless it is sealed."""
+        """The whole record as canonical JSON, as the ledger stores it. May raise `NotCanonical` unless it is sealed."""
         return canonical(record_to_json(self))
 
 
 def sealed(record: CommitRecord) -> CommitRecord:
-    """The record with the digest and the id that its other fields give. May raise `NotCanonical`."""
+    """The record with its digest and id computed from the other fields. May raise `NotCanonical`."""
     digested = canonical(digested_json(record))
     commit_digest = digest_bytes(digested)
     seal = evolve(record, commit_digest=commit_digest, commit_id=f"c-{commit_digest[:16]}")
-    if record.mode_decision is None:  # which would stand behind the intents, and could say anything
-        # Writing it down is half of the work of a commit, and it was just done. For `evolve` it is another record.
+    if record.mode_decision is None:  # it would follow the intents, and may contain anything
+        # Writing is half of the work of a commit, and it was just done; so the cached property is set from it.
         object.__setattr__(seal, "written", _with_seal(digested, seal))
     return seal
 
 
 def _with_seal(digested: bytes, seal: CommitRecord) -> bytes:
-    """The two members that are not digested, put in their place: in front of the intents.
+    """The digested JSON with the two other members inserted at their place, in front of the intents.
 
-    That is the last place that looks like it. Nothing behind the name of the intents has a member of that name, and
-    in a text its quotes would be escaped.
+    That place is the last occurrence of the key: no later member has such a key, and inside a string its quotes would
+    be escaped.
     """
     before, intents, after = digested.rpartition(b',"intents":')
     members = f',"commit_digest":"{seal.commit_digest}","commit_id":"{seal.commit_id}"'
@@ -105,12 +104,12 @@ def _with_seal(digested: bytes, seal: CommitRecord) -> bytes:
 
 
 def recompute_digest(record: CommitRecord) -> str:
-    """What `commit_digest` must be. It does not look at what it claims to be. May raise `NotCanonical`."""
+    """The digest that the record must have, independent of its `commit_digest`. May raise `NotCanonical`."""
     return digest(digested_json(record))
 
 
 def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
-    """The part of a record that its digest is over, as JSON. Without a decision on its mode there is no such member."""
+    """The digested part of a record as JSON. `mode_decision` is omitted if it is None."""
     decision: dict[str, JsonValue] = {} if record.mode_decision is None else {"mode_decision": record.mode_decision}
     return {
         "authoritative": True,
@@ -137,7 +136,7 @@ def issue_json(issue: Issue) -> dict[str, JsonValue]:
 
 
 def commit_final(record: CommitRecord) -> CommitFinal:
-    """What subscribers are told of a record."""
+    """The `commit_final` payload of a record."""
     return CommitFinal(
         commit_digest=record.commit_digest,
         commit_outcome=record.outcome,
@@ -147,22 +146,22 @@ def commit_final(record: CommitRecord) -> CommitFinal:
     )
 
 
-# -- as the ledger writes it
+# -- reading and writing
 
 
 class InvalidRecord(FootlightsError):
-    """What was read is not a record. The message names the member to blame and quotes nothing."""
+    """Data is not a record. The message names the invalid member and quotes nothing."""
 
     code = "invalid_record"
 
 
 def record_to_json(record: CommitRecord) -> dict[str, JsonValue]:
-    """The whole record as JSON, with the digest and the id that it claims."""
+    """The whole record as JSON, with its digest and id."""
     return {**digested_json(record), "commit_digest": record.commit_digest, "commit_id": record.commit_id}
 
 
 def record_from_json(value: JsonValue) -> CommitRecord:
-    """What `record_to_json` wrote. It does not check the digest; `recompute_digest` does.
+    """The inverse of `record_to_json`. It does not check the digest; `recompute_digest` does.
 
     Raises `InvalidRecord` for anything that `record_to_json` could not have written.
     """
@@ -238,7 +237,7 @@ _ARTIFACT = ("authoritative", "kind", "data")
 
 
 def artifact_from_json(value: JsonValue) -> Artifact:
-    """What an artifact's document says. Raises `InvalidRecord`, also if it can have no name."""
+    """The artifact of a document. Raises `InvalidRecord`, also if the document has no digest."""
     document = _members(value, "artifact", *_ARTIFACT)
     _check_authoritative(document)
     try:

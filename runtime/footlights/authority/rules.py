@@ -1,8 +1,8 @@
-"""How a host says what may become true: rules, small functions over the world and a turn's intents.
+"""Rules: the host's functions that decide about the intents of a turn.
 
-A rule is pure and synchronous. It sees the world as it was before the turn, whatever other rules propose,
-and gives a `Ruling`: changes to make and artifacts to keep, or issues that forbid the whole turn. Changes are
-made in the order of the rule book.
+A rule is pure and synchronous. It sees the world as it was before the turn, without the changes of other rules, and
+returns a `Ruling`: changes and artifacts, or issues that refuse the whole turn. Changes are made in the order of the
+rule book.
 
     def open_door(world, intents):
         if world["door"] == "locked":
@@ -15,55 +15,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
+from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
+from footlights.authority.patch import PatchOp
 from footlights.errors import RegistrationError
 from footlights.events import Issue
-
-if TYPE_CHECKING:
-    from footlights.authority.artifacts import Artifact
-    from footlights.authority.patch import PatchOp
-
-
-def _changes(given: Iterable[PatchOp]) -> tuple[PatchOp, ...]:
-    return tuple(given)
-
-
-def _issues(given: Iterable[Issue]) -> tuple[Issue, ...]:
-    return tuple(given)
-
-
-def _artifacts(given: Iterable[Artifact]) -> tuple[Artifact, ...]:
-    return tuple(given)
 
 
 @frozen
 class Ruling:
-    """What a rule says. With any issue nothing of the turn is committed, and the changes do not matter."""
+    """The decision of a rule. With any issue the turn fails closed, and the changes are ignored."""
 
-    changes: tuple[PatchOp, ...] = field(default=(), converter=_changes)
-    issues: tuple[Issue, ...] = field(default=(), converter=_issues)
-    artifacts: tuple[Artifact, ...] = field(default=(), converter=_artifacts)
+    changes: tuple[PatchOp, ...] = field(default=(), converter=tuple[PatchOp, ...])
+    issues: tuple[Issue, ...] = field(default=(), converter=tuple[Issue, ...])
+    artifacts: tuple[Artifact, ...] = field(default=(), converter=tuple[Artifact, ...])
 
 
-# The view is Any because only the host knows what its world shows: a rule annotates what it expects.
+# The view is Any because its type depends on the host's world; a rule annotates the type that it expects.
 Rule: TypeAlias = Callable[[Any, tuple[Intent, ...]], Ruling]
 """A plain function of the world's view and the turn's intents."""
 
 
 def accept(*changes: PatchOp, artifacts: Iterable[Artifact] = ()) -> Ruling:
-    """A ruling that allows the turn, with these changes, and leaves these artifacts behind."""
+    """A ruling that accepts the turn, with these changes and artifacts."""
     return Ruling(changes=changes, artifacts=tuple(artifacts))
 
 
 def refuse(code: str, message: str, ref: str | None = None) -> Ruling:
-    """A ruling that forbids the turn.
+    """A ruling that refuses the turn.
 
-    All three are kept in the ledger and shown to clients; none may quote what people or models said. The code
-    `turn_interrupted` is the runtime's own: a rule that uses it has failed.
+    The ledger records all three arguments and clients see them; none may quote people or models. The code
+    `turn_interrupted` is reserved for the runtime: a rule that uses it fails.
     """
     return Ruling(issues=(Issue(code, message, ref),))
 
@@ -72,7 +58,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 
 class RuleBook(Mapping[str, Rule]):
-    """Named rules, in the order of their changes. Raises `RegistrationError` for rules that cannot work."""
+    """Named rules, in the order of their changes. Raises `RegistrationError` for invalid rules."""
 
     __slots__ = ("_rules",)
 
@@ -84,7 +70,7 @@ class RuleBook(Mapping[str, Rule]):
             self._rules[name] = rule
 
     def _check(self, name: str, rule: object) -> None:
-        # An enum member that is a string would not be one in a record.
+        # A string enum member would not be a plain string in a record.
         if type(name) is not str or not _NAME.fullmatch(name):
             raise RegistrationError(f"The rule name {name!r} does not match {_NAME.pattern}.")
         if name in self._rules:

@@ -1,4 +1,4 @@
-"""What a ledger holds of tools: the steps that each took under its key, in order. None of them ever changes."""
+"""Tool steps: the ledger's append-only history of each tool key."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from footlights.errors import InvalidCommand
 
 
 class ToolStep(StrEnum):
-    """What happened to the key of a tool."""
+    """A step in the history of a tool key."""
 
     STARTED = "started"
-    """It was claimed. With no step after this, whether the tool had its effect is unknown."""
+    """The key was claimed. Without a later step it is unknown whether the tool had its effect."""
     OK = "ok"
-    """The tool ended well."""
+    """The tool succeeded."""
     ERROR = "error"
-    """The tool ended, and failed."""
+    """The tool failed."""
     RELEASED = "released"
-    """It was given back: the tool was stopped before it had any effect."""
+    """The key was released, because the tool was stopped before it had any effect."""
 
 
 NEXT_STEPS: dict[ToolStep | None, frozenset[ToolStep]] = {
@@ -27,11 +27,11 @@ NEXT_STEPS: dict[ToolStep | None, frozenset[ToolStep]] = {
     ToolStep.ERROR: frozenset(),
     ToolStep.RELEASED: frozenset({ToolStep.STARTED}),
 }
-"""Which step may follow which, of the same key."""
+"""The steps that may follow each step of the same key."""
 
 
 def check_key(key: object) -> None:
-    """Raises `InvalidCommand` for a key that could not be written down and found again."""
+    """Raises `InvalidCommand` for a key that could not be stored and found again."""
     if type(key) is not str or not _is_unicode(key):
         raise InvalidCommand("The key of a tool is a plain string of valid Unicode.")
 

@@ -1,8 +1,7 @@
-"""Plain JSON values as the authority plane holds them: copied when they come in, shared from then on.
+"""JSON values of the authority plane: copied on entry, shared afterwards.
 
-Nothing here or in the modules above it changes a list or a dict after it was made, so documents, operations
-and records may share parts of each other. `snapshot` is what makes that safe: it is the last moment at
-which somebody else can hold a reference to what we keep.
+No module of the authority plane changes a list or a dict after it was made, so documents, operations and records may
+share parts. `snapshot` makes that safe: the copy has no references from outside.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_DEPTH = 200
-"""No value may nest deeper, wherever it is used. Far below what the interpreter's stack could bear."""
+"""Maximum nesting of every value; far below the limit of the interpreter's stack."""
 
 
 def snapshot(value: JsonValue) -> JsonValue:
-    """A copy of every list and dict in `value`. Whether the rest is JSON at all is for `canonical` to say.
+    """A copy of every list and dict in `value`. `canonical` checks whether the leaves are JSON.
 
     Raises `TooLarge` if it nests deeper than `MAX_DEPTH`, as a value that contains itself does.
     """
@@ -37,7 +36,7 @@ def _copied(value: JsonValue, levels: int) -> JsonValue:
 
 
 def same(left: JsonValue, right: JsonValue) -> bool:
-    """Equality as JSON has it. Python's own would take `true` for 1."""
+    """JSON equality, in which `true` is not 1 as in Python."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):

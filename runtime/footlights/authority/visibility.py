@@ -1,7 +1,7 @@
-"""World visibility: what one user of a server may see of the world.
+"""World visibility: the part of the world that one user of a server may see.
 
-A stage has one world, and every user plays in it, but not every user may look at all of it. A server shows it through
-the cast's `visibility`, a pure function of the world and of the user who asks:
+All users of a stage share one world, but not every user may see all of it. A server shows the world through the cast's
+`visibility`, a pure function of the world's view and the user:
 
     def fog_of_war(view: Any, user: User) -> Any:
         shown = own_approvals(view, user)
@@ -9,7 +9,7 @@ the cast's `visibility`, a pure function of the world and of the user who asks:
 
     cast = standard_cast(model, world=..., visibility=fog_of_war)
 
-It decides only what is shown. Rules, tools and personas see the whole world; what they tell is theirs to choose.
+It restricts only what a server shows. Rules, tools and personas see the whole world.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from footlights.authority.pending import APPROVALS, owner_of
 
 @frozen
 class User:
-    """The user who asks. The anonymous user of a server without tokens has no name."""
+    """A user of a server. The anonymous user of a server without tokens has no name."""
 
     name: str | None = None
     operator: bool = field(default=False, eq=False)
-    """Whether this user runs the server, and may see the whole world."""
+    """Whether this user operates the server, and may see the whole world."""
     game_server: bool = field(default=False, eq=False)
-    """Whether this user is a program that speaks for many players, which no limit of one user fits."""
+    """Whether this user is a program that acts for many players, and is exempt from limits per user."""
 
 
 Visibility: TypeAlias = Callable[[Any, User], Any]
-"""What this user may see of a world that looks like this. As pure as a rule; what it raises is shown to nobody."""
+"""The part of a world's view that this user may see. It must be as pure as a rule; its errors are not shown."""
 
 
 def own_approvals(view: Any, user: User) -> Any:
-    """Everything, but of the acts that wait for an answer only those that this user asked for.
+    """Everything, except the pending approvals of other users.
 
-    An operator sees all of them, and so does the anonymous user, because all sessions are its own.
+    An operator sees all approvals, and so does the anonymous user, who owns all sessions.
     """
     if user.operator or user.name is None or not isinstance(view, dict):
         return view

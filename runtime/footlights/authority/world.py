@@ -1,11 +1,10 @@
-"""What is true: the world that turns commit to.
+"""World: the authoritative state that turns change by their commits.
 
-A world is a value. `changed` gives the next one and leaves this one as it was, so a turn that is refused,
-or a ledger that cannot write, has nothing to undo. The default world is a JSON document; a host may bring
-its own.
+A world is an immutable value. `changed` returns the next one, so nothing has to be undone when a turn is refused or the
+ledger cannot write. The default world is a JSON document; a host may provide its own kind.
 
-A document is held as its canonical bytes and nothing else. Whoever looks at it sees what a ledger would give back, so
-rules see the same before and after a restart: keys in the same order, and 2 where somebody wrote 2.0.
+A JSON world stores only its canonical bytes, and every view is parsed from them. So rules see the same before and after
+a restart: keys in the same order, and 2 even if a host wrote 2.0.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ if TYPE_CHECKING:
 
 
 class World(Protocol):
-    """What is true, as a value: nothing ever changes it in place."""
+    """The authoritative state as an immutable value."""
 
     def view(self) -> object:
-        """What rules, tools and hosts see of the world. It is theirs: changing it changes nothing."""
+        """A view for rules, tools and hosts. It is a copy: changing it does not change the world."""
         ...
 
     def changed(self, changes: tuple[PatchOp, ...]) -> World:
-        """The world after all of `changes`. Raises `PatchFailed` or `TooLarge`."""
+        """The world after `changes`. Raises `PatchFailed` or `TooLarge`."""
         ...
 
     def digest(self) -> str:
-        """64 lower-case hex digits that stand for everything that is true: equal for equal worlds, in any process."""
+        """A digest of 64 lower-case hex digits, equal for equal worlds in any process."""
         ...
 
 
 def checked_digest(world: World) -> str:
-    """The digest of a world of anybody's kind. Raises `RegistrationError` if no record could hold it."""
+    """The digest of a world of any kind. Raises `RegistrationError` if it is malformed."""
     found = world.digest()
     if not is_digest(found):
         raise RegistrationError("The digest of a world is a string of 64 lower-case hex digits.")
@@ -49,10 +48,9 @@ def checked_digest(world: World) -> str:
 
 
 class JsonWorld:
-    """A JSON document with a limit on how large and how deep it may become.
+    """A JSON document with limits on its size and depth.
 
-    Its view is a copy of the document. Raises `NotCanonical` or `TooLarge` for a document that cannot be a
-    world.
+    Its view is a copy of the document. Raises `NotCanonical` or `TooLarge` for an invalid document.
     """
 
     __slots__ = ("_digest", "_max_bytes", "_max_depth", "_written")

@@ -1,9 +1,9 @@
-"""The laws of a stream, and a checker for any recording of one.
+"""Laws of a stream, and a checker for recordings.
 
-A recording is what one subscriber got, in the order it got it: many turns of many sessions, mixed. The
-checker is the second opinion about the runtime, so it knows nothing of the lifecycle table or of how streams
-are made. It never raises because of what it is given to judge. What a declared gap may have hidden is excused,
-as long as the gap has room for it.
+A recording is the sequence of events that one subscriber got: many turns of many sessions, interleaved. The checker is
+a second opinion about the runtime, so it never imports the lifecycle table or the code that makes streams. It reports
+malformed events and never raises because of them. An event that a declared gap may have hidden is excused, as long as
+the gap has room for it.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ _HOMES = {
     "footlights.laws.statutes": "LAWS Violation",
 }
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""Brings each event of a recording to its turn, and collects what the laws say."""
+"""Checker: dispatches each event of a recording to its turn, and collects the violations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAW_OF_FIELD: Mapping[str, str] = {
     "payload.authoritative": "authority_label",
     "payload.side_effects_may_have_occurred": "tool_canceled",
 }
-"""Which law a refused field breaks; every other one breaks `payload` or `envelope`."""
+"""The law that a refused field breaks. Other fields break `payload` or `envelope`."""
 
 
 def check(
@@ -36,10 +36,10 @@ def check(
     canceled: Collection[str] = (),
     complete: bool = True,
 ) -> list[Violation]:
-    """Every violation in what one subscriber got, in the order it got it. An empty list is a lawful stream.
+    """Every violation in the events of one subscriber, in their order. An empty list means a lawful stream.
 
-    `after` names the turns that the subscriber resumed and the last seq it had of each, `canceled` the turns
-    that `cancel` won. With `complete=False` the recording was cut short: turns may be unfinished at its end.
+    `after` maps the turns that the subscriber resumed to the last seq it had of each; `canceled` names the turns that
+    were cancelled. `complete=False` means that the recording ends early, so turns may be unfinished.
     """
     checker = Checker(after=after, canceled=canceled)
     for event in events:
@@ -70,7 +70,7 @@ class Checker:
             turn.close()
 
     def _see_unfit(self, recorded: object, refusal: str) -> None:
-        """Report it, and let what can be read of it still take its place in its turn."""
+        """Report a malformed event, and count its seq in its turn if that can be read."""
         session_id, turn_id = _string(recorded, "session_id"), _string(recorded, "turn_id")
         seq, event_type = _seq(recorded), _event_type(recorded)
         self.violations.append(Violation(_law_of(refusal), session_id, turn_id, seq, refusal))
@@ -98,14 +98,14 @@ def _report(
 
 
 def _read(recorded: object) -> StreamEvent:
-    """The event, once it has passed the edge. One that was made in this process must pass it as well."""
+    """The event, validated like one from the wire, even if it was made in this process."""
     if not isinstance(recorded, StreamEvent):
         return wire.from_wire(cast(Mapping[str, object], recorded))
     try:
         if PAYLOAD_TYPES.get(recorded.event_type) is not type(recorded.payload):
             raise InvalidEvent("payload: must be the payload of its event type")
         written = wire.to_wire(recorded)
-    except (AttributeError, TypeError):  # whoever made it put in what its types do not allow
+    except (AttributeError, TypeError):  # a value contradicts its declared type
         raise InvalidEvent("event: must hold values of the declared types") from None
     return wire.from_wire(written)
 

@@ -1,4 +1,4 @@
-"""The laws of commit_final: complete, explained, and never `ok` for a turn that was interrupted."""
+"""Laws of commit_final: a valid digest, issues exactly for failures, and never `ok` for an interrupted turn."""
 
 from __future__ import annotations
 

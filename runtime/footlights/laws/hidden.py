@@ -1,7 +1,7 @@
-"""What a subscriber did not get: the room in which an event that it lacks may have been.
+"""Hidden places: the sequence numbers that a subscriber did not get, each of which may excuse one missing event.
 
-A dropped range excuses what it may have hidden, but one missing seq can only have hidden one event. So each
-excuse takes a place, and when no place is left there is no excuse.
+A dropped range excuses the events that it may have hidden, but one missing seq can have hidden only one event. So each
+excuse uses up a place, and without a free place there is no excuse.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ class Hidden:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._taken: dict[int, int] = {}
-        """Each place that is taken, and where to look for a free one instead."""
+        """Each place that is taken, and the place where to search on (a union-find path)."""
 
     def add(self, start: int, end: int) -> None:
-        """Add the places from `start` to `end`, both included, all beyond those that were added before."""
+        """Add the places from `start` to `end`, both included. They must lie beyond all earlier ones."""
         if start <= end:
             self._starts.append(start)
             self._ends.append(end)
@@ -28,10 +28,10 @@ class Hidden:
         return place <= until and self._exists(place)
 
     def take(self, after: int, places: int = 1) -> bool:
-        """Take so many places beyond `after`; False if they are not there.
+        """Take this many places beyond `after`; False if there are not enough.
 
-        Taking the lowest free place is never a mistake, because callers ask in the order of the stream:
-        whoever asks later could use any higher place as well.
+        Taking the lowest free place is always correct, because callers ask in the order of the stream: a later caller
+        could use any higher place as well.
         """
         return all(self._take_one(after) for _ in range(places))
 

@@ -1,4 +1,4 @@
-"""The laws of models: selected, perhaps loading, ready; and until then nothing is said or done."""
+"""Laws of models: selected, perhaps loading, then ready; no text and no tool call before that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Models:
         self._load: _Load | None = None
         """The model that was selected and is not ready yet."""
         self._since = 0
-        """The last event that says how far things are; what is hidden must have come after it."""
+        """The seq of the last event that determines the state; a hidden event must have come after it."""
 
     def selected(self, seq: int, payload: ModelSelected) -> None:
         self._must_be_ready(seq, "selects a model while another one is not ready")
@@ -56,7 +56,7 @@ class Models:
         self._since = seq
 
     def used(self, seq: int) -> None:
-        """Something was said or done, for which no model may be on its way."""
+        """Text or a tool call came, for which no selected model may be unready."""
         self._must_be_ready(seq, "came before the selected model was ready")
         self._since = seq
 
@@ -75,5 +75,5 @@ class Models:
         return self._load
 
     def _began_anew(self) -> bool:
-        # One model became ready and the next was selected: two events that nobody saw.
+        # One model became ready and the next was selected: two hidden events.
         return self._hidden.take(self._since, places=2)

@@ -1,6 +1,6 @@
-"""The laws of a turn's shape: accepted, then what it does, then one terminal event, then one commit_final.
+"""Laws of the order of a turn: turn_accepted, the body, one terminal event, one commit_final.
 
-It is a table on purpose: what may follow what is to be read here, and nowhere else in this package.
+The order is one table, and no other module of this package repeats it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class State(Enum):
     UNBEGUN = auto()
     RESUMED = auto()
-    """Nothing was seen yet of a turn whose beginning, and perhaps end, the subscriber had seen before."""
+    """The subscriber saw the beginning, and perhaps the end, of the turn before it resumed; nothing came since."""
     OPEN = auto()
     ENDED = auto()
     COMMITTED = auto()
@@ -80,13 +80,13 @@ class Order:
         """The terminal event, if this subscriber was sent it."""
 
     def step(self, seq: int, event_type: EventType | None) -> bool:
-        """Move on; False if the event came where nothing it says counts. `event_type` is None if unknown."""
+        """Take the next event; False if its content must not be judged here. `event_type` is None if unknown."""
         if event_type is None:
             if self.state in (State.UNBEGUN, State.RESUMED):
                 self.state = State.OPEN
             return True
         if seq >= RESTART_SEQ and self.state is State.UNBEGUN:
-            # Whoever knew how it began is gone. How it ended is still to be told.
+            # After a restart only the end of the turn is known.
             self.state = State.OPEN
         before = self.state
         kind = _KINDS.get(event_type, Kind.BODY)

@@ -1,6 +1,6 @@
-"""Recordings as text: one JSON object a line. A line of a trace counts as the event that it was made of.
+"""Recordings as text: one JSON object per line. A line of a trace counts as the event that it was made from.
 
-The standard library reads them here, not orjson, because only it can tell when an object names a field twice.
+The standard library parses them here, not orjson, because it can detect duplicate fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def check_jsonl(
     canceled: Collection[str] = (),
     complete: bool = True,
 ) -> list[Violation]:
-    """`check`, for a recording or a trace that has one event a line. A line that cannot be read is a violation too."""
+    """`check` for a recording or a trace with one event per line. A malformed line is a violation too."""
     checker = _LineChecker(after=after, canceled=canceled)
     for number, line in enumerate(lines, start=1):
         checker.see_line(number, line)
@@ -56,7 +56,7 @@ class _Unfit(ValueError):
 
 
 def parse_line(line: str | bytes) -> object:
-    """The JSON value in a line. Raises `ValueError` or `RecursionError`; `parse_fault` says what of it may be told."""
+    """The JSON value in a line. Raises `ValueError` or `RecursionError`; `parse_fault` words it without a quotation."""
     return json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
@@ -72,6 +72,6 @@ def _no_constant(_: str) -> NoReturn:
 
 
 def parse_fault(error: ValueError | RecursionError) -> str:
-    """What is wrong with a line that could not be read."""
-    # The library's own words quote the line, which may be what somebody said.
+    """The reason why a line could not be parsed."""
+    # The message of the standard library quotes the line, which may contain a player's text.
     return str(error) if isinstance(error, _Unfit) else "is not valid JSON"

@@ -1,4 +1,4 @@
-"""The laws of seq and of dropped ranges: an event follows the one before, or says exactly what is missing."""
+"""Laws of seq and of dropped ranges: an event follows the previous one, or declares exactly the gap before it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 class Sequence:
     def __init__(self, report: Report, hidden: Hidden, seen: int) -> None:
-        """`seen` is the last seq that the subscriber knew before; -1 if it knew nothing."""
+        """`seen` is the last seq that the subscriber had before it resumed; -1 for none."""
         self._report = report
         self._hidden = hidden
         self._last = seen
-        hidden.add(1, seen)  # seq 0 was turn_accepted; what the others were is not known here
+        hidden.add(1, seen)  # seq 0 was turn_accepted; the types of the others are not known here
 
     def admit(self, seq: int, ranges: tuple[SeqRange, ...] | None, *, ended: bool) -> bool:
-        """Judge an event's place; False if it is out of order, and nothing more can be said about it.
+        """Judge an event's seq; False if it is out of order, and must not be judged further.
 
-        `ranges` is None if they could not be read. `ended` tells that the terminal event has been there.
+        `ranges` is None if they could not be read. `ended` means that the terminal event has come.
         """
         if seq <= self._last:
             self._report("seq_increasing", seq, f"came after seq {self._last}")
@@ -31,7 +31,7 @@ class Sequence:
         start, self._last = self._last + 1, seq
         if ranges is not None:
             self._judge_gap(start, seq, ranges, ended=ended)
-        # A gap that was not declared is reported once; it then hides as much as a declared one.
+        # An undeclared gap is reported once; it then hides as much as a declared one.
         self._hidden.add(start, seq - 1)
         return True
 

@@ -1,4 +1,4 @@
-"""What the laws are, and what it looks like when one is broken. The documentation is made from `LAWS`."""
+"""Texts of the laws, and the value that reports a violation. The documentation is generated from `LAWS`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeAlias
 from attrs import frozen
 
 RESTART_SEQ = 1_000_000_000
-"""Where the events begin that speak for a turn which only the ledger remembers."""
+"""The first seq of events that come from the ledger, for a turn that no longer has its own stream."""
 
 Report: TypeAlias = Callable[[str, int | None, str], None]
-"""How a law of one turn says that it is broken: the law, the seq and a sentence."""
+"""Reports a violation in one turn: the law, the seq and a sentence."""
 
 LAWS: Mapping[str, str] = MappingProxyType(
     {
@@ -55,12 +55,12 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "model_progress": "Progress never goes back within one load.",
     }
 )
-"""The name of each law, and the law."""
+"""The text of each law, by name."""
 
 
 @frozen
 class Violation:
-    """One broken law. What is None could not be read from the event, or there was no event to read."""
+    """One violation of a law. A field is None if it could not be read, or if there is no event."""
 
     law: str
     session_id: str | None
@@ -79,5 +79,5 @@ class Violation:
 
 
 def _shown(name: str | None) -> str | None:
-    # Ids come from outside: one with a line break in it must not make two lines of a report.
+    # Ids come from outside: a line break in one must not break the line of a report.
     return name if name is None or name.isprintable() else ascii(name)

@@ -1,6 +1,6 @@
-"""The laws of what a turn says: deltas join without a hole, and whoever repeats the text repeats it exactly.
+"""Laws of the text of a turn: deltas join without a hole, and turn_final and heard repeat the text exactly.
 
-Offsets and lengths are code points, as Python counts them. Sentences name places in the text, never the text.
+Offsets and lengths are in code points. Sentences name positions in the text and never quote it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Piece:
     offset: int
     delta: str
     may_be_joined: bool
-    """Events were dropped right before it, and it may carry their text."""
+    """Events were dropped right before it, so it may contain their text."""
 
     @property
     def end(self) -> int:
@@ -38,7 +38,7 @@ class Text:
         self._end = 0
         self._last_seq = 0
         self._lost = False
-        """Offsets made no sense, so what stands where is not known any more."""
+        """An offset was wrong, so the positions of later text are unknown."""
 
     def delta(self, seq: int, payload: TokenDelta) -> None:
         skipped = payload.offset - self._end
@@ -61,7 +61,7 @@ class Text:
             self._report("final_text", seq, f"goes on after {self._end}, where the text that was sent ends")
 
     def forgotten(self, seq: int, payload: TurnFinal) -> None:
-        """Judge a turn_final of a turn that only the ledger knows, or one that says that it is such."""
+        """Judge a turn_final that comes from the ledger, or that claims to."""
         if seq < RESTART_SEQ:
             self._report("text_forgotten", seq, "has forgotten the text that its own runtime sent")
         elif not payload.text_forgotten:
@@ -87,7 +87,7 @@ class Text:
         )
 
     def _bounds(self, seq: int) -> tuple[int, int | None]:
-        """How long the text up to `seq` is, at least and at most, as far as this subscriber can tell."""
+        """Minimum and maximum length of the text up to `seq`, as far as this subscriber can know."""
         low = 0
         for piece in self._pieces:
             if piece.seq > seq:

@@ -1,4 +1,4 @@
-"""The laws of tool calls: each has its own id, and each that starts is answered once, before the turn ends."""
+"""Laws of tool calls: each has a unique id and exactly one result, before the turn ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Tools:
         self._report = report
         self._hidden = hidden
         self._open: dict[str, tuple[int, str]] = {}
-        """The seq and the tool of each call that waits for its result."""
+        """The seq and the tool of each call without a result."""
         self._answered: set[str] = set()
 
     def started(self, seq: int, payload: ToolCallStarted) -> None:

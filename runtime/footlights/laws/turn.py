@@ -1,4 +1,4 @@
-"""One turn, as one subscriber sees it: brings each event before every law that is about it."""
+"""Turn of a recording: passes each event to the laws that concern it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Turn:
         return self._order.state is State.COMMITTED
 
     def see(self, seq: int, event_type: EventType | None, event: StreamEvent | None) -> None:
-        """Judge the next event. `event` is None if it could not be read; then only its place is judged."""
+        """Judge the next event. `event` is None if it could not be read; then only its seq is judged."""
         if self.committed:
             self._order.step(seq, event_type)
             return
@@ -61,7 +61,7 @@ class Turn:
         self._judge_restart(seq, event_type)
         speaks = self._order.step(seq, event_type)
         if event is None:
-            # Nobody knows what it said, so it may be what another event lacks.
+            # Its content is unknown, so it may excuse one missing event.
             self._hidden.add(seq, seq)
             return
         self._judge_clock(seq, event.mono_ts_ms)
@@ -69,7 +69,7 @@ class Turn:
             self._judge_payload(seq, event.payload)
 
     def close(self) -> None:
-        """Judge that nothing more comes."""
+        """Judge the end of the recording."""
         self._order.close()
 
     def _judge_restart(self, seq: int, event_type: EventType | None) -> None:

@@ -1,4 +1,4 @@
-"""Models as a turn needs them: the protocol, the pool, prompts and budgets.
+"""Models as a turn uses them: the protocols of model and pool, prompts and budgets.
 
 Drivers live in `footlights_actors.models`.
 """

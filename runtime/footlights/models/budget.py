@@ -1,4 +1,4 @@
-"""How much a model may say in one turn."""
+"""Output budget of a turn, by tier."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from footlights.errors import RegistrationError
 
 
 class BudgetTier(StrEnum):
-    """How much a turn is worth."""
+    """Tier of a turn's output budget."""
 
     DORMANT = "dormant"
-    """Nothing is said."""
+    """No output."""
     WHISPER = "whisper"
     """A sentence or two."""
     DIALOGUE = "dialogue"
-    """What an answer needs."""
+    """A normal answer."""
     DEEP = "deep"
     """A long answer."""
 
@@ -32,9 +32,9 @@ _ENTROPY = {
 
 @frozen
 class BudgetConfig:
-    """The most tokens that a turn of each tier may say, all its rounds together.
+    """Maximum output tokens of a turn by tier, over all its rounds. Raises `RegistrationError` for a negative number.
 
-    What it may be told is limited by the model's context window instead. Raises `RegistrationError` below 0.
+    The prompt is limited by the model's context window instead.
     """
 
     dormant_max: int = 0
@@ -48,10 +48,10 @@ class BudgetConfig:
                 raise RegistrationError(f"{tier.name} must be at least 0.")
 
     def max_for_tier(self, tier: BudgetTier) -> int:
-        """The most tokens that a turn of this tier may say."""
+        """Maximum output tokens of a turn of this tier."""
         tokens: int = getattr(self, f"{tier.value}_max")
         return tokens
 
     def entropy_for_tier(self, tier: BudgetTier) -> float:
-        """What a turn of this tier takes from a dialogue's share of entropy."""
+        """Share of a dialogue's entropy that a turn of this tier takes."""
         return _ENTROPY[tier]

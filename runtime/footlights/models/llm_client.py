@@ -1,4 +1,4 @@
-"""A model as a chat client sees it: a system text and a user text in, text out."""
+"""LLM client: a model as a chat client sees it, with a system and a user text in, and text out."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @frozen
 class LLMResponse:
-    """A whole answer."""
+    """A complete answer."""
 
     text: str
-    """All that it said."""
+    """The whole text."""
     tokens_used: int
-    """What it said and thought, as the model counts; the pieces it came in, if the model does not count."""
+    """Output tokens, including reasoning, as the model counts; the number of pieces if it does not count."""
     model_id: str
-    """Who said it."""
+    """The id of the model."""
 
 
 class LLMClient(Protocol):
-    """What a chat needs of a model. Nothing has to be inherited."""
+    """Interface of a model for a chat. A structural protocol: implementations need not inherit from it."""
 
     async def generate(
         self,
@@ -34,7 +34,7 @@ class LLMClient(Protocol):
         temperature: float = DEFAULT_TEMPERATURE,
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> LLMResponse:
-        """The whole answer at once. Raises what `generate_stream` raises."""
+        """The complete answer. Raises the same exceptions as `generate_stream`."""
         ...
 
     def generate_stream(
@@ -44,11 +44,11 @@ class LLMClient(Protocol):
         temperature: float = DEFAULT_TEMPERATURE,
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> AsyncIterator[str]:
-        """The answer in pieces, as they come: `async for piece in client.generate_stream(...)`.
+        """The answer as it arrives: `async for piece in client.generate_stream(...)`.
 
-        Joined, the pieces are the text that `generate` gives, and they come in the order in which they were said.
+        The joined pieces are the text that `generate` returns.
 
-        Raises `StreamError` when it breaks off, after the pieces that came; `RateLimitError`, with a `retry_after`
-        if the model says one; and the built-in `TimeoutError` when the answer takes too long.
+        Raises `StreamError` when the stream breaks off; `RateLimitError`, with a `retry_after` if the model gives one;
+        and the built-in `TimeoutError` when the answer takes too long.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a turn needs of a model: to become ready, visibly, and to generate, interruptibly."""
+"""Model: the protocol that drivers implement, and the values that it exchanges with a turn."""
 
 from __future__ import annotations
 
@@ -17,103 +17,103 @@ DEFAULT_MAX_TOKENS = 4_000
 
 @frozen
 class ToolOffer:
-    """A tool that a model may ask for."""
+    """A tool that is offered to a model."""
 
     name: str
-    """What to call it by."""
+    """The tool's name."""
     description: str
-    """What it does, in the words of its author."""
+    """The tool's description."""
     parameters: Mapping[str, JsonValue] = Factory(lambda: {"type": "object"})
-    """What it takes: a JSON Schema of an object."""
+    """The tool's parameters: a JSON Schema of an object."""
 
 
 @frozen
 class ToolRequest:
-    """A model asks for a tool, through its structured channel and never in its prose."""
+    """A model's request to call a tool. It comes through the structured channel, never from the text."""
 
     tool_name: str
-    """Which tool it wants."""
+    """The name of the tool."""
     arguments: Mapping[str, JsonValue]
-    """For the tool to check: models make mistakes."""
+    """The arguments, not yet validated."""
     problem: str | None = None
-    """Why its arguments cannot even be looked at, in words for the model; then there are none."""
+    """The reason, worded for the model, why the arguments could not be parsed; then `arguments` is empty."""
 
 
 @frozen
 class ToolExchange:
-    """A tool that was asked for in this turn, and what came of it."""
+    """A tool call of this turn, with its result."""
 
     request: ToolRequest
-    """What was asked."""
+    """The request."""
     value: JsonValue
-    """What came back; None if it failed."""
+    """The returned value; None if the call failed."""
     error: str | None = None
-    """Why it failed, in words for the model."""
+    """The reason of a failure, worded for the model."""
 
 
 @frozen
 class ToolRound:
-    """What a model said before it asked for tools, which ones, and what came back."""
+    """One round of a turn: the model's text, the tools that it requested, and their results."""
 
     said: str
-    """Its own words, in this round only."""
+    """The model's text in this round."""
     exchanges: tuple[ToolExchange, ...]
-    """In the order in which it asked."""
+    """In the order of the requests."""
 
 
 @frozen
 class Prompt:
-    """All that a model is told. There is no earlier chat in it."""
+    """The whole input of a model. It contains no earlier chat."""
 
     user: str
-    """What the player said."""
+    """The player's input."""
     system: str = ""
-    """Who it is and what it may know: the persona and the facts that the host gives it."""
+    """The persona, and the facts that the host provides."""
     rounds: tuple[ToolRound, ...] = ()
-    """What it said and asked for so far in this turn."""
+    """The earlier rounds of this turn."""
     tools: tuple[ToolOffer, ...] = ()
-    """What it may ask for; nothing in chat mode."""
+    """The offered tools; empty in chat mode."""
     temperature: float = DEFAULT_TEMPERATURE
-    """How freely it picks its words; 0 is not at all."""
+    """The sampling temperature."""
     max_tokens: int = DEFAULT_MAX_TOKENS
-    """How much it may say in this round. It says no more, and is not asked to be brief."""
+    """Maximum output tokens of this round. The output is cut there; the model is not asked to be brief."""
 
     @property
     def exchanges(self) -> tuple[ToolExchange, ...]:
-        """The tools that it asked for so far in this turn."""
+        """The tool calls of this turn so far."""
         return tuple(exchange for each in self.rounds for exchange in each.exchanges)
 
 
 @frozen
 class Usage:
-    """What a round cost, as the model itself counts. It comes once, after everything else."""
+    """Token counts of a round, as the model reports them. Comes once, as the last output."""
 
     output_tokens: int
-    """What it said, and thought."""
+    """Generated tokens, including reasoning."""
     input_tokens: int | None = None
-    """What it was told, if it says."""
+    """Tokens of the prompt, if the model reports them."""
 
 
 @frozen(kw_only=True)
 class ModelTraits:
-    """What a stage must know of a model before it uses it."""
+    """Properties of a model that the stage needs before it uses the model."""
 
     remote: bool = False
-    """Whether what it is told leaves this machine. It is told nothing of a session that has not agreed."""
+    """Whether prompts leave this machine. Text of a session without consent is never sent to a remote model."""
     slots: int | None = None
-    """How many rounds it can generate at once; None if it does not matter."""
+    """Rounds that it can generate at the same time; None for no limit."""
     memory_bytes: int = 0
-    """What it takes while it is loaded."""
+    """Memory that it takes while it is loaded."""
     context_tokens: int | None = None
-    """How much it can be told and say in one round; None if it does not matter."""
+    """Size of its context window, prompt and output together; None for no limit."""
 
 
 Output: TypeAlias = str | ToolRequest | Usage
-"""What a model gives: text as it comes, the tools it wants, and at the end what it cost if it knows."""
+"""Output of a model: text as it arrives, tool requests, and at the end the usage if the model reports it."""
 
 
 class Model(Protocol):
-    """What a turn needs of a model. Nothing has to be inherited."""
+    """Interface of a model driver. A structural protocol: implementations need not inherit from it."""
 
     @property
     def model_id(self) -> str:
@@ -122,25 +122,25 @@ class Model(Protocol):
 
     @property
     def traits(self) -> ModelTraits:
-        """What it needs and where it runs. They never change."""
+        """Its constant properties."""
         ...
 
     @property
     def warm_state(self) -> WarmState:
-        """How ready it is now."""
+        """Its current readiness."""
         ...
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Become hot. `report` takes the progress, 0 to 1. Raises `ModelError` when it cannot."""
+        """Become hot. `report` takes the progress, 0 to 1. Raises `ModelError` on failure."""
         ...
 
     async def unload(self) -> None:
-        """Give back what it holds. It is asked only while nobody uses it, and may be loaded again."""
+        """Free its resources. Called only while no turn uses it; it may be loaded again later."""
         ...
 
     def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
-        """One round. Closed as soon as the turn is interrupted: then the work behind it ends too.
+        """Generate one round. The generator is closed when the turn is interrupted, and must then stop its work.
 
-        An empty text is a sign of life, from a model that works and has nothing to show: it is not said.
+        An empty string is a keepalive of a model that works without output; it is not part of the text.
         """
         ...

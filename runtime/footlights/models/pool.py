@@ -1,4 +1,4 @@
-"""What a stage asks of whoever keeps its models: leases for turns, loads that are shared, slots that are fair."""
+"""Model pool: the protocol for leases, shared loads and fair slots. `footlights_actors.models.pool` implements it."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ModelStatus:
-    """How one model of a stage is doing."""
+    """Status of one model of a stage."""
 
     model_id: str
     traits: ModelTraits
     warm_state: WarmState
-    """How ready it is now."""
+    """Its current readiness."""
     loading: bool
-    """Whether it is being loaded."""
+    """Whether it is loading."""
     turns: int
     """Turns that use it or wait for it."""
     rounds_running: int
-    """Rounds that it generates now; of a model without slots they are not counted."""
+    """Rounds that it generates now; not counted for a model without slots."""
     rounds_waiting: int
     """Rounds that wait for one of its slots."""
 
 
 class ModelLease(Protocol):
-    """One turn's hold on one model. While it lasts, the model is not unloaded."""
+    """One turn's lease of one model. The model is not unloaded while a lease is held."""
 
     @property
     def model(self) -> Model: ...
 
     @property
     def warm_state(self) -> WarmState:
-        """How ready the model is for this turn now."""
+        """The model's current readiness for this turn."""
         ...
 
     def claim_now(self) -> bool:
-        """Take a slot, if the model is hot and one is free and nobody else waits for it."""
+        """Take a slot if the model is hot, a slot is free, and no other lease waits for it."""
         ...
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Wait until the model is hot. Turns that wait for the same load share it, and all hear of its progress."""
+        """Wait until the model is hot. Turns that wait for the same model share one load and its progress reports."""
         ...
 
     async def claim(self) -> None:
-        """Wait for a slot, unless the lease holds one. Sessions take turns."""
+        """Wait for a slot, unless the lease holds one. Slots go round-robin over sessions."""
         ...
 
     def release(self) -> None:
-        """Give the slot back, if the lease holds one: somebody else may generate meanwhile."""
+        """Release the slot, if the lease holds one, so that another turn can generate."""
         ...
 
 
@@ -66,21 +66,21 @@ class ModelPool(Protocol):
     """The models of a stage."""
 
     def open(self, loads: trio.Nursery) -> None:
-        """From now on models may be loaded, as tasks of this nursery."""
+        """Allow loads, as tasks of this nursery."""
         ...
 
     def lease(self, model_id: str, session_id: str) -> AbstractContextManager[ModelLease]:
-        """A hold on a model for as long as the block takes."""
+        """A lease of a model for the duration of the block."""
         ...
 
     def prewarm(self, model_id: str) -> None:
-        """Begin to load a model, for whoever will want it. A plain call."""
+        """Start to load a model before a turn needs it. A plain call."""
         ...
 
     def statistics(self) -> tuple[ModelStatus, ...]:
-        """How the models are doing, in the order of the cast."""
+        """The status of each model, in the order of the cast."""
         ...
 
     async def close(self) -> None:
-        """Unload what this pool has loaded. Nobody holds a lease any more."""
+        """Unload the models that this pool has loaded. Called when no lease is held."""
         ...

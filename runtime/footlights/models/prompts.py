@@ -1,11 +1,10 @@
-"""What a model is told, and nothing else: who it is, what it may know, what was just said, what its tools answered.
+"""Prompt assembly: persona, facts, the player's input and tool results, fitted into the context window.
 
-There is no earlier chat here, and no way to put any in: facts are made by the host from the world alone. If it
-is all too much for the model's context window, things are left out in this order, and the turn fails if that is not
-enough:
+A prompt holds no earlier chat: the host makes facts from the world alone. If a prompt exceeds the model's context
+window, parts are omitted in this order, and the turn fails if that is not enough:
 
-1. facts, the last one first: a host lists the most important first;
-2. what tools answered in this turn, the oldest first.
+1. facts, the last one first, because a host lists the most important first;
+2. tool results of this turn, the oldest first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 _BYTES_PER_TOKEN = 3
-"""Of plain words. Anything else may take a token for each byte: digits do, and so do characters that are rare."""
+"""For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
 _WORDS = re.compile(rb"[A-Za-z \n]+")
 _TOKENS_PER_PART = 8
 _LEFT_OUT = "This answer was left out, because it did not fit."
@@ -33,19 +32,19 @@ _LEFT_OUT = "This answer was left out, because it did not fit."
 
 @frozen
 class Fact:
-    """Something that a host lets a model know. Raises `RegistrationError` if it is not valid Unicode."""
+    """A fact that a host tells a model. Raises `RegistrationError` if it is not valid Unicode."""
 
     name: str
-    """What it is about."""
+    """Its subject."""
     text: str
-    """What is so."""
+    """Its content."""
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(_line(self), "A fact")
 
 
 Facts: TypeAlias = Callable[[Any], Iterable[Fact]]
-"""Makes facts from a view of the world, the most important first. It is given nothing else."""
+"""Makes facts from a view of the world, the most important first. The view is its only argument."""
 
 
 def no_facts(_: object) -> tuple[Fact, ...]:
@@ -54,35 +53,34 @@ def no_facts(_: object) -> tuple[Fact, ...]:
 
 @frozen(kw_only=True)
 class Persona:
-    """Who speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
+    """The character that speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
 
     text: str = ""
-    """Who it is and how it speaks, told to the model."""
+    """Its description, as part of the system prompt."""
     model: str | None = None
-    """The id of the model that speaks for it; without one the cast chooses."""
+    """The id of its model; by default the cast chooses."""
     tools: frozenset[str] | None = None
-    """The names of the tools that it may use; None is all."""
+    """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
-    """What it knows of the world."""
+    """Its knowledge of the world."""
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
 
     def may_use(self, tool_name: str) -> bool:
-        """Whether it may use the tool of this name, if there is one."""
+        """Whether it may use the tool of this name."""
         return self.tools is None or tool_name in self.tools
 
 
 def _check_unicode(text: str, what: str) -> None:
-    """Nothing else can be sent to a model."""
-    with suppress(UnicodeEncodeError):  # which holds the text, and must not become the context of ours
+    with suppress(UnicodeEncodeError):  # it holds the text, so it must not become the context of our error
         text.encode()
         return
     raise RegistrationError(f"{what} holds half of a surrogate pair; it is not valid Unicode.")
 
 
 def fitted(prompt: Prompt, facts: Iterable[Fact], context_tokens: int | None) -> Prompt:
-    """The prompt with as many of the facts as there is room for. At least half of the window is for what is told.
+    """The prompt with as many facts as fit. At least half of the context window is reserved for the prompt.
 
     Raises `PromptTooLarge`.
     """
@@ -110,7 +108,7 @@ def _make_fit(prompt: Prompt, known: list[Fact], room: int) -> Prompt:
             exchanges.append(shorter if leave_out else exchange)
         rounds.append(ToolRound(each.said, tuple(exchanges)))
     if size > room:
-        raise PromptTooLarge("What the model would have to be told does not fit into its context window.")
+        raise PromptTooLarge("The prompt exceeds the model's context window.")
     return evolve(prompt, rounds=tuple(rounds))
 
 
@@ -147,6 +145,6 @@ def _tokens_of_json(value: JsonValue) -> int:
 
 
 def _tokens_of(data: bytes) -> int:
-    """No fewer than a tokenizer would make of it."""
+    """An upper bound of a tokenizer's count."""
     other = len(_WORDS.sub(b"", data))
     return _TOKENS_PER_PART + other + -(-(len(data) - other) // _BYTES_PER_TOKEN)

@@ -1,11 +1,11 @@
-"""Chat or execution? Three stages, each a pure function with a record of its own.
+"""Mode decision: chat or execution, in three stages. Each stage is a pure function with its own record.
 
     decision = decide("Simulate 200 people", ExecutionPolicy.AUTO)
     decision.mode          # Mode.EXECUTION
     decision.document      # rule ids and values of closed sets, never a word of the message
 
-`detect` finds what a message asks for, `determine` what that calls for, `authorize` what is allowed. None of them
-reads a clock, throws dice or talks to anybody.
+`detect` finds what a message asks for, `determine` the mode that this requires, `authorize` the mode that is allowed.
+Nothing here reads a clock, uses randomness or does I/O.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A second opinion about a message, from a model or from anything else, behind the same record.
+"""Classifier: a second opinion about a message, from a model or from other code of the host.
 
-A classifier can be wrong, slow to load or broken. Whatever it says is recorded with its id; if it fails, the rules'
-answer stands and the record says so. It cannot lift a ban that the message itself states, nor hide that something would
-be deleted.
+The record holds the id of the classifier and what became of its answer. If it fails, the answer of the rules stands. It
+cannot lift a ban that the message itself states, nor hide that something would be deleted.
 """
 
 from __future__ import annotations
@@ -36,45 +35,44 @@ def _conditions(given: Iterable[str]) -> tuple[Condition, ...]:
 
 @frozen(kw_only=True)
 class Classification:
-    """What a classifier thinks that a message asks for. Raises `ValueError` for what is no answer."""
+    """A classifier's opinion of what a message asks for. Raises `ValueError` for values that do not exist."""
 
     kind: IntentKind = field(converter=IntentKind)
-    """Words or work."""
+    """Conversation or work."""
     activities: tuple[str, ...] = field(default=(), converter=_strings)
-    """What work: only activities that the rules know."""
+    """The kinds of work: only activities that the rules know."""
     conditions: tuple[Condition, ...] = field(default=(), converter=_conditions)
-    """What it takes; for work, at least that work was requested."""
+    """The conditions for execution that it meets. Work always meets `work_requested`."""
     confirmation: Confirmation | None = field(default=None, converter=optional(Confirmation))
-    """Why one should ask first."""
+    """The reason to ask before executing."""
 
 
 class Classifier(Protocol):
-    """Says what a message asks for. The same message must always get the same answer."""
+    """Code that says what a message asks for. It must give the same answer for the same message."""
 
     @property
     def id(self) -> str:
-        """Its name and version, as the record keeps it."""
+        """Its name and version, for the record."""
         ...
 
     def classify(self, message: str, intent: Intent) -> Classification | None:
-        """Its opinion, given what the rules found; None if it has none."""
+        """Its opinion, given what the rules found; None to abstain."""
         ...
 
 
 def consult(classifier: Classifier, message: str, intent: Intent, rules: IntentRules) -> Intent:
-    """The intent after this classifier was asked. Raises only `RegistrationError`, for an id that cannot be kept."""
+    """The intent after asking this classifier. Raises only `RegistrationError`, for an id that cannot be recorded."""
     classifier_id = check_classifier_id(classifier)
-    failed = _assisted(intent, classifier_id, Assistance.FAILED)
     try:
         return heed(classifier.classify(message, intent), classifier_id, intent, rules)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - a boundary: a classifier of any kind may fail in any way
-        return failed
+        return _assisted(intent, classifier_id, Assistance.FAILED)
 
 
 def heed(answer: Classification | None, classifier_id: str, intent: Intent, rules: IntentRules) -> Intent:
-    """The intent after this answer was given. A host that asks a model first, on its own time, calls it itself."""
+    """The intent after this answer. A host that asked a model beforehand calls it directly."""
     if answer is None:
         return _assisted(intent, classifier_id, Assistance.ABSTAINED)
     if not set(answer.activities) <= rules.activities:
@@ -94,12 +92,12 @@ def heed(answer: Classification | None, classifier_id: str, intent: Intent, rule
 
 
 def check_classifier_id(classifier: Classifier) -> str:
-    """Its id. Raises `RegistrationError` for one that cannot be kept, or that cannot be had."""
+    """Its id. Raises `RegistrationError` if the id cannot be recorded or read."""
     try:
         return _checked(classifier.id)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - a boundary: it may be a property that fails in any way
+    except BaseException:  # noqa: BLE001 - a boundary: a property may fail in any way
         raise RegistrationError(_BAD_ID) from None
 
 

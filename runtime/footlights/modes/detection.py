@@ -1,16 +1,16 @@
-"""The first stage: what a message asks for, by rules alone.
+"""Detection, the first stage: finds by rules what a message asks for.
 
-The same message always gives the same record. It takes time linear in the length of the message, and never raises.
+The same message always gives the same record. Detection takes time linear in the length of the message and never
+raises.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import define, evolve, field
 
-from footlights.modes.clauses import clauses
-from footlights.modes.reading import Speech, mentions, read
+from footlights.modes.clauses import Speech, clauses, mentions, read
 from footlights.modes.record import Condition, Confirmation, Intent, IntentKind
 from footlights.modes.speech import FILLERS, LEADS, Lead
 from footlights.modes.standard import STANDARD_RULES
@@ -19,22 +19,21 @@ from footlights.modes.words import COMMA, sentences
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from footlights.modes.clauses import Clause
-    from footlights.modes.reading import Reading
+    from footlights.modes.clauses import Clause, Reading
     from footlights.modes.rules import IntentRule, IntentRules, VetoRule
 
 _REFERENT_WORDS = 4
-""" "Simulate them" is clear if so many words around it say who they are."""
+"""A request such as "simulate them" is clear if the rest of the message has at least this many words of content."""
 
 _LAST_WORDS = 8
-""" "Never mind, thanks all the same" ends a sentence; "never mind the costs" does not."""
+"""A veto takes back only if fewer words follow it, all of them fillers. "Never mind the costs" takes back nothing."""
 
 _INHERITS: dict[Speech, frozenset[str]] = {
     Speech.QUESTION: frozenset({",", "and", "or"}),
     Speech.STATEMENT: frozenset({"and", "or"}),
     Speech.BAN: frozenset({"and", "or"}),
 }
-"""Over which links a clause without a beginning of its own is said as the one before."""
+"""The links over which a clause that is not explicit is said in the same way as the previous one."""
 
 
 def detect(message: str, rules: IntentRules = STANDARD_RULES) -> Intent:
@@ -49,7 +48,7 @@ def detect(message: str, rules: IntentRules = STANDARD_RULES) -> Intent:
 
 @define
 class _Found:
-    """What was found so far, in the order of the message."""
+    """The rules that matched so far, in the order of the message."""
 
     requests: dict[str, IntentRule] = field(factory=dict[str, "IntentRule"])
     negated: dict[str, None] = field(factory=dict[str, None])
@@ -101,33 +100,28 @@ def _read_sentence(sentence: Sequence[str], rules: IntentRules, found: _Found) -
     before: Reading | None = None
     for clause in clauses(sentence, rules):
         reading = read(clause.words, rules)
-        speech = _speech(clause, reading, before)
-        _keep(clause, reading, speech, rules, found)
-        if speech is Speech.REQUEST and before is not None and before.speech is Speech.REQUEST and clause.link == "or":
+        if before is not None and not reading.explicit and clause.link in _INHERITS.get(before.speech, ()):
+            reading = evolve(reading, speech=before.speech)
+        _keep(clause, reading, rules, found)
+        if clause.link == "or" and before is not None and before.speech is reading.speech is Speech.REQUEST:
             found.paths |= before.choice or _activities(before) != _activities(reading)
-        before = reading if speech is reading.speech else type(reading)(speech)
+        before = reading
     _obey_vetoes(sentence, rules, found)
-
-
-def _speech(clause: Clause, reading: Reading, before: Reading | None) -> Speech:
-    if before is None or reading.explicit or clause.link not in _INHERITS.get(before.speech, ()):
-        return reading.speech
-    return before.speech
 
 
 def _activities(reading: Reading) -> set[str]:
     return {rule.activity for rule in reading.rules}
 
 
-def _keep(clause: Clause, reading: Reading, speech: Speech, rules: IntentRules, found: _Found) -> None:
+def _keep(clause: Clause, reading: Reading, rules: IntentRules, found: _Found) -> None:
     ids = {rule.id: rule for rule in reading.rules}
-    if speech is Speech.REQUEST:
+    if reading.speech is Speech.REQUEST:
         found.requests.update(ids)
         if reading.vague:
             found.vague_words += sum(word not in FILLERS for word in clause.words)
         else:
             found.clear = True
-    elif speech is Speech.BAN:
+    elif reading.speech is Speech.BAN:
         found.negated.update(dict.fromkeys(ids))
     else:
         found.mentioned.update((rule.id, None) for rule in mentions(clause.words, rules))
@@ -149,7 +143,7 @@ def _obey_vetoes(sentence: Sequence[str], rules: IntentRules, found: _Found) -> 
 
 
 def _refusals(sentence: Sequence[str], rules: IntentRules) -> list[VetoRule]:
-    """The vetoes that are all this sentence says, courtesies aside."""
+    """The vetoes in a sentence that says nothing else except courtesies."""
     words = [word for word in sentence if word != COMMA]
     refusals: list[VetoRule] = []
     place = 0

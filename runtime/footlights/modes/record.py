@@ -1,7 +1,7 @@
-"""What is written down about a request: what it asks for, what that takes, and what was allowed.
+"""Records of the three stages: what a request asks for, what that requires, and what was allowed.
 
-Every string in these records is a rule's id, a classifier's id or a value of a closed set. No word of the message is
-ever in them, so they can be kept, shown and logged.
+Every string in a record is the id of a rule or classifier, or a value of a closed set. A record holds no word of the
+message, so it can be stored, shown and logged.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class IntentKind(StrEnum):
     """What a message asks for."""
 
     CONVERSATIONAL = "conversational"
-    """Words: an answer, an explanation, an opinion."""
+    """A conversation: an answer, an explanation, an opinion."""
     EXECUTION = "execution"
-    """Work: something has to be run before it can be answered."""
+    """Work: something must be executed before the request can be answered."""
 
 
 class Activity(StrEnum):
-    """What the standard rules can recognise. A host's own rules may name others."""
+    """Kinds of work that the standard rules recognise. A host's own rules may name others."""
 
     SEARCH = "search"
     """Find or read documents."""
@@ -37,7 +37,7 @@ class Activity(StrEnum):
     GENERATE = "generate"
     """Make a cohort, a report, a table."""
     CHANGE = "change"
-    """Alter something that is kept."""
+    """Change something that is kept."""
     DELETE = "delete"
     """Delete or overwrite something that is kept."""
     TOOL = "tool"
@@ -47,7 +47,7 @@ class Activity(StrEnum):
 
 
 class Condition(StrEnum):
-    """Why a request would require execution. Any one is enough."""
+    """Conditions under which a request requires execution. Any one is enough."""
 
     WORK_REQUESTED = "work_requested"
     """A simulation, search or analysis is requested."""
@@ -63,70 +63,70 @@ class Confirmation(StrEnum):
     """The only reasons to ask before executing."""
 
     AMBIGUOUS = "ambiguous"
-    """It does not say what to work on."""
+    """The message does not say what to work on."""
     DESTRUCTIVE = "destructive"
-    """It deletes or overwrites something."""
+    """The request deletes or overwrites something."""
     DIFFERENT_PATHS = "different_paths"
-    """It offers a choice between different kinds of work."""
+    """The request offers a choice between different kinds of work."""
 
 
 class Candidate(StrEnum):
-    """The mode that a request calls for, whatever is allowed."""
+    """The mode that a request requires, before authorization."""
 
     CHAT = "chat_candidate"
-    """It can be answered in words."""
+    """The request can be answered in text."""
     EXECUTION = "execution_candidate"
-    """It would require execution."""
+    """The request requires execution."""
 
 
 class ExecutionPolicy(StrEnum):
     """What the endpoint or the client allows."""
 
     DENY = "deny"
-    """Never execute; say what could be run."""
+    """Never execute; explain what could be executed."""
     AUTO = "auto"
-    """Execute what calls for it."""
+    """Execute requests that require it."""
     FORCE = "force"
-    """Execute, whatever was asked."""
+    """Execute every request."""
 
 
 class Assistance(StrEnum):
-    """What became of a classifier's answer."""
+    """How the answer of a classifier was used."""
 
     USED = "used"
-    """It decided."""
+    """The answer decided."""
     ABSTAINED = "abstained"
-    """It had no opinion; the rules decided."""
+    """The classifier abstained; the rules decided."""
     OVERRULED = "overruled"
-    """The message itself forbids execution, and no classifier may lift that."""
+    """The message forbids execution, which no classifier can lift."""
     FAILED = "failed"
-    """It raised, or its answer made no sense; the rules decided."""
+    """The classifier raised, or its answer was invalid; the rules decided."""
 
 
 @frozen(kw_only=True)
 class Intent:
-    """The first stage: what a message asks for."""
+    """Record of the first stage: what a message asks for."""
 
     kind: IntentKind
-    """Words or work."""
+    """Conversation or work."""
     activities: tuple[str, ...] = ()
-    """What work, in the order of the message."""
+    """The kinds of work, in the order of the message."""
     rule_ids: tuple[str, ...] = ()
-    """The rules that found a request."""
+    """The rules that matched a request."""
     negated: tuple[str, ...] = ()
-    """The rules that found something the message forbids or takes back."""
+    """The rules that matched something the message forbids or takes back."""
     mentioned: tuple[str, ...] = ()
-    """The rules that found something the message only talks about."""
+    """The rules that matched something the message only mentions."""
     vetoes: tuple[str, ...] = ()
-    """The rules that found a ban on any execution."""
+    """The rules that matched a ban on any execution."""
     conditions: tuple[Condition, ...] = ()
-    """What the requests take, in the order of `Condition`."""
+    """The conditions that the requests meet, in the order of `Condition`."""
     confirmation: Confirmation | None = None
-    """Why one should ask first."""
+    """The reason to ask before executing."""
     classifier: str | None = None
     """The id of the classifier that was asked."""
     assistance: Assistance | None = None
-    """What became of its answer."""
+    """How its answer was used."""
 
     @property
     def document(self) -> dict[str, JsonValue]:
@@ -144,7 +144,7 @@ class Intent:
 
 
 class Determination(NamedTuple):
-    """The second stage: the mode that the intent calls for, and why."""
+    """Record of the second stage: the mode that the intent requires, and why."""
 
     candidate: Candidate
     conditions: tuple[Condition, ...]
@@ -152,20 +152,20 @@ class Determination(NamedTuple):
 
 @frozen(kw_only=True)
 class ModeDecision:
-    """All three stages of one request."""
+    """Record of all three stages for one request."""
 
     intent: Intent
-    """What was asked."""
+    """What the message asks for."""
     candidate: Candidate
-    """What that calls for."""
+    """The mode that this requires."""
     conditions: tuple[Condition, ...]
-    """Why."""
+    """Why it requires that mode."""
     policy: ExecutionPolicy
-    """What was allowed."""
+    """What the endpoint or the client allows."""
     mode: Mode
-    """What the turn runs in, from its first event to its last."""
+    """The mode of the turn, from its first event to its last."""
     confirmation: Confirmation | None
-    """Why one should ask before executing; nothing else is a reason to ask."""
+    """The reason to ask before executing, if there is one."""
 
     @property
     def document(self) -> dict[str, JsonValue]:

@@ -1,23 +1,22 @@
-"""How a host says which words ask for which work."""
+"""Rules: which words ask for which work, and which forbid it."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from footlights.errors import RegistrationError
-from footlights.modes.phrases import PhraseTable, word_set
 from footlights.modes.record import Activity, Condition
-from footlights.modes.words import sentences
+from footlights.modes.words import PhraseTable, phrase_list, sentences, word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _DOUBLED = word_set("run get dig scan plot skim drop set begin cut")
-"""They write their last letter twice before -ing."""
+"""Verbs whose last letter is doubled before -ing."""
 
 
 def _conditions(given: Iterable[str]) -> tuple[Condition, ...]:
@@ -49,20 +48,20 @@ def _folded(phrase: str) -> str:
 
 @frozen(kw_only=True)
 class IntentRule:
-    """Words that ask for some work. Raises `RegistrationError` for a rule that cannot work.
+    """Words that ask for some work. Raises `RegistrationError` for a rule that could never match.
 
-    A request begins with a verb ("simulate 200 people"), or with a verb and a thing ("run a simulation"), or asks for
-    the thing by name ("I need a simulation"). All are matched as whole words; verbs as one writes them in a request.
+    A request begins with a verb ("simulate 200 people") or with a verb and a thing ("run a simulation"), or asks for
+    the thing by name ("I need a simulation"). All are matched as whole words, verbs in the form that a request has.
     """
 
     id: str
-    """Stable, lower case; it is what the record holds."""
+    """Stable, in lower case; records refer to the rule by it."""
     activity: str
-    """What kind of work it is."""
+    """The kind of work."""
     conditions: tuple[Condition, ...] = field(converter=_conditions)
-    """Which conditions for execution such a request meets; at least one."""
+    """The conditions for execution that such a request meets; at least one."""
     verbs: tuple[str, ...] = field(default=(), converter=_phrases)
-    """They ask for it by themselves."""
+    """Verbs that ask for it by themselves."""
     about: frozenset[str] = field(default=frozenset(), converter=_words)
     """If given, a verb counts only if one of these words follows in its clause."""
     asked: frozenset[str] = field(default=frozenset(), converter=_words)
@@ -70,7 +69,7 @@ class IntentRule:
     doing: tuple[str, ...] = field(default=(), converter=_phrases)
     """Verbs that ask for it together with one of `things`."""
     things: frozenset[str] = field(default=frozenset(), converter=_words)
-    """What is asked for, as single words."""
+    """The names of what is asked for, as single words."""
     wanted: bool = False
     """Whether a thing may be asked for by its name alone."""
     never_before: frozenset[str] = field(default=frozenset(), converter=_words)
@@ -97,17 +96,17 @@ class VetoRule:
     """Words that forbid any execution, wherever they stand."""
 
     id: str
-    """Stable, lower case."""
+    """Stable, in lower case."""
     phrases: tuple[str, ...] = field(converter=_phrases)
-    """Whole words."""
+    """Matched as whole words."""
     takes_back: bool = False
-    """It ends its sentence and takes back what was asked before it, instead of forbidding everything."""
+    """At the end of a sentence it takes back what was asked before, instead of forbidding everything."""
     alone: bool = False
     """It takes back only if its sentence says nothing else: "No, wait, don't." """
 
 
 def tool_hint(tool: str, *, verbs: Iterable[str] = (), things: Iterable[str] = ()) -> IntentRule:
-    """A rule for one tool: by its name, and by the words its author says it is for."""
+    """A rule for requests of one tool: by its name, and by words that its author gives."""
     return IntentRule(
         id=f"tool.{tool.casefold()}",
         activity=Activity.TOOL,
@@ -118,23 +117,23 @@ def tool_hint(tool: str, *, verbs: Iterable[str] = (), things: Iterable[str] = (
     )
 
 
-USING = ("use", "call", "invoke", "try", "run", "execute", "launch", "start")
+USING = phrase_list("use, call, invoke, try, run, execute, launch, start")
 """Verbs that ask for a tool."""
-
-Form: TypeAlias = Literal["verb", "doing"]
 
 
 @frozen
 class Match:
-    """What a verb of a rule is to it."""
+    """A verb of a rule that was found in a message."""
 
     rule: IntentRule
-    form: Form
+    needs_thing: bool
+    """Whether it is one of `doing`, which ask only together with one of `things`."""
     ing: bool
+    """Whether the verb is in its -ing form."""
 
 
 class IntentRules:
-    """Rules, ready to be asked. Raises `RegistrationError` for two rules with one id."""
+    """Rules, indexed for lookup. Raises `RegistrationError` for two rules with one id."""
 
     __slots__ = ("asked", "rules", "things", "verbs", "vetoes", "vetoing")
 
@@ -147,27 +146,26 @@ class IntentRules:
         self.verbs = PhraseTable(entry for rule in self.rules for entry in _verbs(rule))
         self.things: dict[str, tuple[IntentRule, ...]] = {}
         for rule in self.rules:
-            for thing in sorted(rule.things):
+            for thing in rule.things:
                 self.things[thing] = (*self.things.get(thing, ()), rule)
         self.asked = tuple(rule for rule in self.rules if rule.asked)
         self.vetoing = PhraseTable((phrase, veto) for veto in self.vetoes for phrase in veto.phrases)
 
     def adding(self, *rules: IntentRule) -> IntentRules:
-        """These rules and those."""
+        """These rules and the given ones, as new rules."""
         return IntentRules((*self.rules, *rules), self.vetoes)
 
     @property
     def activities(self) -> frozenset[str]:
-        """What they can recognise."""
+        """The activities that the rules can recognise."""
         return frozenset(rule.activity for rule in self.rules)
 
 
 def _verbs(rule: IntentRule) -> Iterator[tuple[str, Match]]:
-    forms: tuple[tuple[tuple[str, ...], Form], ...] = ((rule.verbs, "verb"), (rule.doing, "doing"))
-    for phrases, form in forms:
+    for phrases, needs_thing in ((rule.verbs, False), (rule.doing, True)):
         for phrase in phrases:
-            yield phrase, Match(rule, form, ing=False)
-            yield _ing(phrase), Match(rule, form, ing=True)
+            yield phrase, Match(rule, needs_thing, ing=False)
+            yield _ing(phrase), Match(rule, needs_thing, ing=True)
 
 
 def _ing(phrase: str) -> str:

@@ -1,4 +1,4 @@
-"""The second and third stage, and all three in a row."""
+"""Stages of a mode decision: determination, authorization, and `decide`, which runs all three."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def determine(intent: Intent) -> Determination:
-    """The mode that an intent calls for: execution if any of the four conditions is met, else chat."""
+    """The mode that an intent requires: execution if it meets any of the four conditions, else chat."""
     candidate = Candidate.EXECUTION if intent.conditions else Candidate.CHAT
     return Determination(candidate, intent.conditions)
 
@@ -47,7 +47,7 @@ def decide(
 
 
 def conclude(intent: Intent, policy: ExecutionPolicy) -> ModeDecision:
-    """The second and third stage, for an intent that was found elsewhere.
+    """The second and third stage, for an intent that is already known.
 
     Raises `InvalidCommand` for a policy that does not exist.
     """

@@ -1,8 +1,8 @@
-"""Secrets and personal data taken out of what is shown.
+"""Redactor: replaces secrets and personal data in texts and JSON values.
 
-A redactor knows shapes (keys, tokens, e-mail addresses, phone and card numbers) and names of fields whose values are
-nobody's business. It takes time linear in what it is given. It is a net, not a proof: what looks like nothing special
-passes, so a host that knows its own secrets adds their patterns.
+It recognises patterns (keys, tokens, e-mail addresses, phone and card numbers) and the names of fields whose values are
+secret. Its time is linear in the length of the input. It cannot be complete: a secret without a known pattern passes,
+so a host adds patterns for its own secrets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_DEPTH = 64
-"""What is nested deeper is taken out as a whole."""
+"""A value that is nested deeper is redacted as a whole."""
 
 Check: TypeAlias = Callable[[str], bool]
 
@@ -37,20 +37,20 @@ def _compiled(given: str | re.Pattern[str]) -> re.Pattern[str]:
 
 @frozen
 class SecretPattern:
-    """A shape to take out. Raises `RegistrationError` for a pattern that is no regular expression or matches nothing.
+    """A pattern to redact. Raises `RegistrationError` for an invalid expression, or one that matches the empty text.
 
-    A host's own expression decides how long it takes: one that backtracks without bound stalls whoever redacts.
+    An expression of the host may be slow: one that backtracks without bound blocks the redaction.
     """
 
     name: str
-    """For people."""
+    """A name for people."""
     expression: re.Pattern[str] = field(converter=_compiled)
-    """What it looks like. If its first group took part, only that is taken out."""
+    """The pattern. If its first group matched, only that group is redacted."""
     check: Check | None = None
-    """Looks closer at what was found."""
+    """A further test of the matched text."""
 
     def removed_from(self, text: str) -> str:
-        """The text without what has this shape."""
+        """The text with every match redacted."""
         return self.expression.sub(self._replaced, text)
 
     def _replaced(self, match: re.Match[str]) -> str:
@@ -67,7 +67,7 @@ def _has_digit(found: str) -> bool:
 
 
 def _is_token(found: str) -> bool:
-    """No word: it has a digit, a capital in the middle, or more letters than words have."""
+    """Whether it is a token and not a word: it has a digit, an inner capital, or more letters than words have."""
     return _has_digit(found) or len(found) >= 22 or any(character.isupper() for character in found[1:])
 
 
@@ -111,57 +111,59 @@ STANDARD_PATTERNS = (
         "phone number", r"(?i)\b(?:tel|phone|mobile|fax)[\"']?\.?:? {0,2}[\"']?(\d[\d ().-]{5,18}\d)", _digits(7, 15)
     ),
 )
-"""What is recognised without being told."""
+"""The default patterns."""
 
 STANDARD_FIELDS = (
     *("password", "passwd", "pwd", "passphrase", "secret", "token", "api key", "access key", "secret key"),
     *("private key", "session key", "encryption key", "signing key", "secret id", "secret value"),
     *("authorization", "credential", "cookie", "cvv"),
 )
-"""Names, or ends of names, of fields whose values are taken out, whatever their case and punctuation. A plural counts
-too, unless its value is a number: `max_tokens: 512` stays."""
+"""Suffixes of names of fields whose values are redacted, ignoring case and punctuation. Plurals count too, unless the
+value is a number: `max_tokens: 512` stays."""
 
 
 @frozen
 class Redacted:
-    """A text without its secrets."""
+    """A redacted text."""
 
     text: str
     applied: bool
-    """Whether anything was taken out."""
+    """Whether anything was redacted."""
 
 
 @frozen
 class RedactedValue:
-    """A JSON value without its secrets."""
+    """A redacted JSON value."""
 
     value: JsonValue
     applied: bool
-    """Whether anything was taken out."""
+    """Whether anything was redacted."""
 
 
 @frozen
 class Redactor:
-    """Takes secrets out of texts and JSON values."""
+    """Redacts texts and JSON values."""
 
     patterns: tuple[SecretPattern, ...] = field(default=STANDARD_PATTERNS, converter=tuple[SecretPattern, ...])
-    """Shapes to take out, one after the other."""
+    """Patterns to redact, in this order."""
     fields: tuple[str, ...] = field(default=STANDARD_FIELDS, converter=plain_all)
-    """Names of fields whose values are taken out."""
+    """Names of fields whose values are redacted."""
     _secret: SecretFields = field(
         init=False, repr=False, default=Factory(lambda self: SecretFields(self.fields), takes_self=True)
     )
 
     def text(self, text: str) -> Redacted:
-        """This text, without secret shapes and without values of secret fields (`name=value`, `name: value`)."""
+        """The text without secret patterns and without the values of secret fields (`name=value`, `name: value`)."""
         left = text
-        for pattern in self.patterns:  # first: a shape may have many lines, and the value of a field ends with its own
+        for (
+            pattern
+        ) in self.patterns:  # before the fields: a pattern may span lines, the value of a field ends with its line
             left = pattern.removed_from(left)
         left = self._secret.removed_from(left)
         return Redacted(left, left != text)
 
     def value(self, value: JsonValue) -> RedactedValue:
-        """This value, without secrets in its texts, its names and its secret fields, however deep."""
+        """The value without secrets in its strings, field names and secret fields, at any depth."""
         left = self._value(value, 0)
         return RedactedValue(left, not (left is value or left == value))
 

@@ -1,6 +1,6 @@
-"""Values of secret fields in a text: `name=value`, `"name": "value"`, `<name>value</name>`, `Cookie: the whole line`.
+"""Secret fields in a text: `name=value`, `"name": "value"`, `<name>value</name>`, `Cookie: the whole line`.
 
-Where it is not clear how far a value goes, too much is taken out and not too little. Linear in the length of the text.
+Where the end of a value is ambiguous, the longer reading is redacted. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REDACTED = "[redacted]"
-"""What stands in place of what was taken out."""
+"""Replacement of a redacted value."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _LOOK_BACK = 96
-"""So many characters before a separator are looked at for a name."""
+"""Number of characters before a separator that are searched for a name."""
 
 _SEPARATOR = re.compile(r"(?:\\{0,8}[\"'])?[ \t]{0,8}(=>|:=|=|:)([ \t]{0,8}(?:\r?\n[ \t]{1,16})?)")
 _INNER_NAME = re.compile(r"\\{0,8}[\"']?([A-Za-z_][\w.-]{0,95})")
@@ -41,12 +41,12 @@ _WHOLE_LINES = ("authorization", "cookie")
 
 
 def plain(name: str) -> str:
-    """A name without its case and punctuation."""
+    """The name in lower case without punctuation."""
     return _NOT_LETTERS.sub("", name).casefold()
 
 
 def plain_all(names: Iterable[str]) -> tuple[str, ...]:
-    """These names without their case and punctuation, in order, each once."""
+    """The names in lower case without punctuation, sorted and unique."""
     return tuple(sorted({plain(name) for name in names} - {""}))
 
 
@@ -56,18 +56,18 @@ def _plural(names: Iterable[str]) -> tuple[str, ...]:
 
 @frozen
 class SecretFields:
-    """Names whose values are nobody's business. Names that end with one of them count, and so do plurals."""
+    """Names of fields whose values are secret. Names that end with one of them count, and so do plurals."""
 
     names: tuple[str, ...] = field(converter=plain_all)
     _plurals: tuple[str, ...] = field(init=False, default=Factory(lambda self: _plural(self.names), takes_self=True))
 
     def is_secret(self, name: str, *, counts: bool = False) -> bool:
-        """Whether values of this name are taken out. `counts`: the value is a number, as in `max_tokens: 512`."""
+        """Whether values of this name are redacted. `counts`: the value is a number, as in `max_tokens: 512`."""
         bare = plain(name)
         return bare.endswith(self.names) or (not counts and bare.endswith(self._plurals))
 
     def removed_from(self, text: str) -> str:
-        """The text without the values of secret fields."""
+        """The text with the values of secret fields redacted."""
         return self._without_assignments(_ELEMENT.sub(self._emptied, text))
 
     def _emptied(self, element: re.Match[str]) -> str:
@@ -92,7 +92,7 @@ class SecretFields:
         return "".join((*parts, text[done:]))
 
     def _names_another(self, text: str, place: int) -> bool:
-        """ "token: password: x": the value is that of the second name."""
+        """Whether another name follows, as in "token: password: x", where the value belongs to the second name."""
         inner = _INNER_NAME.match(text, place)
         if inner is None or _SEPARATOR.match(text, inner.end()) is None:
             return False
@@ -110,10 +110,10 @@ class SecretFields:
 
 
 def _quotes(value: str) -> tuple[str, str]:
-    """What stands around a value and is left: both quotes, or only the first if it was never closed."""
+    """The quotes around a value, which stay: both, or only the first if it was never closed."""
     opening = value[: len(value) - len(value.lstrip("\\"))]
     mark = value[len(opening) : len(opening) + 1]
-    if mark in ("[", "{"):  # as a text, so that it is one value still
+    if mark in ("[", "{"):  # becomes a string, so that it is still one value
         return ("", "") if value.startswith(REDACTED) else ('"', '"')
     if mark not in ('"', "'"):
         return "", ""

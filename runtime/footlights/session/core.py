@@ -1,8 +1,7 @@
-"""The inside of a session: which turns are open and in what order they run, what is kept of finished ones, and
-who is subscribed.
+"""Session core: a session's open turns in their order, the finished turns it retains, and its subscribers.
 
-A plain object without a task. Its turns tell it what becomes of them, its subscriptions attach to it, and the
-stage gives it places, tasks and judgement; hosts hold an `InteractionSession` in front of it.
+A plain object without a task. Turns report to it what becomes of them, subscriptions attach to it, the registry counts
+what it holds, and the supervisor runs and commits its turns. Hosts hold an `InteractionSession` in front of it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
@@ -21,10 +20,10 @@ from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, SessionClosed, TooLarge, UnknownTurn
 from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
-from footlights.lazy_event import Latch
+from footlights.lazy_event import LazyEvent
 from footlights.params import BusyRule, TurnParams
-from footlights.stream.catch_up import is_seq, newest_seen, recollect
-from footlights.stream.recall import ALL_SEEN, never_committed
+from footlights.stream.catch_up import catch_up, never_committed
+from footlights.stream.cursor import ALL_SEEN, newest_seen
 from footlights.turn.commit_handle import CommitHandle
 from footlights.turn.turn import Turn
 
@@ -33,37 +32,16 @@ if TYPE_CHECKING:
 
     from footlights.authority.record import CommitRecord
     from footlights.events import CommitFinal, JsonValue
-    from footlights.limits import Limits
-    from footlights.stream.catch_up import Recollection
+    from footlights.stage.registry import SessionRegistry
+    from footlights.stage.supervisor import Supervisor
+    from footlights.stream.catch_up import CatchUp
     from footlights.stream.outbox import DetachReason, Outbox, OutboxStatistics
     from footlights.stream.subscription import Subscription
     from footlights.turn.lifecycle import TurnState
-    from footlights.turn.turn import Clock, WallClock
 
 
 _MAX_UNWRITTEN = 256
 MAX_OBSERVERS = 8
-
-
-class SessionHost(Protocol):
-    """What a session needs of its stage."""
-
-    limits: Limits
-    epoch: int
-    clock: Clock
-    wall_clock: WallClock
-
-    def check_turn(self, params: TurnParams) -> None: ...
-    def turn_begun(self, number: int) -> None: ...
-    def run_turn(self, turn: Turn) -> None: ...
-    def give_grace(self, turn: Turn) -> None: ...
-    def judge_turn(self, turn: Turn) -> None: ...
-    def turn_settled(self, turn: Turn) -> None: ...
-    def turn_in_doubt(self, turn: Turn) -> None: ...
-    def session_closed(self, session: SessionCore) -> None: ...
-    def subscriber_gone(self, outbox: Outbox) -> None: ...
-    async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None: ...
-    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]: ...
 
 
 class SessionState(StrEnum):
@@ -74,12 +52,12 @@ class SessionState(StrEnum):
     CLOSING = "closing"
     """No new turns; the open ones are being settled."""
     CLOSED = "closed"
-    """Every turn is settled, every stream has ended."""
+    """Every turn is settled, and every stream has ended."""
 
 
 @frozen
 class SessionStatistics:
-    """What one session has open, waiting and kept, beside the limits."""
+    """The turns and subscribers of one session, beside their limits."""
 
     session_id: str
     state: SessionState
@@ -89,7 +67,7 @@ class SessionStatistics:
     turns_retained: int
     replay_turns: int
     subscribers: tuple[OutboxStatistics, ...]
-    """Observers are not among them."""
+    """Without observers."""
     max_subscribers: int
     observers: tuple[OutboxStatistics, ...]
 
@@ -99,9 +77,10 @@ class SessionCore:
         "__weakref__",
         "_last_number",
         "_open",
+        "_registry",
         "_retained",
-        "_stage",
         "_subscriptions",
+        "_supervisor",
         "clock",
         "closed",
         "epoch",
@@ -110,36 +89,44 @@ class SessionCore:
         "remote_models",
         "session_id",
         "state",
-        "turns_forgotten",
+        "turns_dropped",
         "unwritten",
         "wall_clock",
     )
 
-    def __init__(self, stage: SessionHost, session_id: str, first_number: int, remote_models: bool) -> None:
-        self._stage = stage
+    def __init__(
+        self,
+        registry: SessionRegistry,
+        supervisor: Supervisor,
+        session_id: str,
+        first_number: int,
+        remote_models: bool,
+    ) -> None:
+        self._registry = registry
+        self._supervisor = supervisor
         self.session_id = session_id
         self.remote_models = remote_models
-        self.epoch = stage.epoch
-        self.limits = stage.limits
-        self.clock = stage.clock
-        self.wall_clock = stage.wall_clock
+        self.epoch = registry.epoch
+        self.limits = registry.limits
+        self.clock = registry.clock
+        self.wall_clock = registry.wall_clock
         self.state = SessionState.OPEN
         self.outboxes: tuple[Outbox, ...] = ()
         self._subscriptions: dict[Outbox, Subscription] = {}
         self._last_number = first_number - 1
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
-        self.turns_forgotten = 0
+        self.turns_dropped = 0
         self.unwritten: dict[str, CommitFinal] = {}
-        """The last turns that were forgotten and are in no ledger, because it could not write."""
-        self.closed = Latch()
+        """The commits of the last dropped turns that the ledger could not write."""
+        self.closed = LazyEvent()
 
     # -- turns
 
     @enable_ki_protection
     def begin_turn(self, said: str, params: TurnParams, mode_decision: dict[str, JsonValue] | None = None) -> str:
         self._check_input(said)
-        self._stage.check_turn(params)
+        self._registry.check_turn(params)
         self._check_places(params.busy)
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
@@ -149,7 +136,7 @@ class SessionCore:
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)
         self._last_number = number
-        self._stage.turn_begun(number)
+        self._registry.turn_begun(number)
         self._open[turn.turn_id] = turn
         if runs_now:
             self._run(turn)
@@ -173,7 +160,7 @@ class SessionCore:
         turn = self._find(turn_id)
         if turn is None:
             return
-        if not is_seq(seq) or not 0 <= seq < turn.replay.next_seq:
+        if type(seq) is not int or not 0 <= seq < turn.replay.next_seq:
             raise InvalidCommand(f"{turn_id} has no event with seq {seq!r}.")
         turn.hear(seq)
 
@@ -181,7 +168,7 @@ class SessionCore:
 
     @enable_ki_protection
     def attach(self, subscription: Subscription) -> None:
-        """Called when a subscription is entered."""
+        """Deliver to this subscription, beginning with what is retained after its cursor."""
         if self.state is SessionState.CLOSED and subscription.after is None:
             raise SessionClosed(f"The session {self.session_id} is closed.")
         self._check_place_of(subscription)
@@ -190,59 +177,62 @@ class SessionCore:
         for turn, seq in backlog:
             outbox.catch_up(turn.replay, seq)
         if subscription.after is None:
-            # What ended before it came is not its business, also when it comes back.
+            # Turns that ended before it subscribed are not delivered, also not when it resumes.
             subscription.skip(self._retained)
         subscription.expect(turn.turn_id for turn, _ in backlog)
         if newest_seen(subscription.cursor) is None:
-            subscription.skip([self._last_forgotten()])
+            subscription.skip([self._newest_dropped()])
         if self.state is SessionState.CLOSED:
             subscription.end()
             return
         self._subscriptions[outbox] = subscription
         self.outboxes = (*self.outboxes, outbox)
 
-    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection:
-        """What a returning subscriber is told first, of turns that are not remembered here."""
-        return await recollect(self, after, terminal_seen)
+    async def catch_up(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> CatchUp:
+        """Read from the ledger the turns that this cursor lacks and that are not retained here."""
+        return await catch_up(self, after, terminal_seen)
 
     def check_known(self, turn_id: str) -> None:
-        """An id of an earlier epoch is taken at its word: nothing durable says which of them were given out."""
+        """Raise `UnknownTurn` for an id that was never given out.
+
+        Ids of earlier epochs all pass: nothing durable records which of them were given out.
+        """
         check_text("A turn id", turn_id)
-        if self.remembers(turn_id):
+        if self.retains(turn_id):
             return
         given_out = epoch_and_number(turn_id)
         if given_out is None or not given_out[1] or given_out > (self.epoch, self._last_number):
             raise UnknownTurn(f"The session {self.session_id} has no turn {turn_id[:64]!r}.")
 
     async def find_commit(self, turn_id: str) -> CommitFinal | None:
-        """What was decided about a turn that is not remembered, if anybody knows."""
+        """The commit of a turn that is not retained, from the ledger or from `unwritten`."""
         if turn_id in self.unwritten:
             return self.unwritten[turn_id]
-        record = await self._stage.find_record(self.session_id, turn_id)
+        record = await self._supervisor.ledger.find(self.session_id, turn_id)
         return None if record is None else commit_final(record)
 
     async def _decided(self, turn_id: str) -> CommitFinal | None:
-        """The same; of a turn that a restart cut short, what a returning subscriber is told of it."""
+        """The same; for a turn that a restart cut short, the commit_final that catch-up makes for it."""
         commit = await self.find_commit(turn_id)
         if commit is None and in_order(turn_id)[0] != self.epoch:
             return never_committed(self.session_id, turn_id)
         return commit
 
     async def commits_after(self, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        return await self._stage.commits_after(self.session_id, turn_id, limit)
+        return await self._supervisor.ledger.commits_after(self.session_id, turn_id, limit)
 
     def is_open(self, turn_id: str) -> bool:
         """Whether the turn is not settled yet. Raises `UnknownTurn`."""
         self.check_known(turn_id)
         return turn_id in self._open
 
-    def remembers(self, turn_id: str) -> bool:
-        """Whether a subscriber that comes back could still be given events of this turn."""
+    def retains(self, turn_id: str) -> bool:
+        """Whether the events of this turn are still here, for subscribers that resume."""
         return turn_id in self._open or turn_id in self._retained
 
     @property
     def latest(self) -> str:
-        """The id that was given out last; before the first, the one that stands before it."""
+        """The id that was given out last; before the first turn, the id with number 0."""
         return ids.turn_id(self.epoch, self._last_number)
 
     @property
@@ -253,22 +243,22 @@ class SessionCore:
     def subscriptions(self) -> Iterable[Subscription]:
         return self._subscriptions.values()
 
-    def remembered(self) -> Iterable[str]:
+    def retained(self) -> Iterable[str]:
         return (*self._retained, *self._open)
 
-    def has_forgotten_after(self, turn_id: str) -> bool:
-        """Whether the session has had turns, here or before a restart, that began later and are not remembered."""
+    def has_dropped_after(self, turn_id: str) -> bool:
+        """Whether turns that began later, in this epoch or before a restart, are not retained."""
         epoch, number = in_order(turn_id)
         later = (ids.turn_id(self.epoch, each) for each in range(number + 1, self._last_number + 1))
-        return epoch != self.epoch or not all(map(self.remembers, later))
+        return epoch != self.epoch or not all(map(self.retains, later))
 
     @enable_ki_protection
-    def let_go(self, outbox: Outbox) -> None:
-        """Called when a subscription is left or detached."""
+    def remove(self, outbox: Outbox) -> None:
+        """Deliver no more to this outbox: its subscription was left or detached."""
         if self._subscriptions.pop(outbox, None) is not None:
             outbox.close()
             self.outboxes = tuple(self._subscriptions)
-            self._stage.subscriber_gone(outbox)
+            self._registry.subscriber_gone(outbox)
 
     # -- the end
 
@@ -281,19 +271,19 @@ class SessionCore:
 
     @enable_ki_protection
     def abandon(self, reason: DetachReason) -> None:
-        """End without knowing what became of the open turns: their subscribers are let go, to ask later."""
+        """Close while commits are in doubt: detach every subscriber, to resume after a restart."""
         for turn in self._open.values():
             turn.lose_sight()
-            self._stage.turn_in_doubt(turn)
+            self._registry.turn_in_doubt(turn)
         self._open.clear()
         for outbox in self.outboxes:
             outbox.detach(reason)
         self._close_if_settled()
 
-    def forget_turns(self) -> None:
-        """Nobody can come back any more. Every turn holds its session: let none of them be kept by the others."""
+    def drop_turns(self) -> None:
+        """Drop every retained turn. Each holds its session, so that together they would keep each other alive."""
         while self._retained:
-            self._forget(self._retained.pop(next(iter(self._retained))))
+            self._drop(self._retained.pop(next(iter(self._retained))))
 
     def statistics(self) -> SessionStatistics:
         observers = self._observers()
@@ -310,18 +300,18 @@ class SessionCore:
             observers=tuple(outbox.statistics() for outbox in observers),
         )
 
-    # -- what turns tell
+    # -- called by turns
 
     def turn_stopping(self, turn: Turn) -> None:
-        self._stage.give_grace(turn)
+        self._supervisor.give_grace(turn)
 
     def turn_ended(self, turn: Turn) -> None:
-        self._stage.judge_turn(turn)
+        self._supervisor.judge_turn(turn)
 
     def turn_settled(self, turn: Turn) -> None:
         del self._open[turn.turn_id]
         self._retain(turn)
-        self._stage.turn_settled(turn)
+        self._registry.turn_settled(turn)
         following = next(iter(self._open.values()), None)
         if following is not None and following.is_waiting:
             self._run(following)
@@ -329,10 +319,10 @@ class SessionCore:
 
     # -- inside
 
-    def _last_forgotten(self) -> str:
-        """For a cursor of which nothing was seen: of the ids that are not remembered, the last before the next."""
+    def _newest_dropped(self) -> str:
+        """The newest id that is not retained: where a cursor begins that has seen nothing."""
         number = self._last_number
-        while self.remembers(turn_id := ids.turn_id(self.epoch, number)):
+        while self.retains(turn_id := ids.turn_id(self.epoch, number)):
             number -= 1
         return turn_id
 
@@ -357,7 +347,7 @@ class SessionCore:
 
     def _check_places(self, busy: BusyRule) -> None:
         limits = self.limits
-        # Also for turns that have ended and wait for their commit: a barging player fills no more than this.
+        # Counts turns that wait for their commit too: interrupting one turn after the other is limited as well.
         if len(self._open) > limits.max_queued_turns + limits.max_concurrent_turns:
             raise Busy("The session has too many turns that are not settled.")
         if not self._open or busy is BusyRule.INTERRUPT:
@@ -377,7 +367,7 @@ class SessionCore:
 
     def _run(self, turn: Turn) -> None:
         turn.run()
-        self._stage.run_turn(turn)
+        self._supervisor.run_turn(turn)
 
     def _stop_open_turns(self, reason: InterruptReason) -> tuple[str, ...]:
         return tuple(turn.turn_id for turn in list(self._open.values()) if turn.stop(reason))
@@ -388,10 +378,10 @@ class SessionCore:
     def _retain(self, turn: Turn) -> None:
         self._retained[turn.turn_id] = turn
         if len(self._retained) > self.limits.replay_turns:
-            self._forget(self._retained.pop(next(iter(self._retained))))
+            self._drop(self._retained.pop(next(iter(self._retained))))
 
-    def _forget(self, turn: Turn) -> None:
-        self.turns_forgotten += 1
+    def _drop(self, turn: Turn) -> None:
+        self.turns_dropped += 1
         if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
             self.unwritten[turn.turn_id] = turn.commit
             if len(self.unwritten) > _MAX_UNWRITTEN:
@@ -400,7 +390,7 @@ class SessionCore:
     def _backlog(self, after: Mapping[str, int] | None) -> list[tuple[Turn, int]]:
         if after is None:
             return [(turn, -1) for turn in self._open.values()]
-        # In their order, so that a cursor which names one of them has all before it.
+        # In the order in which they began: see `footlights.stream.catch_up`.
         turns = sorted([*self._retained.values(), *self._open.values()], key=lambda turn: in_order(turn.turn_id))
         for turn in turns:
             seq = after.get(turn.turn_id, -1)
@@ -412,9 +402,9 @@ class SessionCore:
         if self.state is SessionState.CLOSING and not self._open:
             self.state = SessionState.CLOSED
             for outbox, subscription in list(self._subscriptions.items()):
-                self.let_go(outbox)
+                self.remove(outbox)
                 subscription.end()
-            self._stage.session_closed(self)
+            self._registry.session_closed(self)
             self.closed.set()
 
 

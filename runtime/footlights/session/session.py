@@ -1,7 +1,7 @@
-"""A player's session, as a host holds it.
+"""Interaction session: one player's session, as a host holds it.
 
 `begin_turn`, `cancel`, `finalize` and `heard` are plain calls: they decide now or raise, and never wait. Losing a
-subscriber is not a cancel, and a cancel does not close the session.
+subscriber does not cancel a turn, and a cancel does not close the session.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN_TURN = TurnParams()
 
 
 class InteractionSession:
-    """One player's conversation. Made by `stage.start`. Two are equal if they are the same one, not only its name."""
+    """One player's conversation. Made by `stage.start`. Two objects are equal if they stand for the same session."""
 
     __slots__ = ("_core",)
 
@@ -44,26 +44,26 @@ class InteractionSession:
 
     @property
     def session_id(self) -> str:
-        """The host's name for it, or the number that the stage gave it."""
+        """The name that the host gave it, or the id that the stage gave it."""
         return self._core.session_id
 
     @property
     def state(self) -> SessionState:
-        """Whether it takes turns."""
+        """Whether turns may begin."""
         return self._core.state
 
     @enable_ki_protection
     def begin_turn(self, said: str, params: TurnParams | None = None, *, decision: ModeDecision | None = None) -> str:
-        """Accept what the player said and return the turn's id; `turn_accepted` is out when this returns.
+        """Accept what the player said and return the turn's id. `turn_accepted` is emitted before this returns.
 
-        `decision` is what was decided about its mode: the turn is in that mode, and the ledger keeps the record.
+        `decision` sets the mode of the turn, and the ledger keeps its record.
 
         Raises:
-            SessionClosed: the session, or its stage, takes no more turns.
+            SessionClosed: the session or its stage is closing.
             Busy: a limit is reached, or the busy rule is `reject` and a turn is open.
             TooLarge: the input is longer than `max_input_bytes`.
-            InvalidCommand: the input is empty or no string, the parameters name what does not exist, or the decision
-                cannot be kept.
+            InvalidCommand: the input is empty or not a string, the parameters name something unknown, or the decision
+                cannot be recorded.
         """
         params = _PLAIN_TURN if params is None else params
         if not isinstance(params, TurnParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
@@ -77,17 +77,17 @@ class InteractionSession:
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         """Interrupt one turn, or every open one; return the ids of those that this call interrupted.
 
-        A turn that is ending or has ended is left alone. Raises `UnknownTurn` for an id never given out.
+        It does nothing to a turn that is ending or has ended. Raises `UnknownTurn` for an id never given out.
         """
         return self._core.cancel(turn_id)
 
     def finalize(self, turn_id: str) -> CommitHandle:
-        """A handle on the turn's commit. Turns commit by themselves; this only lets you wait for it."""
+        """A handle to wait for the turn's commit. Turns commit without it."""
         return self._core.finalize(turn_id)
 
     @enable_ki_protection
     def heard(self, turn_id: str, seq: int) -> None:
-        """Say that the player took the turn in up to this event. An interruption reports the text so far."""
+        """Record that the player took in the turn up to this event. `turn_interrupted` reports the text up to it."""
         self._core.heard(turn_id, seq)
 
     def subscribe(
@@ -95,33 +95,33 @@ class InteractionSession:
     ) -> Subscription:
         """A stream of this session's events, to be entered with `async with`.
 
-        Without `after`: unfinished turns from their beginning, then live. With `after={turn_id: seq}`: every
-        retained event with a greater seq, all of a retained turn not named, then live. `after={}`: everything
-        retained. No event is skipped between the retained and the live ones, and none is repeated.
+        Without `after`: open turns from their beginning, then live events. With `after={turn_id: seq}`: every
+        retained event with a greater seq, all events of retained turns that are not named, then live events.
+        `after={}`: everything retained. No event between the retained and the live ones is skipped or repeated.
 
-        A turn that `after` names and that is not retained any more, or ran before a restart, is answered from the
-        ledger: by its terminal event, unless `terminal_seen` names it, and its commit_final. What it said is gone, and
-        its turn_final says so. So is every turn that began after all that are named. There may be more to tell than
-        `max_turns_per_subscriber`: then the stream ends with `Detached` (`overflow`), and goes on when you come back.
-        A turn that you have seen whole stands at 1,000,000,001, as in `stream.cursor`; one of which you have seen the
-        terminal event and not the commit_final is named in `terminal_seen`, as in `stream.terminal_seen`.
+        A turn that `after` names and that is not retained any more, or ran before a restart, comes from the ledger:
+        its terminal event, unless `terminal_seen` names it, and its commit_final. The text is gone, and the turn_final
+        says so. The same holds for every turn that began after all that are named. If these are more than
+        `max_turns_per_subscriber`, the stream ends with `Detached` (`overflow`) after that many; subscribe again for
+        the rest. A turn that was taken whole has 1,000,000,001 in `after`, as in `stream.cursor`; one whose terminal
+        event was taken and whose commit_final was not is in `terminal_seen`, as in `stream.terminal_seen`.
 
-        An `observer` is no player: it takes no place of `max_subscribers`, but one of eight of its own, and whoever
-        asks whether the session is followed does not count it.
+        An `observer` is not a player: it does not count against `max_subscribers` (there may be eight observers), nor
+        as somebody who follows the session.
 
-        A session that is closed still answers those who come back with `after`. Entering the stream raises
-        `UnknownTurn` for a turn that neither the session nor the ledger knows.
+        A closed session still accepts subscribers with `after`. Entering the stream raises `UnknownTurn` for a turn
+        that neither the session nor the ledger knows.
         """
         return Subscription(self._core, after, terminal_seen, observer=observer)
 
     async def close(self) -> None:
-        """Interrupt what runs, wait until every turn is settled, end every stream. Idempotent.
+        """Interrupt every open turn, wait until all are settled, end every stream. Idempotent.
 
-        If the wait is cancelled, the session still closes by itself.
+        If the wait is cancelled, the session closes all the same.
         """
         self._core.begin_close(InterruptReason.SESSION_CLOSED)
         await self._core.closed.wait()
 
     def statistics(self) -> SessionStatistics:
-        """What is open, waiting and kept now."""
+        """Count the turns and subscribers of this session."""
         return self._core.statistics()

@@ -1,4 +1,4 @@
-"""The sessions of a stage: their ids, their places, and how many of what there are."""
+"""Session registry: allocates ids, enforces the stage's limits, counts outcomes and reports settled turns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from footlights.session.core import SessionCore
 from footlights.turn.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from footlights.authority.record import CommitRecord
     from footlights.events import InterruptReason
     from footlights.params import TurnParams
     from footlights.stage.supervisor import Supervisor
@@ -34,7 +33,7 @@ log = logging.getLogger("footlights")
 
 
 class SessionRegistry:
-    """Satisfies `footlights.session.core.SessionHost`."""
+    """The sessions of one stage."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class SessionRegistry:
         if name is None:
             self._sessions_started += 1
             return self._open(f"s{self.epoch}-{self._sessions_started:06d}", 1, remote_models)
-        # A name may come back in the same epoch, a turn id never: so it counts on from above all others.
+        # A name may be used again in the same epoch, a turn id may not: number on from the highest.
         return self._open(name, self._highest_turn + 1, remote_models)
 
     def resume(self, session_id: str, *, remote_models: bool) -> SessionCore:
@@ -80,7 +79,7 @@ class SessionRegistry:
             return self.sessions[session_id]
         epoch = epoch_of_session(session_id)
         if epoch is None:
-            SessionParams(session_id=session_id)  # a name of the host's, if it can be one
+            SessionParams(session_id=session_id)  # raises if it cannot be a name given by the host
         elif epoch >= self.epoch:
             raise UnknownSession(f"There is no open session {session_id}.")
         self._check_places()
@@ -112,7 +111,7 @@ class SessionRegistry:
 
     def check_turn(self, params: TurnParams) -> None:
         self._check_open()
-        # A turn whose actors ignore its cancel is committed and still runs: it has its place until it is gone.
+        # A turn whose actors ignore its cancel is committed and still runs: it counts until its task has ended.
         if max(self.open_turns, self._supervisor.running_turns) >= self.limits.max_open_turns:
             raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not done yet (max_open_turns).")
         cast = self._supervisor.cast
@@ -137,22 +136,13 @@ class SessionRegistry:
         self.open_turns += 1
         self._highest_turn = max(self._highest_turn, number)
 
-    def run_turn(self, turn: Turn) -> None:
-        self._supervisor.run_turn(turn)
-
-    def give_grace(self, turn: Turn) -> None:
-        self._supervisor.give_grace(turn)
-
-    def judge_turn(self, turn: Turn) -> None:
-        self._supervisor.judge_turn(turn)
-
     def turn_settled(self, turn: Turn) -> None:
         self.open_turns -= 1
         self.settled[outcome_of(turn)] += 1
         self._trace(turn)
         if self.settled_listeners:
-            self._tell_listeners(turn)
-        self._tell_observer(turn)
+            self._call_listeners(turn)
+        self._call_observer(turn)
 
     def turn_in_doubt(self, turn: Turn) -> None:
         self._trace(turn)
@@ -161,9 +151,9 @@ class SessionRegistry:
         del self.sessions[session.session_id]
         self._closed[session.session_id] = session
         if len(self._closed) > self.limits.replay_sessions:
-            self._closed.pop(self._next_to_forget()).forget_turns()
+            self._closed.pop(self._next_to_drop()).drop_turns()
 
-    def _next_to_forget(self) -> str:
+    def _next_to_drop(self) -> str:
         if not self._supervisor.is_divided:
             return next(iter(self._closed))
         return first_of_the_heaviest(dict.fromkeys(self._closed, 1), owner_of)
@@ -173,19 +163,13 @@ class SessionRegistry:
         self.best_effort_dropped += gone.best_effort_dropped
         self.bounded_dropped += gone.bounded_dropped
 
-    async def find_record(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        return await self._supervisor.ledger.find(session_id, turn_id)
-
-    async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        return await self._supervisor.ledger.commits_after(session_id, turn_id, limit)
-
-    def _tell_observer(self, turn: Turn) -> None:
+    def _call_observer(self, turn: Turn) -> None:
         if self._observe is None:
             return
         with contained(lambda error: log.error("the observer failed: %s", describe(error))):
             self._observe(summarize(turn))
 
-    def _tell_listeners(self, turn: Turn) -> None:
+    def _call_listeners(self, turn: Turn) -> None:
         for listener in self.settled_listeners:
             with contained(lambda error: log.error("a listener to settled turns failed: %s", describe(error))):
                 listener(turn.session_id, turn.turn_id)
@@ -197,7 +181,7 @@ class SessionRegistry:
     def _open(self, session_id: str, first_number: int, remote_models: bool | None) -> SessionCore:
         agreed = self._supervisor.cast.remote_models if remote_models is None else remote_models
         self._closed.pop(session_id, None)
-        session = self.sessions[session_id] = SessionCore(self, session_id, first_number, agreed)
+        session = self.sessions[session_id] = SessionCore(self, self._supervisor, session_id, first_number, agreed)
         return session
 
     def _check_places(self) -> None:

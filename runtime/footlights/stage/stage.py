@@ -1,10 +1,10 @@
-"""The stage: where sessions live, turns run, and nothing outlives the block.
+"""Stage: the runtime that a host opens, with its sessions and turns, until the block ends.
 
-Three nurseries, inside out: turns, tools, the committer. Leaving the block interrupts every turn (`shutdown`),
-lets running tools go, and waits until the last commit is durable, or until `shutdown_deadline`: a commit that
-is in doubt then is not announced, and its subscribers are detached with `commit_unknown`.
+Leaving the block interrupts every turn (`shutdown`), cancels running tools, and waits until the last commit is durable,
+or until `shutdown_deadline`. A commit that is in doubt then is not announced: its subscribers are detached with
+`commit_unknown`.
 
-A turn that fails takes nothing else with it. The host's own exception leaves the block as it is.
+A turn that fails takes nothing else with it. The host's own exception leaves the block unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @frozen
 class StageStatistics:
-    """What a stage has open, running and waiting, beside the limits."""
+    """The sessions, turns, tools and subscribers of a stage, beside their limits."""
 
     sessions: int
     max_sessions: int
@@ -62,17 +62,17 @@ class StageStatistics:
     best_effort_dropped: int
     bounded_dropped: int
     events_waiting: int
-    """Events that subscribers have not taken yet, as they count against their limits."""
+    """Events in all outboxes, as they count against the limits."""
     bytes_waiting: int
-    """What those take."""
+    """Their bytes."""
     turns_settled: Mapping[str, int]
-    """How many turns ended how: by commit outcome, or by the reason of their interruption."""
+    """Settled turns by commit outcome, or by the reason of their interruption."""
     turns_untraced: int
-    """How many turns had to be left out of the trace; 0 if there is none."""
+    """Turns that were left out of the trace; 0 without one."""
 
 
 class Stage:
-    """Where sessions live and turns run. Made by `open_stage`."""
+    """The runtime of one game: sessions and their turns. Made by `open_stage`."""
 
     def __init__(self, supervisor: Supervisor, registry: SessionRegistry) -> None:
         self._supervisor = supervisor
@@ -97,7 +97,7 @@ class Stage:
         return InteractionSession(self._registry.find(session_id))
 
     def closed_session(self, session_id: str) -> InteractionSession:
-        """A session that was closed not long ago, for one who comes back with a cursor and has not seen its end.
+        """A session that was closed lately, for a subscriber that resumes and has not seen its end.
 
         The last `replay_sessions` are kept. Raises `UnknownSession`.
         """
@@ -105,58 +105,58 @@ class Stage:
 
     @enable_ki_protection
     def resume(self, session_id: str, *, remote_models: bool = False) -> InteractionSession:
-        """The session with this id; opened again if it was one of an earlier epoch, or has a name of the host's.
+        """The session with this id; opened again if it is from an earlier epoch, or was named by the host.
 
-        What it had agreed to is not kept: one that is opened again speaks to no model elsewhere unless `remote_models`
-        says so, whatever the default of the cast is.
+        Consent is not kept: a session that is opened again uses no remote model unless `remote_models` is true,
+        whatever the default of the cast.
 
-        Raises `UnknownSession` for a number that this epoch has not given out or whose session is closed, and what
-        `start` raises.
+        Raises `UnknownSession` for an id that this epoch has not given out or whose session is closed, and the errors
+        of `start`.
         """
         return InteractionSession(self._registry.resume(session_id, remote_models=remote_models))
 
     @property
     def epoch(self) -> int:
-        """Which opening of its ledger this is. The ids that it gives out carry it."""
+        """The number of times that the ledger was opened. Ids of sessions and turns contain it."""
         return self._registry.epoch
 
     @property
     def world(self) -> Any:
-        """What is true: a copy of the world as it was committed last."""
+        """A copy of the world as it was committed last."""
         return self._supervisor.committed_world.view()
 
     def world_for(self, user: User) -> Any:
-        """What this user may see of the world, as the cast's `visibility` decides."""
+        """The part of the world that this user may see, as the cast's `visibility` decides."""
         return self._supervisor.cast.visibility(self.world, user)
 
     @property
     def models(self) -> tuple[ModelStatus, ...]:
-        """How the models are doing, in the order of the cast."""
+        """The state of each model, in the order of the cast."""
         return self._supervisor.pool.statistics()
 
     @property
     def personas(self) -> tuple[str, ...]:
-        """Who may speak, in the order of the cast."""
+        """The names of the personas, in the order of the cast."""
         return tuple(self._supervisor.cast.personas)
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of what turns may call, in the order of the cast."""
+        """The names of the tools, in the order of the cast."""
         return tuple(self._supervisor.cast.tools)
 
     def prewarm(self, model_id: str) -> None:
-        """Begin to load a model, so that the first who wants it need not wait. Raises `InvalidCommand`."""
+        """Begin to load a model, so that the first turn need not wait for it. Raises `InvalidCommand`."""
         self._registry.check_model(model_id)
         self._supervisor.pool.prewarm(model_id)
 
     @property
     def ledger(self) -> Ledger:
-        """Where this stage's commits are kept."""
+        """The ledger that keeps this stage's commits."""
         return self._supervisor.ledger
 
     @property
     def limits(self) -> Limits:
-        """What it bears."""
+        """The limits of this stage."""
         return self._registry.limits
 
     @property
@@ -170,23 +170,23 @@ class Stage:
         return self._registry.open_turns
 
     def divide(self, *, is_divided: bool) -> None:
-        """Say whether several owners share the stage: then none of them gets all tools, or all that is remembered.
+        """Set whether several owners share the stage: then no owner gets all running tools or all retained sessions.
 
         Sessions whose ids begin with the same `name:` are one owner's, as in approvals.
         """
         self._supervisor.divide(is_divided=is_divided)
 
     def call_when_settled(self, callback: Callable[[str, str], None]) -> None:
-        """From now on call this with the session and the id of each turn that is settled. It must be short."""
+        """Call this with the session id and the turn id of each turn that is settled from now on. It must be quick."""
         self._registry.settled_listeners.append(callback)
 
     def statistics(self) -> StageStatistics:
-        """What is open and waiting, and the limits. It walks every session."""
+        """Count what is open and waiting. It walks every session."""
         supervisor, registry = self._supervisor, self._registry
         by_state: Counter[TurnState] = Counter()
         subscribers = events_waiting = bytes_waiting = 0
         best_effort_dropped, bounded_dropped = registry.best_effort_dropped, registry.bounded_dropped
-        # Ten thousand sessions are walked while nobody else can run: nothing is made for each.
+        # Ten thousand sessions are walked without a checkpoint, so no object is made for each.
         for session in registry.sessions.values():
             for turn in session.open_turns:
                 by_state[turn.state] += 1
@@ -231,10 +231,10 @@ async def open_stage(
 ) -> AsyncGenerator[Stage, None]:
     """Open a stage for a cast.
 
-    `ledger` is a file, made if it is not there, or a ledger of your own. Without one, commits are kept in memory only.
-    Raises `LedgerInUse` for one that another stage has open.
-    `trace` is a directory in which to write `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
-    `observe` is told of every turn that is settled, at once, by a plain call that should be short.
+    `ledger` is the path of a file, created if it does not exist, or a ledger object. Without one, commits are kept in
+    memory only. Raises `LedgerInUse` for a ledger that another stage has open.
+    `trace` is the directory of `interaction_trace.jsonl`, or `TraceFiles`. Without it, nothing is traced.
+    `observe` is called with a summary of each turn as soon as it is settled. It must be quick.
     """
     files = trace if trace is None or isinstance(trace, TraceFiles) else TraceFiles(trace)
     async with (
@@ -249,7 +249,7 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
     if ledger is None:
         yield MemoryLedger()
     elif isinstance(ledger, str | os.PathLike):
-        from footlights.authority.ledger.sqlite.ledger import SqliteLedger  # only who keeps a file needs SQLite
+        from footlights.authority.ledger.sqlite.ledger import SqliteLedger  # a stage without a file needs no SQLite
 
         async with SqliteLedger(ledger) as durable:
             yield durable
@@ -264,7 +264,7 @@ async def _opened(ledger: Ledger | str | os.PathLike[str] | None) -> AsyncGenera
 
 
 _in_use: set[int] = set()
-"""The ids of the ledger objects that open stages of this process hold, of whatever kind they are."""
+"""The ids of the ledger objects that open stages of this process use."""
 
 
 @asynccontextmanager
@@ -283,7 +283,7 @@ async def _open(
     host_error: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
-            # Not nursery.start: cancelled meanwhile, it would wait for ever for a task that is shielded.
+            # Not nursery.start: if it were cancelled, it would wait forever for the shielded task.
             nursery.start_soon(_run, supervisor, registry, name="stage")
             if tracer is not None:
                 nursery.start_soon(tracer.run, name="tracer")
@@ -305,7 +305,7 @@ async def _open(
 
 
 def _tracer(files: TraceFiles, epoch: int, limits: Limits) -> Tracer:
-    # The ids of a first epoch may be in the files already: a ledger in memory begins with it every time.
+    # A ledger in memory begins with epoch 1 every time, so the files may hold these ids already.
     return Tracer(files, fresh=epoch == 1, shutdown_deadline=limits.shutdown_deadline)
 
 
@@ -314,7 +314,7 @@ async def _run(supervisor: Supervisor, registry: SessionRegistry) -> None:
     try:
         await supervisor.run(partial(registry.close_all, InterruptReason.SHUTDOWN))
     finally:
-        # What is still open now is in doubt: the committer ran out of time, or died.
+        # Turns that are still open are in doubt: the committer ran out of time, or crashed.
         registry.close_all(InterruptReason.SHUTDOWN)
         registry.abandon_all(DetachReason.COMMIT_UNKNOWN)
         if registry.tracer is not None:
@@ -322,7 +322,10 @@ async def _run(supervisor: Supervisor, registry: SessionRegistry) -> None:
 
 
 async def _wait_out(closed: trio.Event, host_error: BaseException | None) -> BaseException | None:
-    """Close in order, whoever is impatient. A Ctrl-C meanwhile becomes the host's error, and keeps the old one."""
+    """Wait for orderly shutdown, shielded from cancellation.
+
+    A Ctrl-C meanwhile becomes the host's error, with the earlier one as its context.
+    """
     while not closed.is_set():
         try:
             with trio.CancelScope(shield=True):

@@ -1,7 +1,8 @@
-"""Where everything of a stage runs, and nothing outlives the block.
+"""Supervisor: the nurseries in which everything of a stage runs, and its orderly shutdown.
 
-Three nurseries, inside out: turns, tools, the committer. Closing stops the turns, lets running tools go, and
-waits until the last commit is durable, or until `shutdown_deadline`. A turn that fails takes nothing else with it.
+Four nurseries, inside out: turns, tools, model loads, the committer. Shutdown stops the turns, cancels the tools and
+the loads, and waits until the last commit is durable, or until `shutdown_deadline`. A turn that fails takes nothing
+else with it.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ class Supervisor:
         return self.opened.is_set() and not self.closing.is_set()
 
     def divide(self, *, is_divided: bool) -> None:
-        """Say whether several owners share the stage. The ids of their sessions begin with their names."""
+        """Set whether several owners share the stage. The ids of their sessions begin with their names."""
         self.is_divided = is_divided
         limit = self.limits.max_running_tools
         self._share_of_tools = FairShare("running tools", "max_running_tools", limit, None, is_divided)
 
-    # -- what sessions and actors ask for
+    # -- called by sessions and actors
 
     def run_turn(self, turn: Turn) -> None:
         assert self._turns is not None
@@ -79,7 +80,7 @@ class Supervisor:
         turn.context.run(lambda: start_soon(self._perform, turn, name=f"turn {turn.turn_id}"))
 
     def give_grace(self, turn: Turn) -> None:
-        """An interrupted turn has tools open: give them a moment."""
+        """Give the open tools of an interrupted turn `tool_cancel_grace` seconds to end."""
         assert self._turns is not None
         scope = self._graces[turn] = trio.CancelScope()
         self._turns.start_soon(self._end_tools_after_grace, turn, scope, name=f"grace of {turn.turn_id}")
@@ -102,9 +103,9 @@ class Supervisor:
 
     @enable_ki_protection
     async def run(self, stop_turns: Callable[[], None]) -> None:
-        """Run until `closing` is set and everything has ended; `closed` is set whatever happens.
+        """Run until `closing` is set and everything has ended; then `closed` is set, also after a crash.
 
-        Shielded: a cancelled host still closes in order.
+        Shielded from cancellation, so that a cancelled host still gets an orderly shutdown.
         """
         try:
             with trio.CancelScope(shield=True):
@@ -118,7 +119,7 @@ class Supervisor:
                                 self.opened.set()
                                 try:
                                     await self.closing.wait()
-                                finally:  # also when the stage crashes: then nothing more may begin
+                                finally:  # also after a crash, so that no turn begins any more
                                     self.closing.set()
                                     stop_turns()
                             self._tools.cancel_scope.cancel(reason="the stage closes")
@@ -132,7 +133,7 @@ class Supervisor:
 
     @enable_ki_protection
     async def _perform(self, turn: Turn) -> None:
-        """The supervision boundary of a turn: whatever happens inside, it ends here in one terminal event."""
+        """The supervision boundary of a turn: every failure inside ends here, in one terminal event."""
         self.running_turns += 1
         self._watchdog.watch(turn)
         try:
@@ -142,14 +143,14 @@ class Supervisor:
                     _finish(turn)
         finally:
             self.running_turns -= 1
-            self._watchdog.let_go(turn)
+            self._watchdog.unwatch(turn)
             # A KeyboardInterrupt tears the stage, and a stage that is torn cancels its turns.
             turn.stop(InterruptReason.SHUTDOWN)
             turn.abandon_tools()
 
     @enable_ki_protection
     async def _end_tools_after_grace(self, turn: Turn, scope: trio.CancelScope) -> None:
-        """An interrupted turn ends in time, even if whoever runs its tools does not care."""
+        """End an interrupted turn in time, even if its tool runner does not react to the cancel."""
         with scope:
             await trio.sleep(self.limits.tool_cancel_grace)
             turn.abandon_tools()
@@ -173,7 +174,7 @@ def _finish(turn: Turn) -> None:
 
 
 def _fail(turn: Turn, error: BaseException) -> None:
-    # An interruption overtakes what an actor was about to emit; the table refuses that, rightly.
+    # An actor that was about to emit when its turn was interrupted: the lifecycle table refuses the event.
     overtaken = turn.is_interrupted and all(isinstance(leaf, IllegalTransition) for leaf in leaves(error))
     turn.stop(*explain(error))
     if not overtaken:

@@ -1,9 +1,23 @@
-"""How far a turn may speak on without asking anybody.
+"""Fast-path budget: tokens that a turn may append before it consults the outboxes again.
 
-Most tokens of a flood change nothing but the turn's text: it stays in its state, and in each outbox the run at the end
-of its lane goes on. An outbox that has nothing to do for a token says until when that stays so, and what all of them
-allow is the leeway of the turn. It ends with any other event, and as soon as a subscriber takes something or a new one
-comes.
+Most tokens change nothing but the turn's text: the turn stays in its state, and in each outbox the run of deltas at the
+end of the turn's lane grows by one. So a token need not be put into each outbox. An outbox says up to which seq, how
+many bytes and until when the next tokens need nothing from it, and the turn's budget is the minimum over its outboxes.
+Within the budget, `Turn.say` appends to the text and does nothing else, however many subscribers there are.
+
+Why it is correct:
+
+- A lane stores a growing run as the seq of its first delta only. The last one is always the turn's newest delta, so
+  appending a token extends the run in every lane at once, without touching the lanes.
+- Everything that could make a token matter to an outbox lies in the budget or ends it. The limits on events and bytes
+  per turn become `until_seq` and `until_bytes`, the moment at which a subscriber that takes nothing is detached becomes
+  `until_time`. Any other event of the turn, a take by a subscriber, and a new subscriber set `until_seq` to `NONE`.
+- A subscriber must be woken by the first delta after it took everything. Taking ends the budget, so that delta goes the
+  slow way, through every outbox.
+- A cancel changes the state and ends the budget in one plain call, so the next token meets the lifecycle check.
+
+Rejected: one queue entry for each token and subscriber (the cost of a token grows with its subscribers), and a timer
+that flushes tokens in batches (it adds latency to the first one).
 """
 
 from __future__ import annotations
@@ -14,9 +28,9 @@ NONE = 0
 WITHOUT_END = 1 << 62
 
 
-class Leeway:
-    """A token needs nobody's leave whose seq is below `until_seq`, with which the turn has said no more than
-    `until_bytes`, and which comes no later than `until_time`. It ends by setting `until_seq` to `NONE`.
+class FastPathBudget:
+    """A delta is within the budget if its seq is below `until_seq`, if the turn has said no more than `until_bytes`
+    with it, and if it comes no later than `until_time`. Setting `until_seq` to `NONE` ends the budget.
     """
 
     __slots__ = ("until_bytes", "until_seq", "until_time")

@@ -1,11 +1,22 @@
-"""One turn's share of one subscriber's outbox.
+"""Lane: the events of one turn in one subscriber's outbox.
 
-A lane keeps events in order, joins adjacent token deltas, and past its limits drops the newest best-effort
-events, then bounded ones; must-deliver events have places outside every limit. Since seq has no holes when it
-is given, whatever lies between two delivered events is exactly what this subscriber missed: the later one
-declares it.
+A lane keeps events in order and joins adjacent token deltas. Past its limits it drops the newest best-effort events,
+then bounded ones; must-deliver events are outside every limit.
 
-A lane that begins with a backlog reads it from the turn's replay, and is live once it has caught up.
+The idea is that a lane stores references, not events. Events of a turn are made once and shared by all outboxes. A run
+of adjacent deltas is stored as the seq of its first and last delta; while it still grows, as its first seq alone,
+because its last is always the newest delta of the turn (see `footlights.stream.fast_path`). The text is read from the
+turn's replay when the run is taken. So a slow subscriber costs a few bytes for each run, not for each token.
+
+Why what was missed is declared exactly: the turn gives out seqs without holes, and the lane remembers the last seq that
+was taken. Everything between that and the next event is what this subscriber missed, and the next event declares it.
+No list of dropped events is needed, and nothing can be dropped without being declared.
+
+A lane that begins with a backlog reads the replay event by event until it has caught up; new events need no place in
+its queue meanwhile, because they are in the replay too.
+
+Rejected: `trio.open_memory_channel` for each subscriber. It has one limit for everything, so a flood of tokens would
+block a terminal event or the turn, and a full channel can only block or fail: it can neither join nor declare a gap.
 """
 
 from __future__ import annotations
@@ -28,7 +39,7 @@ _MUST_DELIVER = DeliveryClass.MUST_DELIVER
 
 
 class Entry(NamedTuple):
-    """One event as it lies in every outbox: shared, never copied."""
+    """One event as every outbox holds it: shared, never copied."""
 
     event: StreamEvent
     delivery: DeliveryClass
@@ -36,7 +47,7 @@ class Entry(NamedTuple):
 
 
 class DeltaRun:
-    """Adjacent token deltas on their way to become one event. What they say lies in the turn's replay."""
+    """Adjacent token deltas that will be one event. Their text is in the turn's replay."""
 
     __slots__ = ("bytes", "first_seq", "last_seq", "stamps")
 
@@ -45,11 +56,11 @@ class DeltaRun:
         self.last_seq = last_seq
         self.bytes = size
         self.stamps = stamps
-        """Of the last; if some at the end had to be given up, of the last of those."""
+        """The stamps of the last delta, also if it was dropped from the end of the run."""
 
 
 class Tally:
-    """What all lanes of an outbox have dropped and joined."""
+    """Events that the lanes of one outbox have dropped and joined."""
 
     __slots__ = ("best_effort_dropped", "bounded_dropped", "deltas_joined")
 
@@ -61,7 +72,7 @@ class Tally:
 
 class Lane:
     """A delta whose seq is below `free_until_seq`, and with which the turn has said no more than `free_until_bytes`,
-    has a place without being put: the run at the end of the lane goes on with it.
+    need not be put: it extends the run at the end of the lane.
     """
 
     __slots__ = (
@@ -77,20 +88,20 @@ class Lane:
         "_tally",
         "bounded",
         "catching_up",
+        "fast_path",
         "free_until_bytes",
         "free_until_seq",
         "is_ready",
-        "leeway",
     )
 
     def __init__(self, replay: Replay, last_seq: int, limits: Limits, tally: Tally, *, catching_up: bool) -> None:
         self._replay = replay
-        self.leeway = replay.leeway
+        self.fast_path = replay.fast_path
         self._last_seq = last_seq
         self._limits = limits
         self._tally = tally
         self._queue: deque[Entry | DeltaRun] = deque()
-        # The run at the end that still grows is counted when it is closed.
+        # A run that still grows is counted when it is closed.
         self._run_from: int | None = None
         self._said_before_run = 0
         self._best_effort = 0
@@ -123,10 +134,10 @@ class Lane:
     def must_deliver(self) -> int:
         return sum(isinstance(item, Entry) and item.delivery is _MUST_DELIVER for item in self._queue)
 
-    # -- in: the turn's replay has it afterwards, and not before
+    # -- in: called before the turn appends the event to its replay
 
     def put(self, entry: Entry) -> bool:
-        """Whether the event has a place."""
+        """Queue the event; False if it was dropped."""
         self.close_run()
         if entry.delivery is _BEST_EFFORT:
             if not self._has_room(entry.size):
@@ -144,14 +155,14 @@ class Lane:
         return True
 
     def put_delta(self, size: int) -> bool:
-        """The same for a plain token delta, the next of the turn."""
+        """Queue the next plain token delta of the turn; False if it was dropped."""
         limits = self._limits
         if not self._has_room(size):
             self.close_run()
             return False
         if self._run_from is None:
             self._run_from, self._said_before_run = self._replay.next_seq, self._replay.said_bytes
-        # Anew each time: what was taken from in front of the run has left room behind it.
+        # Computed again each time: events taken from in front of the run have made room.
         self.free_until_seq = self._run_from + limits.best_effort_max_events_per_turn - self._best_effort
         self.free_until_bytes = self._said_before_run + limits.max_bytes_per_turn_queue - self._bytes
         return True
@@ -167,7 +178,7 @@ class Lane:
         return True
 
     def close_run(self) -> None:
-        """What the turn says next does not belong to it."""
+        """End the run at the end of the lane: the next delta begins a new one."""
         first = self._run_from
         if first is not None:
             replay = self._replay
@@ -180,7 +191,7 @@ class Lane:
             self.free_until_seq = 0
 
     def _make_room(self, size: int) -> bool:
-        """Give up the newest best-effort events until `size` more bytes fit, if they ever can."""
+        """Drop the newest best-effort events until `size` more bytes fit, if they can."""
         limit = self._limits.max_bytes_per_turn_queue
         if self._bytes - self._best_effort_bytes + size > limit:
             return False
@@ -214,7 +225,7 @@ class Lane:
     # -- out
 
     def take(self) -> StreamEvent:
-        """The next event, with what was missed before it declared. There must be one."""
+        """The next event, which declares those missed before it. There must be one."""
         if self.catching_up:
             event = self._take_replayed()
         elif self._queue:
@@ -250,7 +261,7 @@ class Lane:
         return event
 
     def _take_run(self) -> StreamEvent:
-        """The run that still grows, as far as it is."""
+        """The run that still grows, up to its newest delta."""
         first, last = self._run_from, self._replay.next_seq - 1
         assert first is not None, "a lane that is ready has something to take"
         self._run_from = None

@@ -1,10 +1,10 @@
-"""What one subscriber has not taken yet. It never makes anybody wait.
+"""Outbox: the bounded queue of one subscriber, which enforces the three delivery classes. It never blocks a turn.
 
-Each turn has a lane of its own, and lanes are read in turn: order between turns means nothing, order within
-one is everything. A subscriber that takes nothing for too long, or lets too many turns pile up, is detached
-and what waited for it is let go; it may resume.
+Each turn has a lane of its own, and lanes are read in rotation: order matters within a turn, not between turns. A
+subscriber that takes nothing for too long, or has events of too many turns waiting, is detached: its queue is emptied,
+and it may resume from its cursor.
 
-No trio here: `on_ready` is called when there is something to take.
+Pure: `on_ready` is called when there is something to take.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 _COMMIT_FINAL = EventType.COMMIT_FINAL
 _TOUCHED = float("-inf")
-"""Something was taken since the last put."""
+"""Events were taken since the last put."""
 
 
 class DetachReason(StrEnum):
-    """Why a subscriber was let go."""
+    """Why a subscriber was detached."""
 
     STALLED = "stalled"
     """It took nothing for `stall_detach` seconds while events waited."""
     OVERFLOW = "overflow"
-    """Events of more than `max_turns_per_subscriber` turns waited, or are still to be told to one who was away."""
+    """Events of more than `max_turns_per_subscriber` turns waited, or are still to be read from the ledger."""
     COMMIT_UNKNOWN = "commit_unknown"
     """The stage closed before it knew whether a turn was committed."""
 
 
 @frozen
 class OutboxStatistics:
-    """What waits for one subscriber beside its limits, and what it missed so far."""
+    """The events waiting for one subscriber, beside the limits, and those it missed."""
 
     turns: int
     """Turns that have events waiting."""
@@ -60,7 +60,7 @@ class OutboxStatistics:
     best_effort_dropped: int
     bounded_dropped: int
     deltas_joined: int
-    """Deltas that came as part of a later one. Nothing of them was lost."""
+    """Deltas that were delivered as part of a later one. None of their text was lost."""
 
 
 class Outbox:
@@ -83,26 +83,26 @@ class Outbox:
         self._ready: deque[Lane] = deque()
         self._tally = Tally()
         self._untouched_until = _TOUCHED
-        """When a subscriber that takes nothing is let go."""
+        """When a subscriber that takes nothing is detached."""
         self.detached: DetachReason | None = None
 
     # -- the turn's side
 
     def catch_up(self, replay: Replay, after: int) -> None:
-        """Begin with everything of this turn after that seq."""
-        replay.leeway.until_seq = NONE
+        """Begin with every event of this turn after that seq."""
+        replay.fast_path.until_seq = NONE
         if after + 1 < replay.next_seq:
             self._mark_ready(self._open_lane(replay, after, catching_up=True))
 
     def put(self, entry: Entry, replay: Replay, now: float) -> None:
-        """Called before the turn's replay has the event."""
+        """Queue an event. The turn appends it to its replay afterwards."""
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
             lane = self._open_lane(replay, entry.event.seq - 1, catching_up=False)
         self._after_put(lane, now, waits=lane.catching_up or lane.put(entry))
 
     def put_delta(self, replay: Replay, size: int, now: float) -> None:
-        """The same for a plain token delta, the next of its turn, if its leeway is not enough."""
+        """Queue the next plain token delta of a turn, if it is beyond the fast-path budget."""
         lane = self._lanes.get(replay.turn_id)
         if lane is None:
             lane = self._open_lane(replay, replay.next_seq - 1, catching_up=False)
@@ -111,18 +111,18 @@ class Outbox:
             or replay.said_bytes + size > lane.free_until_bytes
             or now > self._untouched_until
         ):
-            replay.leeway.until_seq = NONE
+            replay.fast_path.until_seq = NONE
             self._after_put(lane, now, waits=lane.catching_up or lane.put_delta(size))
         else:
-            replay.leeway.narrow(lane.free_until_seq, lane.free_until_bytes, self._untouched_until)
+            replay.fast_path.narrow(lane.free_until_seq, lane.free_until_bytes, self._untouched_until)
 
     def close(self) -> None:
-        """Nothing more will be put. What waits may still be taken."""
+        """Accept no more events. Those that wait can still be taken."""
         for lane in self._lanes.values():
             lane.close_run()
 
     def detach(self, reason: DetachReason) -> None:
-        """Let the subscriber go, and what waits for it; unless the stage closes: that much is still certain."""
+        """Detach the subscriber and drop what waits for it, unless the stage closes: those events are certain."""
         if reason is not DetachReason.COMMIT_UNKNOWN:
             self._lanes.clear()
             self._ready.clear()
@@ -133,13 +133,13 @@ class Outbox:
     # -- the subscriber's side
 
     def take(self) -> StreamEvent | None:
-        """The next event, with what was missed before it declared; None when there is nothing."""
+        """The next event, which declares those missed before it; None if none waits."""
         if not self._ready:
             return None
         if self._untouched_until != _TOUCHED:
             self._untouched_until = _TOUCHED
             for lane in self._lanes.values():
-                lane.leeway.until_seq = NONE
+                lane.fast_path.until_seq = NONE
         lane = self._ready.popleft()
         event = lane.take()
         if lane.has_more:
@@ -151,7 +151,7 @@ class Outbox:
         return event
 
     def holds(self, turn_id: str) -> bool:
-        """Whether more of this turn is to be taken, now or later."""
+        """Whether more events of this turn will be taken, now or later."""
         return turn_id in self._lanes
 
     @property
@@ -160,12 +160,12 @@ class Outbox:
 
     @property
     def dropped(self) -> tuple[int, int]:
-        """How many best-effort events, and how many bounded ones."""
+        """Dropped best-effort events, and dropped bounded ones."""
         return self._tally.best_effort_dropped, self._tally.bounded_dropped
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many events were not taken yet, and their bytes, as they count against the limits."""
+        """Events that were not taken yet, and their bytes, as they count against the limits."""
         events = size = 0
         for lane in self._lanes.values():
             events += lane.best_effort + lane.bounded + lane.must_deliver

@@ -1,7 +1,8 @@
-"""What a turn keeps for late and returning subscribers: its text, where each event left it, and the rest.
+"""Replay: the events of a turn, kept for subscribers that come late or resume.
 
-That is several times smaller than keeping the events. Reading it back joins each run of plain token deltas
-into one event that carries the run's last seq; text is never lost. Nothing is ever taken out or changed.
+It holds the text once, the length of the text after each event, and the events other than plain token deltas: several
+times smaller than the events themselves. Reading it back joins each run of plain deltas into one event with the run's
+last seq, so no text is lost. Nothing is ever removed or changed.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from io import SEEK_END, StringIO
 from typing import TYPE_CHECKING, TypeAlias
 
 from footlights.events import SCHEMA_V, EventType, SeqRange, StreamEvent, TokenDelta
-from footlights.stream.fast_path import NONE, Leeway
+from footlights.stream.fast_path import NONE, FastPathBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENVELOPE_BYTES = 200
-"""What an event costs in a queue besides its payload."""
+"""Bytes that an event counts for in a queue, besides its payload."""
 
 _TOKEN_DELTA = EventType.TOKEN_DELTA
 
 Stamps: TypeAlias = tuple[int, float]
-"""When something was said: in milliseconds of the clock that counts, and for people."""
+"""When a delta was emitted: milliseconds of the monotonic clock, and seconds of the wall clock."""
 
 
 class Replay:
@@ -36,8 +37,8 @@ class Replay:
         "_said_at",
         "_text",
         "_wall_ts",
+        "fast_path",
         "first_delta_ms",
-        "leeway",
         "next_seq",
         "said_bytes",
         "session_id",
@@ -51,25 +52,25 @@ class Replay:
         self.next_seq = 0
         self.text_length = 0
         self.said_bytes = 0
-        """What all plain deltas so far take in a queue."""
+        """Bytes that all plain deltas so far count for in a queue."""
         self.first_delta_ms: int | None = None
-        """When the turn said its first word; None if it has said nothing."""
-        self.leeway = Leeway()
+        """When the first delta was emitted; None if there was none."""
+        self.fast_path = FastPathBudget()
         self._text: StringIO | str = StringIO()
-        self._ends = array("I")  # by seq: the length of the text once that event was out
+        self._ends = array("I")  # by seq: the length of the text after that event
         self._others: list[StreamEvent] = []
         self._other_seqs = array("I")
-        # When the last plain delta was said, and by its seq the same for each that ended a run.
+        # The stamps of the last plain delta, and by seq those of each delta that ended a run.
         self._said_at = 0.0
         self._wall_ts = 0.0
         self._run_stamps: dict[int, Stamps] = {}
         self._last_joined: tuple[tuple[int, int, int, Stamps], StreamEvent] | None = None
 
     def append_delta(self, delta: str, size: int, said_at: float, wall_ts: float) -> None:
-        """A token delta with nothing else to remember. `size` is what it takes in a queue."""
+        """Append a plain token delta, which counts for `size` bytes in a queue."""
         if not self.text_length:
             self.first_delta_ms = int(said_at * 1000)
-        self._text.write(delta)  # type: ignore[union-attr]  # after `seal` there are none
+        self._text.write(delta)  # type: ignore[union-attr]  # no delta comes after `seal`
         self.text_length += len(delta)
         self.said_bytes += size
         self._ends.append(self.text_length)
@@ -78,8 +79,8 @@ class Replay:
         self.next_seq += 1
 
     def append(self, event: StreamEvent) -> None:
-        """Any event that must be given back exactly as it was."""
-        self.leeway.until_seq = NONE
+        """Append an event that is kept as it is."""
+        self.fast_path.until_seq = NONE
         if self.next_seq > (self._other_seqs[-1] + 1 if self._other_seqs else 0):
             self._run_stamps[self.next_seq - 1] = int(self._said_at * 1000), self._wall_ts
         if isinstance(event.payload, TokenDelta):
@@ -93,7 +94,7 @@ class Replay:
         self.next_seq += 1
 
     def seal(self, text: str) -> None:
-        """There will be no more text: keep the one that the turn's last events share."""
+        """Keep this text, which the terminal event holds too: no delta comes after it."""
         self._text = text
         self._last_joined = None
 
@@ -106,19 +107,19 @@ class Replay:
         return len(self._others)
 
     def text_until(self, seq: int) -> str:
-        """The text once the event with this seq was out."""
+        """The text up to the event with this seq."""
         return self.text[: self._ends[seq]]
 
     def size(self, seq: int) -> int:
-        """What this plain delta takes in a queue."""
+        """Bytes that this plain delta counts for in a queue."""
         return ENVELOPE_BYTES + len(self._said(seq, seq)[1].encode())
 
     def stamps(self, seq: int) -> Stamps:
-        """When the plain delta was said that is the last of its run, so far."""
+        """The stamps of the plain delta that is the last of its run so far."""
         return self._run_stamps.get(seq) or (int(self._said_at * 1000), self._wall_ts)
 
     def _said(self, first: int, last: int) -> tuple[int, str]:
-        """Where the text of these deltas begins, and the text."""
+        """The offset and the text of these deltas."""
         begin, end = self._ends[first - 1] if first else 0, self._ends[last]
         text = self._text
         if isinstance(text, str):
@@ -129,9 +130,9 @@ class Replay:
         return begin, said
 
     def joined(self, first: int, last: int, stamps: Stamps, missing_from: int) -> StreamEvent:
-        """These plain deltas as one event, which declares everything from `missing_from` up to it.
+        """These plain deltas as one event, which declares every seq from `missing_from` up to its own.
 
-        Subscribers that are equally far get the same event, so that it need not be made and encoded for each of them.
+        Subscribers at the same position get the same object, so that it is made and encoded once.
         """
         which = (first, last, missing_from, stamps)
         if self._last_joined is not None and self._last_joined[0] == which:
@@ -149,15 +150,12 @@ class Replay:
             TokenDelta(delta, offset, dropped_seq_ranges=missing),
             wall_ts,
         )
-        if not isinstance(self._text, str):  # afterwards few ask, and it would be kept as long as the turn
+        if not isinstance(self._text, str):  # after that it is rarely needed, and would be kept as long as the turn
             self._last_joined = (which, event)
         return event
 
     def event_after(self, seq: int) -> StreamEvent | None:
-        """The next event after `seq`, a whole run of deltas as one that declares which others are in it.
-
-        None at the end.
-        """
+        """The next event after `seq`, a run of deltas as one event that declares the others; None at the end."""
         first = seq + 1
         if first >= self.next_seq:
             return None

@@ -1,11 +1,12 @@
-"""One subscriber's stream: an outbox, and the one task that reads it.
+"""Subscription: one subscriber's stream of a session, a `trio.abc.ReceiveChannel` of events.
 
     async with session.subscribe() as stream:
         async for event in stream: ...
 
-Entering attaches it to the session, leaving lets go; neither says anything about the turns. The iteration
-ends when the session is closed and everything was taken. A subscriber that was let go gets `Detached` and
-can come back with `session.subscribe(stream.cursor, stream.terminal_seen)`.
+Behind it is an `Outbox`, the bounded queue that joins and drops by delivery class. Entering attaches the outbox to the
+session, leaving removes it; neither affects the turns. The stream ends when the session is closed and every event was
+taken. A subscriber that does not keep up is detached: its next read raises `Detached`, and it can resume with
+`session.subscribe(stream.cursor, stream.terminal_seen)`, or let `footlights.stream.follow` do so.
 """
 
 from __future__ import annotations
@@ -19,49 +20,44 @@ from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_res
 
 from footlights.checks import check_cursor
 from footlights.errors import Detached, InvalidCommand
-from footlights.events import EventType
-from footlights.stream.catch_up import newest_seen
+from footlights.events import EventType, StreamEvent
+from footlights.stream.cursor import ALL_SEEN, Cursor, newest_seen
 from footlights.stream.outbox import DetachReason, Outbox, OutboxStatistics
-from footlights.stream.recall import ALL_SEEN
 from footlights.stream.until_commit import UntilCommit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-    from types import TracebackType
 
-    from footlights.events import StreamEvent
     from footlights.limits import Limits
-    from footlights.stream.catch_up import Recollection
+    from footlights.stream.catch_up import CatchUp
 
-
-_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
 _READ_BY_ANOTHER = "Another task is reading this subscription."
 
 
 class SubscriptionHost(Protocol):
-    """What a subscription needs of its session."""
+    """The part of a session that a subscription uses."""
 
     limits: Limits
 
     def attach(self, subscription: Subscription) -> None: ...
-    async def recall(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> Recollection: ...
+    def remove(self, outbox: Outbox) -> None: ...
+    async def catch_up(self, after: Mapping[str, int], terminal_seen: Collection[str]) -> CatchUp: ...
     def is_open(self, turn_id: str) -> bool: ...
-    def remembers(self, turn_id: str) -> bool: ...
-    def let_go(self, outbox: Outbox) -> None: ...
+    def retains(self, turn_id: str) -> bool: ...
 
 
 class _Phase(Enum):
     NEW = auto()
     ATTACHED = auto()
     PORTION = auto()
-    """Not attached: there is more to tell of what was missed than is told at once."""
+    """Not attached: the ledger holds more missed turns than are delivered at once."""
     ENDED = auto()
 
 
 class _Reader:
-    """Who waits for events, if anybody does: a task, or one who is called.
+    """The task that waits for events, or the callback that is called when there are some.
 
-    Apart, so that an outbox does not hold its subscription.
+    A separate object, so that an outbox holds no reference to its subscription.
     """
 
     __slots__ = ("call", "task")
@@ -83,10 +79,10 @@ class _Reader:
         return Abort.SUCCEEDED
 
 
-class Subscription:
+class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
     """One subscriber's stream of a session. Made by `session.subscribe`; read by one task."""
 
-    __slots__ = ("_cursor", "_ended", "_phase", "_reader", "_recalled", "after", "host", "observer", "outbox")
+    __slots__ = ("_cursor", "_phase", "_reader", "_rebuilt", "after", "host", "observer", "outbox")
 
     def __init__(
         self,
@@ -101,43 +97,38 @@ class Subscription:
         self.observer = observer
         self._reader = _Reader()
         self._phase = _Phase.NEW
-        self._recalled: deque[StreamEvent] = deque()
-        self._cursor: dict[str, int] = {} if after is None else dict(after)
+        self._rebuilt: deque[StreamEvent] = deque()
+        self._cursor = Cursor(dict(after or ()), set(terminal_seen))
         self.after = after
-        self._ended = set(terminal_seen)
-        self.outbox = Outbox(host.limits, self._reader.wake, host.let_go)
+        self.outbox = Outbox(host.limits, self._reader.wake, host.remove)
 
     async def __aenter__(self) -> Subscription:
         await trio.lowlevel.checkpoint()
         if self._phase is not _Phase.NEW:
             raise InvalidCommand("A subscription is entered once; subscribe again.")
-        recollection = await self.host.recall(self.after or {}, self.terminal_seen)
-        self._recalled.extend(recollection.events)
-        self.expect(recollection.to_come if self.after is not None else ())
-        if recollection.is_all:
+        missed = await self.host.catch_up(self.after or {}, self.terminal_seen)
+        self._rebuilt.extend(missed.events)
+        self.expect(missed.expected if self.after is not None else ())
+        if missed.is_complete:
             self._phase = _Phase.ATTACHED
             self.host.attach(self)
         else:
             self._phase = _Phase.PORTION
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.host.let_go(self.outbox)
+    async def aclose(self) -> None:
+        """Leave the session. Events that were in the outbox can still be taken."""
+        self.host.remove(self.outbox)
         self.end()
         await trio.lowlevel.cancel_shielded_checkpoint()
 
-    def __aiter__(self) -> Subscription:
-        return self
-
     @enable_ki_protection
     async def __anext__(self) -> StreamEvent:
-        """The next event. It waits, and is a checkpoint, only when there is none.
+        """The next event. Unlike `receive`, it is a checkpoint only when it has to wait.
 
         Raises:
-            Detached: this subscriber was let go.
-            StopAsyncIteration: the session is closed and nothing is left.
+            Detached: this subscriber was detached.
+            StopAsyncIteration: the session is closed and every event was taken.
         """
         while True:
             event = self._take()
@@ -146,11 +137,22 @@ class Subscription:
             if not await self._more():
                 raise StopAsyncIteration
 
+    async def receive(self) -> StreamEvent:
+        """The next event. Always a checkpoint.
+
+        Raises:
+            Detached: this subscriber was detached.
+            trio.EndOfChannel: the session is closed and every event was taken.
+        """
+        for event in await self.receive_batch(1):
+            return event
+        raise trio.EndOfChannel
+
     @enable_ki_protection
     async def receive_batch(self, limit: int = 256) -> list[StreamEvent]:
-        """At least one event and whatever else waits, up to `limit`; an empty list at the end of the stream.
+        """At least one event and all others that are ready, up to `limit`; an empty list at the end of the stream.
 
-        Always a checkpoint. This is what transports pump: one wake-up, one frame.
+        Always a checkpoint. Transports use it to send one frame for each wake-up.
         """
         if self.is_empty:
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -163,7 +165,7 @@ class Subscription:
 
     @enable_ki_protection
     def receive_nowait(self, limit: int = 256) -> list[StreamEvent]:
-        """Whatever waits, up to `limit`, which may be nothing. A plain call; it does not tell that the stream ended."""
+        """The events that are ready, up to `limit`; perhaps none. It does not report the end of the stream."""
         if limit < 1:
             raise InvalidCommand("A batch needs a limit of at least 1.")
         batch: list[StreamEvent] = []
@@ -172,9 +174,9 @@ class Subscription:
         return batch
 
     def call_when_ready(self, call: Callable[[], None] | None) -> None:
-        """Call this when there is something to take, or the stream is live no longer; None to call nobody.
+        """Set the callback for when events are ready or the stream is no longer live; None removes it.
 
-        It is called in the middle of what a turn does: it must be quick, and neither take, speak, cancel nor raise.
+        A turn calls it while it emits: it must be quick, and must not take events, emit, cancel or raise.
         """
         reader = self._reader
         if call is not None and (reader.task is not None or reader.call is not None):
@@ -184,92 +186,89 @@ class Subscription:
     def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
         """Every event of the session up to the commit_final of this turn, other turns' events included.
 
-        Ends at once if that was taken, or never will be, because the turn was settled before. Raises
-        `UnknownTurn` for an id never given out.
+        Ends at once if that event was taken, or if the turn was settled before this subscription began. Raises
+        `UnknownTurn` for an id that the session never gave out.
         """
         will_come = self.host.is_open(turn_id) or self._holds(turn_id)
         return UntilCommit(self, turn_id, done=not will_come)
 
     @property
     def cursor(self) -> Mapping[str, int]:
-        """What was taken so far, for `subscribe(after=...)`. A turn that was taken whole stands at 1,000,000,001."""
-        return dict(self._cursor)
+        """The events taken so far, for `subscribe(after=...)`. A turn that was taken whole has 1,000,000,001."""
+        return dict(self._cursor.after)
 
     @property
     def terminal_seen(self) -> frozenset[str]:
-        """The turns whose end was taken and whose commit was not, for `subscribe(terminal_seen=...)`."""
-        return frozenset(self._ended)
+        """The turns whose terminal event was taken and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        return frozenset(self._cursor.terminal_seen)
 
     @property
     def is_entered(self) -> bool:
-        """Whether it has been entered, and what it missed was looked up."""
+        """Whether it was entered, and the missed turns were read from the ledger."""
         return self._phase is not _Phase.NEW
 
     @property
     def is_live(self) -> bool:
-        """Whether more may come: it was entered, not let go, and the session is open."""
+        """Whether more events may come: it was entered, is not detached, and the session is open."""
         return self._phase is _Phase.ATTACHED and self.outbox.detached is None
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the session is closed and everything was taken."""
+        """Whether the session is closed and every event was taken."""
         return self._phase is _Phase.ENDED and self.outbox.detached is None and self.is_empty
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be taken now."""
-        return self.outbox.is_empty and not self._recalled
+        """Whether no event is ready."""
+        return self.outbox.is_empty and not self._rebuilt
 
     def statistics(self) -> OutboxStatistics:
-        """What waits, and what was dropped and joined so far."""
+        """The events that are ready, and those dropped and joined so far."""
         return self.outbox.statistics()
 
     def skip(self, turn_ids: Iterable[str]) -> None:
         """Count these turns as taken; called by the session when it attaches this subscription."""
-        self._cursor.update(dict.fromkeys(turn_ids, ALL_SEEN))
+        self._cursor.after.update(dict.fromkeys(turn_ids, ALL_SEEN))
 
     def expect(self, turn_ids: Iterable[str]) -> None:
-        """These turns are to come. The cursor names them, so that one who leaves before that comes back for them."""
+        """Name turns that will be delivered: a subscriber that leaves before they come resumes with them."""
         for turn_id in turn_ids:
-            self._cursor.setdefault(turn_id, -1)
+            self._cursor.after.setdefault(turn_id, -1)
 
     def end(self) -> None:
-        """There will be no more events: the session is closed, or nobody listens."""
+        """Let the stream end after the events that are ready."""
         self._phase = _Phase.ENDED
         self._reader.wake()
 
     # -- inside
 
     def _take(self) -> StreamEvent | None:
-        event = self._recalled.popleft() if self._recalled else self.outbox.take()
+        event = self._rebuilt.popleft() if self._rebuilt else self.outbox.take()
         if event is not None:
-            self._cursor[event.turn_id] = event.seq
-            if event.event_type is not EventType.TOKEN_DELTA:
-                self._note_end(event)
+            kind = event.event_type
+            if kind is EventType.TOKEN_DELTA:
+                self._cursor.after[event.turn_id] = event.seq
+            else:
+                self._cursor.note(event)
+                if kind is EventType.COMMIT_FINAL:
+                    self._forget_old_turns()
         return event
 
-    def _note_end(self, event: StreamEvent) -> None:
-        if event.event_type is EventType.COMMIT_FINAL:
-            self._cursor[event.turn_id] = ALL_SEEN
-            self._ended.discard(event.turn_id)
-            self._forget_old_turns()
-        elif event.event_type in _TERMINAL:
-            self._ended.add(event.turn_id)
-
     def _holds(self, turn_id: str) -> bool:
-        return self.outbox.holds(turn_id) or any(event.turn_id == turn_id for event in self._recalled)
+        return self.outbox.holds(turn_id) or any(event.turn_id == turn_id for event in self._rebuilt)
 
     def _forget_old_turns(self) -> None:
-        # The newest stays, whatever is known of it: all before it is told, and all after it is not.
-        newest = newest_seen(self._cursor)
+        # The newest turn stays in any case: catch-up begins after it.
+        after = self._cursor.after
+        newest = newest_seen(after)
 
         def matters(turn_id: str, seq: int) -> bool:
-            return turn_id == newest or seq < ALL_SEEN or self.host.remembers(turn_id)
+            return turn_id == newest or seq < ALL_SEEN or self.host.retains(turn_id)
 
-        self._cursor = {turn_id: seq for turn_id, seq in self._cursor.items() if matters(turn_id, seq)}
+        self._cursor.after = {turn_id: seq for turn_id, seq in after.items() if matters(turn_id, seq)}
 
     async def _more(self) -> bool:
-        """Wait until there may be something to take; False at the end of the stream."""
+        """Wait until events may be ready; False at the end of the stream."""
         if self._phase is _Phase.PORTION:
             self.outbox.detach(DetachReason.OVERFLOW)
         if self.outbox.detached is not None:

@@ -1,4 +1,4 @@
-"""A stream up to the end of one turn."""
+"""Iterator over a stream up to the commit_final of one turn."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class UntilCommit:
-    """Every event of a stream up to the commit_final of a turn; nothing if it is `done` already.
+    """Every event of a stream up to the commit_final of a turn; none if `done`.
 
-    A class and not an async generator: leaving the loop early leaves nothing behind to be closed.
+    Not an async generator, so that leaving the loop early leaves nothing to close.
     """
 
     __slots__ = ("_done", "_stream", "_turn_id")

@@ -1,15 +1,17 @@
-"""The public test kit: for Footlights' own tests, for yours, and for any trio project.
+"""Public test kit: for the tests of Footlights, of its hosts, and of any trio project.
 
-- `cancel_everywhere(scenario)`: cancel any async function at every point it has.
-- `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: take a whole turn, and look at it.
-- `witness()`: hold every stream to the laws; the pytest plugin `footlights.testing.plugin` does it around each test.
-- `quiesced_threads()`, `Gate`: worker threads that keep step with virtual time.
-- `faults`: models, tools, subscribers and ledgers that misbehave on cue.
-- `streams`: Hypothesis strategies of lawful streams (needs Hypothesis, so it is not imported from here).
+- `cancel_everywhere(scenario)`: cancel an async function at every point.
+- `take_turn(session, said)`, `payloads(events, kind)`, `only(events, kind)`: run a whole turn, and inspect it.
+- `witness()`: check every stream against the laws; the pytest plugin `footlights.testing.plugin` does so in each test.
+- `quiesced_threads()`, `Gate`: worker threads in step with virtual time.
+- `check_ledger(open_ledger)`: check any ledger against the contract of `footlights.Ledger`.
+- `faults`: models, tools, subscribers and ledgers that fail on cue.
+- `streams`: Hypothesis strategies of lawful streams (needs Hypothesis, so it is not imported here).
 """
 
 from footlights.testing import faults
 from footlights.testing.explore import Exploration, cancel_everywhere
+from footlights.testing.ledger_contract import check_ledger
 from footlights.testing.quiesce import Gate, quiesced_threads
 from footlights.testing.reading import only, payloads, take_turn
 from footlights.testing.trial import Trial
@@ -38,6 +40,7 @@ __all__ = [
     "Trial",
     "Witness",
     "cancel_everywhere",
+    "check_ledger",
     "faults",
     "only",
     "payloads",

@@ -1,9 +1,8 @@
-"""The private parts of trio that the test kit stands on: all of them, and nowhere else.
+"""Hooks into private parts of trio. No other module of the test kit touches these parts.
 
-There are four. The order in which runnable tasks are stepped; the two functions through which worker threads
-leave and re-enter a run; the real clock under a `MockClock`; and the names of trio's own two tasks. Each is
-changed only inside a `with` block and put back however the block ends. `selfcheck.check_hooks` proves that
-each still does what is claimed here.
+There are four: the order in which runnable tasks are stepped; the two functions through which worker threads leave
+and re-enter a run; the real clock under a `MockClock`; and the names of trio's own two tasks. Each is changed only
+inside a `with` block and always restored. `selfcheck.check_hooks` proves that each works with the installed trio.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 PLUMBING = frozenset({"<init>", "<TrioToken.run_sync_soon task>"})
-"""The names of the two tasks that belong to every run."""
+"""The names of trio's own two tasks, which are part of every run."""
 
 
 @contextmanager
 def scheduled_by(seed: int) -> Generator[None]:
-    """Inside, the order of the tasks in each batch of the scheduler depends on `seed` and nothing else.
+    """Inside, the order of the tasks in each batch of the scheduler depends only on `seed`.
 
-    Trio sorts a batch by the age of its tasks before it shuffles. So the sets it keeps internally (waiters of
-    an event, members of a cancel scope, scopes with the same deadline) may wake tasks in any order.
+    In this mode trio sorts a batch by the age of its tasks before it shuffles. So the iteration order of trio's
+    internal sets (waiters of an event, members of a cancel scope, scopes with the same deadline) has no effect.
     """
     with _swapped("trio._core._run", _r=random.Random(seed), _ALLOW_DETERMINISTIC_SCHEDULING=True):
         yield
@@ -41,12 +40,12 @@ def scheduled_by(seed: int) -> Generator[None]:
 def collected_between_runs() -> Generator[Callable[[], object]]:
     """Inside, garbage is collected only when the yielded function is called.
 
-    A collection may finalize an async generator, which schedules a task: at a moment nobody can repeat.
+    A collection may finalize an async generator, which schedules a task at a moment that cannot be repeated.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        # The young generations are enough: a run that just ended has nothing in the old one.
+        # The young generations suffice: a run that just ended has nothing in the old one.
         yield lambda: gc.collect(1)
     finally:
         if was_enabled:
@@ -55,18 +54,18 @@ def collected_between_runs() -> Generator[Callable[[], object]]:
 
 @contextmanager
 def hooked_threads(start: Callable[..., Any], send: Callable[..., Any]) -> Generator[None]:
-    """Inside, `to_thread` starts its threads by `start` and `from_thread` calls the loop by `send`."""
+    """Inside, `to_thread` starts its threads through `start`, and `from_thread` calls the loop through `send`."""
     with _swapped("trio._threads", start_thread_soon=start, _send_message_to_trio=send):
         yield
 
 
 def start_thread(fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None) -> None:
-    """What `start` stands in for: run `fn` in a thread and hand its outcome to `deliver`, in that thread."""
+    """Trio's original of `start`: run `fn` in a thread, and pass its outcome to `deliver` in that thread."""
     _ORIGINAL_START(fn, deliver, name)
 
 
 def send_from_thread(token: trio.lowlevel.TrioToken | None, message: Any) -> Any:
-    """What `send` stands in for: queue `message` on the loop and block until it is answered."""
+    """Trio's original of `send`: queue `message` on the loop, and block until it is answered."""
     return _ORIGINAL_SEND(token, message)
 
 
@@ -114,10 +113,10 @@ def _part(module: str, name: str) -> Any:
 
 
 def moved(what: str) -> HooksMoved:
-    """The error that names the trio which does not fit."""
+    """The error that names the installed version of trio."""
     return HooksMoved(f"this test kit does not fit trio {trio.__version__}: {what}")
 
 
-# Kept from the start: an inner use of the hooks must reach trio, not the outer use.
+# Saved at import: a nested use of the hooks must reach trio, not the outer hooks.
 _ORIGINAL_START = _part("trio._threads", "start_thread_soon")
 _ORIGINAL_SEND = _part("trio._threads", "_send_message_to_trio")

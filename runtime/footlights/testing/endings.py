@@ -1,8 +1,8 @@
-"""The instrument that sees to it that every run ends.
+"""Endings: an instrument that makes every run end.
 
-A run that can do nothing any more (a deadlock), or does not stop doing things (a runaway), is recorded as failed
-and taken down by ever stronger means: the scope around it is cancelled; then the failure is thrown into the waits
-that a cancel does not reach; then the loop itself is broken off. Only code that never waits at all gets away.
+A deadlock or a runaway is recorded as a failure, and the run is ended by increasingly strong means: the scope around
+it is cancelled; then the failure is thrown into waits that a cancel does not reach; then the event loop is broken off.
+Only code that never awaits can escape.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from footlights.testing.points import Points
 
 _POLL = 0.001
-"""Real seconds between two looks at the sockets, when sockets are all a run waits for."""
+"""Real seconds between two polls, when a run waits only for sockets."""
 
 _THROWS = 50
-"""How often the failure is thrown into the waits of a deadlocked run before the run is broken off."""
+"""Number of times that the failure is thrown into a deadlocked run before the loop is broken off."""
 
 
 class Endings(trio.abc.Instrument):
-    """Lets a run take `max_steps`, and wait for sockets alone for `patience` real seconds."""
+    """Allows a run `max_steps` steps, and `patience` real seconds of waiting for sockets only."""
 
     def __init__(self, points: Points, *, max_steps: int, patience: float) -> None:
         self._points = points
@@ -53,8 +53,8 @@ class Endings(trio.abc.Instrument):
     def before_io_wait(self, timeout: float) -> None:
         if self._broken or not is_idle():
             return
-        # The first rest may be ended by a jump of the clock, a thread, a ready socket or wait_all_tasks_blocked,
-        # which cannot all be asked for beforehand. At the second in a row, nothing of the kind has happened.
+        # The first rest may be ended by a jump of the clock, a thread, a ready socket or wait_all_tasks_blocked, which
+        # cannot all be queried beforehand. A second rest in a row means that none of these happened.
         self._rests += 1
         statistics = trio.lowlevel.current_statistics()
         if self._rests > 1 and statistics.seconds_to_next_deadline == math.inf:
@@ -74,7 +74,7 @@ class Endings(trio.abc.Instrument):
             self._break()
 
     def _throw(self) -> None:
-        # Parents are spared: thrown out of its nursery, a parent would leave its children behind.
+        # Not into parents: an exception would make a parent leave its nursery without its children.
         for task in self._points.alive():
             if not any(nursery.child_tasks for nursery in task.child_nurseries):
                 trio.lowlevel.reschedule(task, outcome.Error(self._failure))
@@ -93,10 +93,10 @@ class Endings(trio.abc.Instrument):
 
 
 def _keep_forever(thing: object) -> None:
-    """Let `thing` never be finalized, not even when the interpreter ends.
+    """Keep `thing` from being finalized, even at interpreter exit.
 
-    The tasks of a broken run withstood everything; closing their coroutines would only run more of them. The
-    frame of a daemon thread is the one place that nothing ever clears.
+    The tasks of a broken run ignored every exception; closing their coroutines would only run more of their code. The
+    frame of a daemon thread is the one place that is never cleared.
     """
 
     def keep(_: object) -> None:

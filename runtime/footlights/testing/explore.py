@@ -1,11 +1,19 @@
-"""`cancel_everywhere`: run a scenario once for every moment at which it can be cancelled.
+"""`cancel_everywhere`: runs a scenario once for every point at which it can be cancelled.
 
-Each order of the tasks is run once without a cancel, to record its points; then once per point with the
-cancel exactly there; then for pairs of cancels, spread evenly over all pairs there are. Time is virtual, threads
-are quiesced, the order of tasks is decided by a seed, and every run must repeat the recorded one up to its
-cancel. So what fails once fails again, by the one line in the message.
+The idea: a run is a sequence of points (see `points`), the moments between steps of tasks. Everything that could make
+two runs differ is fixed: time is virtual, worker threads are quiesced, a seed decides the order of tasks, garbage is
+collected only between runs. So a scenario has the same points in every run, and a cancel at point `n` of the recorded
+run is the same cancel in a later one. Each order of tasks is run once without a cancel, to record its points; then once
+per point with a cancel exactly there; then for pairs of points, spread evenly over all pairs.
 
-It knows nothing of what it runs: any async function of any trio project will do.
+Why it is complete: trio is cooperative, so between two points exactly one step of one task runs, and a cancel from
+outside that task can come only at a point. Every run is compared with the recording up to its cancel, and a difference
+is an error (`Diverged`). So a failure repeats from the line in its message, and no cancel misses its point silently.
+
+Rejected: cancels after random sleeps, which neither cover every point nor repeat; all pairs of points, whose number is
+quadratic.
+
+The scenario is any async function of any trio project.
 """
 
 from __future__ import annotations
@@ -18,10 +26,11 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from footlights.failures import leaves
 from footlights.testing.determinism import collected_between_runs
 from footlights.testing.selfcheck import check_hooks
 from footlights.testing.trial import Case, Run, Scenario, perform, takes_trial
-from footlights.testing.verdicts import Diverged, ExplorationFailed, leaves
+from footlights.testing.verdicts import Diverged, ExplorationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Exploration:
-    """What was done: orders tried, points and pairs of points cancelled at in all of them, and runs."""
+    """Totals of an exploration: orders, cancelled points and pairs of points over all orders, and runs."""
 
     orders: int
     points: int
@@ -48,22 +57,22 @@ def cancel_everywhere(
     max_points: int = 5000,
     thread_timeout: float = 60.0,
 ) -> Exploration:
-    """Cancel `scenario` at every point, one run each; the first run that is not good is raised.
+    """Cancel `scenario` at every point, one run each. Raises for the first run that fails.
 
-    A run is good when the scenario raised nothing, left no task behind and did not deadlock.
-    `async def scenario()` is cancelled as a whole: it must end by itself or by that cancel. It has no pairs, for
-    a scope that is cancelled stays cancelled. `async def scenario(trial)` says what a cancel is, by
-    `trial.aim(callback)`, and checks what came of it.
+    A run passes when the scenario raised nothing, left no task running and did not deadlock.
+    `async def scenario()` is cancelled as a whole: it must end by itself or by that cancel. It has no pairs, because a
+    cancelled scope stays cancelled. `async def scenario(trial)` defines the cancel with `trial.aim(callback)`, and
+    checks the result.
 
     Args:
-      orders: how many orders of the tasks to try.
-      pairs: how many pairs of cancels to try in each order, at most.
+      orders: number of task orders to try.
+      pairs: maximum number of pairs of cancels in each order.
       replay: run only this case, from the message of an earlier failure.
-      max_points: a run with more steps than this is a failure.
-      thread_timeout: real seconds that a worker thread may take before it counts as stuck.
+      max_points: a run with more steps fails.
+      thread_timeout: real seconds after which a worker thread counts as stuck.
 
     Raises:
-      ExplorationFailed: from what was wrong, with the line that replays it.
+      ExplorationFailed: a run failed. Its cause is the failure; its message has the line that replays it.
       Diverged: a run did not repeat the recorded one.
       HooksMoved: this kit does not fit the installed trio.
     """
@@ -111,7 +120,7 @@ class _Explorer:
     def _single(self, order: int, point: int, baseline: list[str]) -> list[str]:
         run = self._run(Case(order, (point,)), baseline[: point + 1])
         self.points += 1
-        # One tail for each point is kept until the pairs are done; equal labels are kept once.
+        # All tails are kept until the pairs are done, so equal labels are interned.
         return [intern(label) for label in run.trace[point + 1 :]]
 
     def _run(self, case: Case, expected: Sequence[str]) -> Run:
@@ -129,7 +138,7 @@ class _Explorer:
 
 
 def spread_pairs(tails: Sequence[int], limit: int) -> Iterator[tuple[int, int]]:
-    """At most `limit` of the pairs i < j, evenly spread, where `tails[i]` points follow a cancel at i."""
+    """At most `limit` of the pairs i < j, evenly spread; `tails[i]` points follow a cancel at i."""
     ends = list(accumulate(tails))
     total = ends[-1] if ends else 0
     count = min(limit, total)

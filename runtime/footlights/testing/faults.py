@@ -1,8 +1,7 @@
-"""Models, tools, subscribers and a ledger that misbehave on cue, to see what becomes of everybody else.
+"""Faults: models, tools, subscribers and a ledger that fail on cue.
 
-Each of them does one wrong thing, at a moment that you choose and that is the same in every run. The models stand
-in front of a good one. The tools declare no side-effect semantics; give them some with
-`attrs.evolve(tool, cancel_safe=True, side_effects=SideEffects.NONE)`.
+Each has one fault, at a chosen moment that is the same in every run. The models wrap a working model. The tools declare
+no side effects; add a declaration with `attrs.evolve(tool, cancel_safe=True, side_effects=SideEffects.NONE)`.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class InjectedFault(Exception):
-    """Raised by a fault for which no other error was given."""
+    """Raised by a fault unless another error was given."""
 
 
 # -- models
 
 
 class _Before:
-    """A model that stands in front of another and changes nothing: the ground for those that do."""
+    """A model that forwards everything to another: the base of those that do not."""
 
     def __init__(self, inner: Model) -> None:
         self._inner = inner
@@ -109,17 +108,17 @@ class _Unloadable(_Before):
 
 
 def failing_model(inner: Model, *, after_tokens: int, error: BaseException | None = None) -> Model:
-    """Raises in the middle of what `inner` says, or at its end if that comes first."""
+    """Raises in the middle of the output of `inner`, or at its end if that comes first."""
     return _Breaking(inner, after_tokens, _raising(error))
 
 
 def stalling_model(inner: Model, *, after_tokens: int) -> Model:
-    """Falls silent in the middle of what `inner` says, or at its end, and never returns."""
+    """Hangs in the middle of the output of `inner`, or at its end."""
     return _Breaking(inner, after_tokens, trio.sleep_forever)
 
 
 def flooding_model(inner: Model, *, tokens: int, token: str = "blah ") -> Model:
-    """Says a token over and over without ever waiting, and then what `inner` says."""
+    """Yields a token repeatedly without ever waiting, then the output of `inner`."""
     return _Flooding(inner, tokens, token)
 
 
@@ -129,7 +128,7 @@ def failing_load(inner: Model, *, error: BaseException | None = None) -> Model:
 
 
 def stalling_load(inner: Model) -> Model:
-    """Is cold, and never comes to the end of loading."""
+    """Is cold, and never finishes loading."""
     return _Unloadable(inner, trio.sleep_forever)
 
 
@@ -145,22 +144,22 @@ def _raising(error: BaseException | None) -> Callable[[], Awaitable[None]]:
 
 
 def raising_tool(name: str = "raising", *, error: BaseException | None = None) -> Tool:
-    """Fails. A `ToolError` is an answer that its model may read; anything else is a crash."""
+    """Raises. A `ToolError` is a result for the model; any other exception is a crash."""
     return _tool(name, _raising(error))
 
 
 def hanging_tool(name: str = "hanging") -> Tool:
-    """Never returns. It could be cancelled, if it were `cancel_safe`."""
+    """Never returns. It would react to a cancel if it were `cancel_safe`."""
     return _tool(name, trio.sleep_forever)
 
 
 def slow_tool(seconds: float, name: str = "slow") -> Tool:
-    """Takes its time, and answers true."""
+    """Sleeps, and returns true."""
     return _tool(name, partial(trio.sleep, seconds))
 
 
 def deaf_tool(seconds: float, name: str = "deaf") -> Tool:
-    """Takes its time and answers true, whoever cancels it: it shields itself, as code in a thread would be."""
+    """Sleeps in a shielded scope, and returns true: it ignores cancels, as code in a thread does."""
 
     async def happen() -> None:
         with trio.CancelScope(shield=True):
@@ -170,7 +169,7 @@ def deaf_tool(seconds: float, name: str = "deaf") -> Tool:
 
 
 def blocking_tool(seconds: float = 0.002, name: str = "blocking") -> Tool:
-    """Really blocks a worker thread, in real seconds, and answers true. No cancel reaches it there."""
+    """Blocks a worker thread for real seconds, where no cancel reaches it, and returns true."""
 
     async def happen() -> None:
         await trio.to_thread.run_sync(time.sleep, seconds)
@@ -191,7 +190,7 @@ def _tool(name: str, happen: Callable[[], Awaitable[None]]) -> Tool:
 
 @asynccontextmanager
 async def stalled_subscriber(session: InteractionSession) -> AsyncGenerator[Subscription]:
-    """A subscriber that attaches and takes nothing. Its stream is yielded to be looked at, not to be read."""
+    """A subscriber that attaches and takes nothing. Its stream is yielded for inspection, not for reading."""
     async with session.subscribe() as stream:
         yield stream
 
@@ -201,7 +200,7 @@ async def vanishing_subscriber(
     after_events: int,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> list[StreamEvent]:
-    """Take so many events and be gone without a word; returns what was taken. Attached once it has started."""
+    """Take this many events, leave, and return them. The subscriber is attached when the task has started."""
     async with session.subscribe() as stream:
         task_status.started()
         return [await anext(stream) for _ in range(after_events)]
@@ -211,10 +210,10 @@ async def vanishing_subscriber(
 
 
 class FlakyLedger:
-    """A ledger that cannot always write, in front of one that can.
+    """A ledger whose writes can fail, in front of a working one.
 
     While `available` is false, and for the appends in `failing_appends` (counting from 1), it raises
-    `LedgerUnavailable` and nothing is kept. Every write takes `delay` seconds before it is kept or refused.
+    `LedgerUnavailable` and writes nothing. Every write waits `delay` seconds first.
     """
 
     def __init__(self, inner: Ledger, *, failing_appends: Container[int] = (), delay: float = 0.0) -> None:
@@ -241,6 +240,9 @@ class FlakyLedger:
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._inner.commits_after(session_id, turn_id, limit)
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        return await self._inner.latest(session_id, limit)
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
         await self._prepare_write()

@@ -1,8 +1,7 @@
-"""The test kit as a pytest plugin. Put `pytest_plugins = ["footlights.testing.plugin"]` into your conftest.
+"""Pytest plugin of the test kit. Put `pytest_plugins = ["footlights.testing.plugin"]` into your conftest.
 
-- Every test runs under a witness: each stream it makes is held to the laws (`footlights_witness`).
-- `quiet_clock` is a virtual clock for pytest-trio that jumps when nothing is runnable, but waits for worker
-  threads first.
+- Every test runs under a witness, which checks each stream against the laws (`footlights_witness`).
+- `quiet_clock` is a virtual clock for pytest-trio that jumps when no task is runnable and no worker thread is busy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The points of a run at which a cancel can strike, and the instrument that counts them and strikes there.
+"""Points of a run at which a cancel can strike, and the instrument that counts them and cancels there.
 
-A point is the moment before a task's step, or a moment at which nothing was runnable (the clock is about to
-jump, or a thread is awaited). Points are labelled by what the scenario does, never by identity or real time:
-the same run has the same trace in every process.
+A point is the moment before a step of a task, or a moment at which no task is runnable (the clock is about to jump, or
+a thread is awaited). Labels of points depend on the scenario only, never on object identity or real time: the same run
+has the same trace in every process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Point:
-    """A moment of a run: its place in the trace, what was about to happen, and the virtual time."""
+    """A moment of a run: its index in the trace, the step about to happen, and the virtual time."""
 
     index: int
     label: str
@@ -42,8 +42,8 @@ class _Tracked:
 class Points(trio.abc.Instrument):
     """Counts the points of one run and calls the target at the chosen ones.
 
-    `root` is the scope around everything the scenario does. `failure` is the first thing that went wrong
-    outside the scenario's own code; trio swallows what an instrument raises, so it is kept here.
+    `root` is the scope around the whole scenario. `failure` is the first error outside the scenario's own code; it is
+    kept here because trio swallows exceptions of an instrument.
     """
 
     def __init__(self, strike_at: Collection[int]) -> None:
@@ -59,7 +59,7 @@ class Points(trio.abc.Instrument):
         self._names: Counter[str] = Counter()
 
     def arm(self, *targets: Callable[[], object]) -> None:
-        """Count from here on. The first strike calls the first target, and so on; the last one repeats."""
+        """Start counting. The first cancel calls the first target, and so on; the last target repeats."""
         self._targets = targets
         self._armed = True
 
@@ -67,11 +67,11 @@ class Points(trio.abc.Instrument):
         self._armed = False
 
     def alive(self) -> dict[trio.lowlevel.Task, str]:
-        """Every task but trio's own, in the order they were started, with its label."""
+        """Every task except trio's own, in the order of their start, with its label."""
         return {task: tracked.label for task, tracked in self._tasks.items()}
 
     def fail(self, error: BaseException) -> None:
-        """Remember what went wrong and end the scenario."""
+        """Record the first failure and end the scenario."""
         if self.failure is None:
             self.failure = error
         self.root.cancel(reason="the run has failed")
@@ -91,7 +91,7 @@ class Points(trio.abc.Instrument):
             self._reach(f"{tracked.label} step {tracked.steps}")
 
     def before_io_wait(self, timeout: float) -> None:
-        # The loop comes by more than once while it rests, how often is a matter of real time.
+        # While the loop rests it gets here more than once; how often depends on real time.
         if self._armed and is_idle() and self._idle_since != trio.current_time():
             self._idle_since = trio.current_time()
             self._reach("idle")
@@ -118,5 +118,5 @@ class Points(trio.abc.Instrument):
         self.struck.append(point)
         try:
             target()
-        except BaseException as error:  # noqa: BLE001  # boundary: trio would only log it
+        except BaseException as error:  # noqa: BLE001 - a boundary: trio would only log it
             self.fail(error)

@@ -1,13 +1,13 @@
-"""Worker threads that keep step with virtual time.
+"""Quiesced threads: worker threads in step with virtual time.
 
-Under an autojumping `MockClock` a thread that needs 2 ms loses against any virtual timeout, because the clock
-jumps the moment no task is runnable. Inside `quiesced_threads` it does not. Whenever nothing is runnable, the
-run waits, really, until each thread of `trio.to_thread` has finished or is itself waiting for the loop, and then
-hands over what they brought in the order they were started. Runs with threads become as repeatable as runs
-without. Nothing is changed for runs on another clock.
+Under an autojumping `MockClock` a thread that needs 2 ms loses against any virtual timeout, because the clock jumps the
+moment no task is runnable. Inside `quiesced_threads` it does not jump then. Whenever no task is runnable, the run waits
+in real time until each thread of `trio.to_thread` has finished or waits for the loop itself, and then delivers their
+results in the order in which the threads were started. So runs with threads are as repeatable as runs without. Runs on
+another clock are unchanged.
 
-Only threads that trio started are known. One that waits for something the loop does later must wait at a
-`Gate`; one that passes a token explicitly (`trio_token=`, `run_sync_soon`) works, but in real order.
+Only threads that trio started are known. A thread that waits for a later action of the loop must wait at a `Gate`; one
+that passes a token explicitly (`trio_token=`, `run_sync_soon`) works, but in real order.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _SLICE = 0.001
-"""Real seconds between two looks at the loop's own queue while threads are awaited."""
+"""Real seconds between two checks of the loop's own queue while threads are awaited."""
 
 
 @contextmanager
 def quiesced_threads(*, timeout: float = 60.0) -> Generator[list[ThreadStuck]]:
     """Inside, threads are quiesced in every run whose clock autojumps.
 
-    Enter it where you like: around `trio.run`, in a plain fixture, or inside a run. A thread that brings
-    nothing for `timeout` real seconds is given up: the call that waits for it raises ThreadStuck. The yielded
-    list collects these errors, for callers whose code under test might swallow them.
+    It can be entered around `trio.run`, in a plain fixture, or inside a run. A thread without a result for `timeout`
+    real seconds is abandoned: the call that waits for it raises ThreadStuck. The yielded list collects these errors,
+    because code under test might swallow them.
     """
     stuck: list[ThreadStuck] = []
 
@@ -54,13 +54,13 @@ def quiesced_threads(*, timeout: float = 60.0) -> Generator[list[ThreadStuck]]:
 
 
 def is_idle() -> bool:
-    """Whether the run has nothing to do now: no runnable task, no queued call, no deadline that is due."""
+    """Whether the run is idle: no runnable task, no queued call, no expired deadline."""
     now = trio.lowlevel.current_statistics()
     return not now.tasks_runnable and not now.run_sync_soon_queue_size and now.seconds_to_next_deadline > 0
 
 
 class Gate:
-    """A place where a worker thread may wait while virtual time goes on.
+    """A place where a worker thread may wait while virtual time continues.
 
     For threads that hang on purpose: `await trio.to_thread.run_sync(gate.wait)` blocks until `gate.open()`.
     The clock does not wait for a thread that waits here. Without `quiesced_threads` it is a plain event.
@@ -81,9 +81,9 @@ class Gate:
         self._opened.wait()
 
     def open(self) -> None:
-        """Let everyone through, now and later."""
+        """Release all threads that wait here, now and later."""
         with self._lock:
-            # Before they really wake: from here on the clock must wait for them again.
+            # Before the threads really wake: from here on the clock must wait for them again.
             for worker in self._waiting:
                 worker.resume()
             self._waiting.clear()
@@ -92,15 +92,15 @@ class Gate:
 
 class _State(Enum):
     RUNNING = auto()
-    """Busy outside the loop: the clock must wait for it."""
+    """Busy outside the loop; the clock must wait for it."""
     RESTING = auto()
     """Blocked until the loop does something."""
     ENDED = auto()
-    """It brought its result, or was given up. Whatever it still does is no business of the run."""
+    """Its result is there, or it was abandoned. The run ignores what it does afterwards."""
 
 
 class _Worker:
-    """One call of `to_thread.run_sync`. What it brings is `held` until the next idle moment."""
+    """One call of `to_thread.run_sync`. Its result or request is `held` until the run is idle."""
 
     def __init__(self, crew: _Crew, deliver: Callable[[outcome.Outcome[Any]], object], name: str | None) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class _Worker:
 
 
 class _Answer:
-    """The queue on which a thread awaits the loop's answer; the answer sets it running, not its waking up."""
+    """The queue on which a thread awaits the loop's answer. The thread counts as running once the answer is put."""
 
     def __init__(self, worker: _Worker) -> None:
         self._worker = worker
@@ -151,7 +151,7 @@ class _Answer:
 
 
 class _Crew(trio.abc.Instrument):
-    """The worker threads of one run, in the order they were started."""
+    """The worker threads of one run, in the order of their start."""
 
     def __init__(self, timeout: float, stuck: list[ThreadStuck]) -> None:
         self.token = trio.lowlevel.current_trio_token()
@@ -187,7 +187,7 @@ class _Crew(trio.abc.Instrument):
                 worker.answer.refuse()
 
     def _wait(self) -> bool:
-        """Wait until no thread is running. False: the loop got something else to do meanwhile."""
+        """Wait until no thread is running; False if the loop got other work meanwhile."""
         for _ in range(self._slices):
             with self.changed:
                 if self.changed.wait_for(self._all_still, _SLICE):
@@ -221,7 +221,7 @@ class _Crew(trio.abc.Instrument):
 
 
 class _HoldingToken:
-    """Stands in for the run's token in a worker thread: what is queued on it waits for an idle moment."""
+    """Replaces the run's token in a worker thread: calls queued on it wait until the run is idle."""
 
     def __init__(self, worker: _Worker, answer: _Answer) -> None:
         self._worker = worker

@@ -1,9 +1,9 @@
-"""Reading turns in a test: take a whole one, and look at what is in it.
+"""Helpers that run a whole turn in a test and pick its payloads.
 
     events = await take_turn(stage.start(), "A room?")
     assert only(events, TurnFinal).text == "The attic is free."
 
-The payloads come back with their own type, so that neither a test nor its type checker has to ask again.
+Payloads are returned with their own type, so that a type checker needs no assertion.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def payloads(events: Iterable[StreamEvent], kind: type[P]) -> list[P]:
 
 
 def only(events: Iterable[StreamEvent], kind: type[P]) -> P:
-    """The one payload of this kind. Raises `AssertionError` if there is none, or another one."""
+    """The only payload of this kind. Raises `AssertionError` if there is not exactly one."""
     found = payloads(events, kind)
     if len(found) != 1:
         raise AssertionError(f"expected one {kind.__name__}, got {len(found)}")
@@ -36,7 +36,7 @@ def only(events: Iterable[StreamEvent], kind: type[P]) -> P:
 
 
 async def take_turn(session: InteractionSession, said: str, params: TurnParams | None = None) -> list[StreamEvent]:
-    """Begin a turn and wait for its commit. Returns the events of that turn, and of no other."""
+    """Begin a turn, wait for its commit, and return its events."""
     async with session.subscribe() as stream:
         turn_id = session.begin_turn(said, params)
         return [event async for event in stream.until_commit(turn_id) if event.turn_id == turn_id]

@@ -1,7 +1,7 @@
-"""Proof that the private hooks in `determinism` fit the installed trio.
+"""Self-check of the hooks in `determinism` against the installed trio.
 
-A hook that silently stopped working would make an exploration pass by exploring nothing. So each one is used
-once, for real, and must be seen to work; otherwise HooksMoved names the trio version and what was missed.
+A hook that silently stopped working would make an exploration pass without exploring anything. So each hook is used
+once and its effect is checked; otherwise HooksMoved names the version of trio and the missing effect.
 """
 
 from __future__ import annotations

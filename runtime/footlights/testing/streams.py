@@ -1,8 +1,8 @@
-"""Lawful streams for Hypothesis: what a subscriber may get, for testing whoever reads a stream.
+"""Hypothesis strategies of lawful streams, to test consumers of a stream. Needs Hypothesis.
 
-`turns` makes all that a turn emits. `recordings` makes what one subscriber gets of several turns: mixed, with
-deltas joined and events dropped because it is slow, turns it resumed, and turns that a restart ended. All of it
-is made by construction, by nothing that the runtime or the law checker use. Needs Hypothesis.
+`turns` makes all events of a turn. `recordings` makes the events that one subscriber gets of several turns:
+interleaved, with joined deltas and dropped events, with resumed turns, and with turns that a restart ended. All are
+built directly, without any code of the runtime or the law checker.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _RESTART_SEQ = 1_000_000_000
 
 _ids = st.text("abcdefgh-0123456789", min_size=1, max_size=6)
 _LETTERS = 'aZ 0\n\0"\\é日\u0301\u2028\U0001f3ad'
-"""What makes offsets and escapes go wrong: a combining accent, a line separator, one beyond 16 bits."""
+"""Characters that are difficult for offsets and escapes: a combining accent, a line separator, one beyond 16 bits."""
 _words = st.text(_LETTERS, max_size=8)
 _deltas = st.text(_LETTERS, min_size=1, max_size=6)
 _json = st.recursive(
@@ -70,20 +70,20 @@ _issues = st.builds(Issue, _ids, _words, st.none() | _ids)
 
 @frozen
 class Recording:
-    """What one subscriber got, and what it takes to judge it."""
+    """The events that one subscriber got, and the arguments to judge them."""
 
     events: Events
     after: Mapping[str, int] = field(factory=dict[str, int])
-    """The turns it resumed, and the last seq it had of each."""
+    """The resumed turns, and the last seq that the subscriber had of each."""
     canceled: frozenset[str] = frozenset()
-    """The turns that a cancel won."""
+    """The cancelled turns."""
 
 
 @st.composite
 def turns(
     draw: DrawFn, session_id: str = "s1", turn_id: str = "t1", *, spoken: bool = False, interrupted: bool | None = None
 ) -> Events:
-    """All that one finished turn emits, nothing dropped; at least one token if `spoken`, and the given kind of end."""
+    """All events of one finished turn; with at least one token if `spoken`, and with the given kind of end."""
     payloads = draw(_payloads(spoken, interrupted))
     extended = draw(st.integers(0, len(payloads) - 1))
     payloads[extended] = evolve(payloads[extended], ext=draw(st.none() | _exts))
@@ -106,7 +106,7 @@ def turns(
 
 @st.composite
 def recordings(draw: DrawFn, *, lossy: bool = True, least: int = 0, gap: bool = False) -> Recording:
-    """What a subscriber gets of up to three turns; all of each, in one piece, unless `lossy`.
+    """The events that a subscriber gets of up to three turns; all events, unchanged, unless `lossy`.
 
     It holds at least the last `least` events of each turn (2 at most), and a gap in each turn if `gap`.
     """
@@ -128,9 +128,9 @@ def recordings(draw: DrawFn, *, lossy: bool = True, least: int = 0, gap: bool = 
 
 @st.composite
 def views_of(draw: DrawFn, emitted: Events, *, least: int = 0, gap: bool = False) -> tuple[Events, int | None]:
-    """What a subscriber gets of one turn, and the last seq it had before, None if it had nothing.
+    """The events that a subscriber gets of one turn, and the last seq that it had before, or None.
 
-    It gets at least the last `least` events (2 at most). A `gap` is certain if a restart cuts the turn short.
+    It gets at least the last `least` events (2 at most). `gap` forces a restart, which always leaves a gap.
     """
     if gap or draw(st.integers(0, 4)) == 0:
         emitted = draw(_restarted(emitted, len(emitted) - (2 if gap else 1)))
@@ -226,7 +226,7 @@ def _commits(draw: DrawFn, issues: tuple[Issue, ...]) -> CommitFinal:
 
 @st.composite
 def _restarted(draw: DrawFn, emitted: Events, most: int) -> Events:
-    """The runtime died after at most `most` events, and the next one says how the turn ended, from the ledger."""
+    """The runtime ended after at most `most` events, and its successor reports the end of the turn from the ledger."""
     told = emitted[: draw(st.integers(1, most))]
     endings = draw(_recalled_endings(emitted[-2].payload, emitted[-1].payload))
     if told[-1].event_type in _TERMINAL:
@@ -252,7 +252,7 @@ def _recalled_endings(draw: DrawFn, terminal: Payload, commit: Payload) -> dict[
 
 @st.composite
 def _slowed(draw: DrawFn, emitted: Events, seen: int) -> Events:
-    """Some neighbouring deltas joined, some events dropped, and each gap declared by the next event."""
+    """Neighbouring deltas joined, events dropped, and each gap declared by the next event."""
     got: list[StreamEvent] = []
     for event in draw(_joined(emitted)):
         if event.event_type not in _MUST_DELIVER and draw(st.integers(0, 3)) == 0:
@@ -281,7 +281,7 @@ def _joined(draw: DrawFn, emitted: Events) -> list[StreamEvent]:
 
 @st.composite
 def _ranges(draw: DrawFn, start: int, end: int) -> tuple[SeqRange, ...]:
-    """One range, or two that touch: both say the same."""
+    """One range, or two adjacent ones, which are equivalent."""
     if start < end and draw(st.booleans()):
         middle = draw(st.integers(start, end - 1))
         return (SeqRange(start, middle), SeqRange(middle + 1, end))

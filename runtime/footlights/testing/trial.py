@@ -1,7 +1,6 @@
-"""One run of a scenario: which case it is, what the scenario may say about it, and what came out.
+"""Trial: one run of a scenario, in one order of tasks, with cancels at given points.
 
-`perform` runs a scenario once, in one order, with cancels at given points. It decides only whether that run
-was good; choosing cases and comparing runs is the business of `explore`.
+`perform` runs a scenario once and decides whether that run passed. `explore` chooses the cases and compares runs.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import trio
 import trio.testing
 from attrs import frozen
 
+from footlights.failures import leaves
 from footlights.testing.determinism import scheduled_by
 from footlights.testing.endings import Endings
 from footlights.testing.points import Point, Points
 from footlights.testing.quiesce import quiesced_threads
-from footlights.testing.verdicts import TasksLeaked, leaves
+from footlights.testing.verdicts import TasksLeaked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,31 +27,31 @@ Scenario: TypeAlias = "Callable[[], Awaitable[object]] | Callable[[Trial], Await
 
 
 class Trial:
-    """What a scenario that takes an argument is given: it says what a cancel is, and when one may come."""
+    """The argument of a scenario: it defines the cancel, and when one may strike."""
 
     def __init__(self, points: Points) -> None:
         self._points = points
 
     def aim(self, first: Callable[[], object], second: Callable[[], object] | None = None) -> None:
-        """From here on a cancel may strike at any point, by calling `first`.
+        """Start: from here on a cancel may strike at any point, by calling `first`.
 
-        It is called by the scheduler, between two steps, so it must be a plain function that never blocks.
-        The second cancel of a pair calls `second`, or `first` again.
+        The scheduler calls it between two steps, so it must be a plain function that never blocks. The second cancel of
+        a pair calls `second`, or `first` again.
         """
         self._points.arm(first, second or first)
 
     def disarm(self) -> None:
-        """No cancel from here on: what follows are the scenario's own checks."""
+        """Stop: no cancel from here on, so that the scenario can check the result."""
         self._points.disarm()
 
     @property
     def injected(self) -> int:
-        """How many cancels have struck so far."""
+        """The number of cancels so far."""
         return len(self._points.struck)
 
     @property
     def canceled_at(self) -> tuple[Point, ...]:
-        """Where they struck."""
+        """The points of the cancels so far."""
         return tuple(self._points.struck)
 
 
@@ -78,7 +78,7 @@ class Case:
 
 @frozen
 class Run:
-    """What one case did: its points in order, where the cancels struck, and what was wrong, if anything."""
+    """The result of one case: its points in order, the points of its cancels, and its error, if any."""
 
     trace: list[str]
     struck: tuple[Point, ...]
@@ -86,14 +86,14 @@ class Run:
 
 
 def takes_trial(scenario: Scenario) -> bool:
-    """Whether the scenario wants to say itself what a cancel is."""
+    """Whether the scenario takes a `Trial` and defines the cancel itself."""
     required = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(scenario).parameters.values()
     return any(p.kind in required and p.default is p.empty for p in parameters)
 
 
 def perform(scenario: Scenario, case: Case, *, max_points: int, thread_timeout: float) -> Run:
-    """Run `scenario` once, as `case` says."""
+    """Run one case of `scenario`."""
     points = Points(case.points)
     endings = Endings(points, max_steps=max_points, patience=thread_timeout)
     error: BaseException | None = None
@@ -106,7 +106,7 @@ def perform(scenario: Scenario, case: Case, *, max_points: int, thread_timeout: 
                 clock=trio.testing.MockClock(autojump_threshold=0),
                 instruments=[points, endings],
             )
-        except BaseException as raised:  # boundary: whatever a scenario raises is its verdict
+        except BaseException as raised:  # a boundary: the exception of a scenario is its result
             if any(isinstance(leaf, KeyboardInterrupt | SystemExit) for leaf in leaves(raised)):
                 raise
             error = raised
@@ -119,7 +119,7 @@ async def _whole_run(scenario: Callable[[Trial], Awaitable[object]], points: Poi
         await scenario(Trial(points))
     points.disarm()
     if len(points.alive()) > 1:
-        # A finalizer that is about to end is no leak; what is still there when all is still is one.
+        # A finalizer that is about to end is not a leak; a task that remains when all tasks are blocked is one.
         await trio.testing.wait_all_tasks_blocked()
     leaked = [label for task, label in points.alive().items() if task is not trio.lowlevel.current_task()]
     if leaked:
@@ -133,7 +133,7 @@ def _with_trial(scenario: Scenario) -> Callable[[Trial], Awaitable[object]]:
     async def canceled_as_a_whole(trial: Trial) -> None:
         with trio.CancelScope() as scope:
             trial.aim(scope.cancel)
-            # The first point comes before the first line: what is cancelled before it begins must be good too.
+            # The first point is before the scenario's first line, so that a cancel before its start is tested too.
             await trio.lowlevel.cancel_shielded_checkpoint()
             await cast("Callable[[], Awaitable[object]]", scenario)()
 
@@ -141,7 +141,7 @@ def _with_trial(scenario: Scenario) -> Callable[[Trial], Awaitable[object]]:
 
 
 def _and_besides(failure: BaseException, error: BaseException | None) -> BaseException:
-    """The failure, with a note of what else the run raised while it was taken down."""
+    """The failure, with notes of the other exceptions that the run raised while it was ended."""
     for leaf in leaves(error) if error is not None else ():
         if leaf is not failure and not isinstance(leaf, trio.TrioInternalError):
             failure.add_note(f"besides: {leaf!r}")

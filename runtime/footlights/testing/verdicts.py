@@ -1,28 +1,23 @@
-"""What can be wrong with a scenario, or with the way it was explored.
+"""Verdicts: the errors of a scenario or of its exploration.
 
-    ExplorationFailed     a case failed; says which, and the line that replays it
-    └── Diverged          two runs of the same beginning were not the same, so no result can be trusted
+    ExplorationFailed     a case failed; the message has the line that replays it
+    └── Diverged          a run did not repeat the recorded one, so no result can be trusted
 
-and, as the `__cause__` of an ExplorationFailed, whatever the scenario raised or one of
+The `__cause__` of an ExplorationFailed is the exception of the scenario or one of
 
-    Deadlocked            nothing can ever happen again
-    Runaway               more steps than a scenario may take
+    Deadlocked            no task can ever run again
+    Runaway               the scenario exceeded its number of steps
     TasksLeaked           tasks outlived the scenario that started them
-    ThreadStuck           a worker thread never came back
+    ThreadStuck           a worker thread never returned
 
-HooksMoved is about trio, not about a scenario: a private part that this kit stands on is no longer there.
+HooksMoved concerns trio, not a scenario: a private part that this kit uses is missing or changed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 class ExplorationFailed(AssertionError):
-    """One case failed. `replay` is what to pass to `cancel_everywhere` to see only that case again."""
+    """One case failed. Pass `replay` to `cancel_everywhere` to run only that case again."""
 
     def __init__(self, message: str, replay: str) -> None:
         super().__init__(message)
@@ -30,15 +25,15 @@ class ExplorationFailed(AssertionError):
 
 
 class Diverged(ExplorationFailed):
-    """A run did not repeat the run it began like: the scenario depends on something not replayed."""
+    """A run did not repeat the recorded one: the scenario depends on something that is not replayed."""
 
 
 class Deadlocked(AssertionError):
-    """No task is runnable and nothing is left that could make one runnable."""
+    """No task is runnable, and nothing can make one runnable."""
 
 
 class Runaway(AssertionError):
-    """The scenario went on for more steps than `max_points`."""
+    """The scenario took more than `max_points` steps."""
 
 
 class TasksLeaked(AssertionError):
@@ -46,17 +41,8 @@ class TasksLeaked(AssertionError):
 
 
 class ThreadStuck(AssertionError):
-    """A worker thread delivered nothing for longer than the real time it was given."""
+    """A worker thread exceeded its real-time limit."""
 
 
 class HooksMoved(RuntimeError):
-    """The installed trio has no such private part, or it no longer does what this kit needs."""
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors that a group is made of, or the error itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from leaves(inner)
-    else:
-        yield error
+    """The installed trio lacks a private part that this kit needs, or the part has changed."""

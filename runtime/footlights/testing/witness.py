@@ -1,11 +1,11 @@
-"""A witness: while it watches, every subscription of this process is recorded and held to the laws.
+"""Witness: records every subscription of this process, and checks it against the laws.
 
     with witness():
         trio.run(my_test)
 
-The pytest plugin does this around every test, so that no author has to remember it. A subscriber that leaves is
-judged at once, and `LawsBroken` is raised where it leaves; whoever never left is judged at the end. There it is raised
-again, whoever caught it before: servers and stages outlive what fails in them.
+The pytest plugin does this in every test. A subscription is judged when it closes, and `LawsBroken` is raised there; a
+subscription that never closes is judged at the end of the block. At the end `LawsBroken` is raised again even if it was
+caught before, because servers and stages contain failures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LawsBroken(AssertionError):
-    """A stream was not lawful; `violations` says how."""
+    """A stream broke the laws; see `violations`."""
 
     def __init__(self, violations: list[Violation]) -> None:
         super().__init__("\n".join(str(violation) for violation in violations))
@@ -38,7 +38,7 @@ class LawsBroken(AssertionError):
 
 @define(eq=False)
 class Recording:
-    """What one subscriber got."""
+    """The events of one subscriber."""
 
     after: Mapping[str, int] | None
     events: list[StreamEvent] = Factory(list["StreamEvent"])
@@ -46,17 +46,17 @@ class Recording:
 
 @define(eq=False)
 class Witness:
-    """What was found so far. Made by `witness`."""
+    """The findings so far. Made by `witness`."""
 
     judged: int = 0
     """Recordings judged so far."""
     violations: list[Violation] = Factory(list["Violation"])
-    """What was wrong with them."""
+    """The violations in them."""
     tolerated: bool = False
-    """Set it in a test that breaks the laws on purpose; look at `violations` then."""
+    """Set in a test that breaks the laws on purpose and inspects `violations` itself."""
     _recordings: dict[Subscription, Recording] = Factory(dict["Subscription", "Recording"])
     _canceled: WeakKeyDictionary[object, set[str]] = Factory(WeakKeyDictionary["object", "set[str]"])
-    """By session, and not by its id: a process may open many stages, and each numbers its sessions from one."""
+    """By session object, not by id: a process may open many stages, and each numbers its sessions from one."""
 
     def saw(self, subscription: Subscription, event: StreamEvent) -> None:
         recording = self._recordings.get(subscription)
@@ -87,7 +87,7 @@ class Witness:
 
 @contextmanager
 def witness() -> Generator[Witness]:
-    """Hold every stream that is read inside to the laws. Raises `LawsBroken`."""
+    """Check every stream that is read inside against the laws. Raises `LawsBroken`."""
     watching = Witness()
     take = Subscription._take  # pyright: ignore[reportPrivateUsage]
     leave = Subscription.__aexit__
@@ -100,7 +100,7 @@ def witness() -> Generator[Witness]:
         return event
 
     async def watched_leave(self: Subscription, *error: Any) -> None:
-        # Who ends its own stream has not heard everything; one that its session ended has.
+        # A stream is complete if its session ended it, not if the subscriber left.
         complete = self.is_exhausted and cast("SessionCore", self.host).state is not SessionState.OPEN
         await leave(self, *error)
         if error[0] is None:
@@ -111,7 +111,7 @@ def witness() -> Generator[Witness]:
         watching.saw_cancel(self, won)
         return won
 
-    # Patched, and not offered by the runtime: an observer's seam there would be paid for by every event.
+    # Patched rather than a hook in the runtime, which would cost time for every event.
     with (
         patch.object(Subscription, "_take", watched_take),
         patch.object(Subscription, "__aexit__", watched_leave),

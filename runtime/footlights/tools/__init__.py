@@ -1,4 +1,4 @@
-"""Tools as a turn needs them: the protocol, the decorator, schemas and checked arguments.
+"""Tools as a host declares them: the class, the decorator, schemas and argument validation.
 
-Running them is an actor's job.
+The actors in `footlights_actors` run them.
 """

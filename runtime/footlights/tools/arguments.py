@@ -1,8 +1,8 @@
-"""What a model asked with, read into the types that a tool's function declares.
+"""Argument validation: a model's JSON arguments, read into the parameter types of a tool's function.
 
-Nothing is converted that JSON keeps apart: a string is not a number, and `true` is not 1. JSON has one kind of number,
-so 2 is a number and 2.0 is an integer. A refusal says where and what was expected, in the words of the tool's author.
-It never quotes an argument, for that may be what somebody said.
+Values of different JSON types are never converted: a string is not a number, and `true` is not 1. JSON has one kind of
+number, so 2 is a number and 2.0 is an integer. A refusal names the argument and the expected value. It never quotes an
+argument, because that may contain a player's text.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 class InvalidArguments(ToolError):
-    """What a model asked with does not fit the tool's parameters. The message says where and why, for the model."""
+    """A model's arguments do not fit the tool's parameters. The message tells the model where and why."""
 
     code = "invalid_arguments"
 
 
 def arguments_reader(parameters: Sequence[Member]) -> Callable[[object], dict[str, Any]]:
-    """A function that makes the arguments of these parameters from JSON. It raises `InvalidArguments`."""
+    """A function that reads the arguments for these parameters from JSON. It raises `InvalidArguments`."""
     read_object = _object_reader(parameters, dict, _strict_converter())
 
     def read(arguments: object) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _plain_json(arguments: object) -> JsonValue:
         arguments = dict(cast("Mapping[object, object]", arguments))
     try:
         return values.json_value(arguments)
-    except Unfit:  # its sentence is about a value inside, and does not say which
+    except Unfit:  # its sentence is about an inner value without naming it
         raise Unfit("must be plain JSON") from None
 
 
@@ -67,19 +67,19 @@ def _refusal(error: BaseException) -> str:
     while isinstance(error, BaseValidationError):
         error = error.exceptions[0]
         path += _step(error)
-    # What else was raised is the author's own check: its words may quote the argument.
+    # Any other exception is from the author's own validator, whose message may quote the argument.
     sentence = str(error) if isinstance(error, Unfit) else "is not acceptable"
     path += f".{error.field}" if isinstance(error, Unfit) and error.field else ""
     return f"The argument {path.removeprefix('.')} {sentence}." if path else f"The arguments {sentence}."
 
 
 def _step(error: BaseException) -> str:
-    # The outermost place is noted last.
+    # cattrs adds the note of the outermost place last.
     for note in reversed(getattr(error, "__notes__", [])):
         if isinstance(note, AttributeValidationNote):
             return f".{note.name}"
         if isinstance(note, IterableValidationNote):
-            # The keys of a dictionary are the model's words; the places in a list are nobody's.
+            # The keys of a dictionary are text of the model and are not quoted; list indexes are safe.
             return f"[{note.index}]" if isinstance(note.index, int) else "[...]"
     return ""
 
@@ -90,7 +90,7 @@ def _strict_converter() -> Converter:
     def read(value: object, kind: Any) -> object:
         return _reader(kind, converter)(value, kind)
 
-    for base in (str, int, float, bool):  # cattrs asks for these, and what is derived from them, before all others
+    for base in (str, int, float, bool):  # cattrs looks up these and their subclasses before the factory
         converter.register_structure_hook(base, read)
     converter.register_structure_hook_factory(lambda _: True, _reader)
     return converter
@@ -150,7 +150,7 @@ def _choice_reader(kind: Any, listed: Sequence[tuple[Any, JsonValue]]) -> Reader
 
 
 def _union_reader(kind: Any, united: Sequence[Any], converter: Converter) -> Reader:
-    """The first that fits."""
+    """A reader that tries each member and returns the first that fits."""
     sentence = f"must be {expected(schema_of(kind))}"
     readers = [(each, _reader(each, converter)) for each in united]
 
@@ -214,7 +214,7 @@ class _Sample:
 
 
 def _attribute(member: Member) -> attrs.Attribute[Any]:
-    """A member as cattrs wants to see it, whatever it is a member of."""
+    """The member as an attrs attribute, which cattrs expects."""
     return attrs.fields(_Sample).attribute.evolve(
         name=member.name,
         alias=member.name,

@@ -1,7 +1,7 @@
-"""What a tool tells of artifacts: what it consulted and what it made, by name. A note is not the artifact.
+"""Artifact notes: names of the things that a tool read or generated. A note is not the artifact.
 
-Notes stand on the tool's `tool_call_result`, as `payload.ext`, for whoever shows what was done. They change nothing:
-what is kept is for the rules to say.
+Notes are part of the tool's `tool_call_result`, in `payload.ext`, for clients that display them. They change nothing:
+the rules decide which artifacts are committed.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 ARTIFACTS = "ext.footlights.artifacts"
 """The namespace of the notes on a `tool_call_result`."""
 MAX_NOTES = 64
-"""How many notes one call of a tool may have, both kinds together."""
+"""Maximum notes of one tool call, both kinds together."""
 MAX_IDENTIFIER_CHARS = 256
 MAX_SUMMARY_CHARS = 500
-"""What is longer is cut before the word that does not fit, so that no half of a secret is left."""
+"""A longer summary is cut before the word that does not fit, so that no part of a secret is left."""
 
 _KIND = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 
 
 @frozen
 class ArtifactNote:
-    """The name of something that a tool consulted or made. It is shown to people."""
+    """The name of something that a tool read or generated, to be shown to people."""
 
     kind: str
-    """What it is: 1 to 64 lower-case letters, digits, `_` or `.`, a letter first."""
+    """Its kind: 1 to 64 lower-case letters, digits, `_` or `.`, a letter first."""
     identifier: str
-    """Which one it is, 1 to 256 printable characters: a path, an id, or the `ref` of an `Artifact`."""
+    """Its identity, 1 to 256 printable characters: a path, an id, or the `ref` of an `Artifact`."""
     summary: str = ""
-    """One sentence about what was made. What was only consulted needs none."""
+    """One sentence about something generated. Ignored for something read."""
 
 
 def artifacts_ext(reads: Sequence[object], generates: Sequence[object]) -> Ext | None:
-    """The notes as they stand in the stream; None if there are none. Raises `Unfit` for what cannot stand there."""
+    """The notes as extension data of an event; None without notes. Raises `Unfit` for an invalid note."""
     if not reads and not generates:
         return None
     if len(reads) + len(generates) > MAX_NOTES:
@@ -75,7 +75,7 @@ def _checked(note: object) -> ArtifactNote:
 
 
 def summary_of(said: str) -> str:
-    """What of this stands in the stream."""
+    """The summary as it is streamed: shortened, and valid Unicode."""
     if len(said) > MAX_SUMMARY_CHARS:
         said = said[: MAX_SUMMARY_CHARS - 1].rstrip(_WITHIN_WORDS) + "\N{HORIZONTAL ELLIPSIS}"
     return said.encode(errors="replace").decode()

@@ -1,7 +1,7 @@
-"""`@tool`: a typed function becomes a tool.
+"""`@tool`: turns a typed function into a tool.
 
-Its parameters are what a model may ask with, and its types are the JSON Schema that the model is shown. What does not
-fit them never reaches the function: it goes back to the model as an error, and the turn goes on.
+The function's parameters and types become the JSON Schema that is offered to the model. Arguments that do not fit never
+reach the function: the model gets an error, and the turn continues.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from footlights.tools.tool import SideEffects, ToolFunction, ToolReturn
 
 MAX_THREADS = 40
-"""How many plain functions may run as tools at once; the next ones wait."""
+"""Plain functions that may run as tools at the same time; further calls wait."""
 
 Function: TypeAlias = "Callable[..., Any]"
 
@@ -58,13 +58,13 @@ def tool(
     timeout: float | None = None,
     idempotency_key: Callable[[Mapping[str, Any]], str] | None = None,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool of a typed function; the fields of `Tool` say what the rest means.
+    """Make a tool from a typed function. The fields of `Tool` describe the other arguments.
 
-    Its name is the function's, and its description the first paragraph of the docstring, unless you give others. A
-    parameter of type `ToolContext` gets the context; every other one is an argument, with a type that has a JSON form.
-    An `async` function runs as a task. A plain one runs in a thread, which nobody can stop: it cannot be `cancel_safe`,
-    and a stage that closes leaves it behind.
-    `idempotency_key` is called with the arguments as the function gets them.
+    The default name is that of the function, the default description the first paragraph of its docstring. A parameter
+    of type `ToolContext` gets the context; every other parameter is an argument, and its type must have a JSON form. An
+    `async` function runs as a task. A plain function runs in a thread, which cannot be cancelled: it cannot be
+    `cancel_safe`, and a closing stage abandons it.
+    `idempotency_key` is called with the arguments that the function gets.
 
     Raises `RegistrationError` for a function that cannot be a tool.
     """
@@ -128,9 +128,9 @@ def _hint(function: Function, parameter: inspect.Parameter) -> Any:
         raise NoJsonForm(f"{parameter.name} cannot be given by its name")
     if parameter.annotation is parameter.empty:
         raise NoJsonForm(f"{parameter.name} has no type")
-    # Linters move an import that only annotations use to where no program sees it.
+    # Linters move imports that only annotations use into `if TYPE_CHECKING`.
     names = {"ToolContext": ToolContext, **inspect.unwrap(function).__globals__}
-    # Parameters only: what the function returns need not be known at run time.
+    # Parameters only: the return type need not be resolvable at run time.
     one = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return hints_of(one, names)[parameter.name]
@@ -163,7 +163,7 @@ def _in_a_thread(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
 
 
 class _Thread:
-    """A call in a thread. A task that is cancelled still waits for it; only a stage that closes leaves it behind."""
+    """A call in a thread. A cancelled tool task still waits for it; only a closing stage abandons it."""
 
     def __init__(self, call: Callable[[], ToolReturn | JsonValue], name: str, context: ToolContext) -> None:
         self._call = call
@@ -176,9 +176,9 @@ class _Thread:
     async def run(self) -> ToolReturn | JsonValue:
         limiter = _limiter()
         await limiter.acquire_on_behalf_of(self)
-        # A sibling of the task that runs the tool: a time that is up does not reach it, and the end of the stage does.
+        # A sibling of the tool's task: the tool's timeout does not cancel it, the shutdown of the stage does.
         tools = trio.lowlevel.current_task().parent_nursery
-        assert tools is not None, "only trio's own first task has no parent"
+        assert tools is not None, "only trio's root task has no parent"
         tools.start_soon(self._watch, limiter, name=self._name)
         with trio.CancelScope(shield=True):
             await self._is_over.wait()
@@ -187,7 +187,7 @@ class _Thread:
             if error is not None:
                 raise error
         finally:
-            del error  # it leads to this frame, which must not lead back
+            del error  # breaks the reference cycle of traceback and frame
         return self._answer
 
     @trio.lowlevel.enable_ki_protection
@@ -200,9 +200,9 @@ class _Thread:
             )
             self._error = raised.pop() if raised else None
         except trio.Cancelled as abandoned:
-            self._context.begin_side_effects()  # from now on nobody knows what it does
+            self._context.begin_side_effects()  # the abandoned thread may do anything from now on
             self._error = abandoned
-        except BaseException as error:  # noqa: BLE001 - it belongs to the task that runs the tool
+        except BaseException as error:  # noqa: BLE001 - raised again in the tool's task
             self._error = error
         finally:
             limiter.release_on_behalf_of(self)
@@ -212,16 +212,16 @@ class _Thread:
 def _call_and_keep_error(
     call: Callable[[], ToolReturn | JsonValue], raised: list[BaseException]
 ) -> ToolReturn | JsonValue:
-    """Put what it raises into `raised`: an error that trio brings home from a thread goes round in a circle."""
+    """Call, and append an exception to `raised`: an exception that trio re-raises forms a reference cycle."""
     try:
         return call()
-    except BaseException as error:  # noqa: BLE001 - it belongs to the task that runs the tool
+    except BaseException as error:  # noqa: BLE001 - raised again in the tool's task
         raised.append(error)
         return None
 
 
 def _limiter() -> trio.CapacityLimiter:
-    """One for each run of trio, and nobody else's: tools must not keep the ledger from its thread."""
+    """A limiter for each run of trio, separate from trio's default: tools must not take the ledger's thread."""
     limiter = _threads.get(None)
     if limiter is None:
         limiter = trio.CapacityLimiter(MAX_THREADS)

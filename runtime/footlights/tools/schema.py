@@ -1,7 +1,7 @@
-"""Python types as JSON Schema: what a model is told that it may put into an argument.
+"""JSON Schemas of Python types, for the arguments of tools.
 
-A type either has a JSON form that says everything about it, or it is refused when the tool is declared. Classes stand
-in the schema where they are used; one that holds itself has no such form.
+A type either has an exact JSON form, or it is refused when the tool is declared. Classes are inlined where they are
+used, so a class that contains itself has no JSON form.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _WRAPPERS = (Annotated, Required, NotRequired)
 
 
 class NoJsonForm(TypeError):
-    """Why a type cannot be an argument, as the end of a sentence that begins with what has that type."""
+    """Reason why a type has no JSON form, worded to follow the name of the parameter."""
 
 
 @frozen
 class Member:
-    """A named part of an object: a parameter of a function, or a field of a class."""
+    """A member of an object: a parameter of a function, or a field of a class."""
 
     name: str
     kind: Any
@@ -66,20 +66,20 @@ class Member:
 
 
 def hints_of(owner: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What the annotations of a class, or of anything that has some, mean at run time. Raises `NameError`."""
-    # `JsonValue` is made of itself, and Python cannot follow that.
+    """The resolved annotations of a class or of any object with annotations. Raises `NameError`."""
+    # `JsonValue` is recursive, which `get_type_hints` cannot resolve.
     return get_type_hints(owner, names, {"JsonValue": Any}, include_extras=True)
 
 
 def schema_of(kind: Any, *, inside: tuple[Any, ...] = ()) -> Schema:
-    """The JSON Schema of this type. Raises `NoJsonForm`. `inside` are the classes that are being described."""
+    """The JSON Schema of this type. Raises `NoJsonForm`. `inside` holds the enclosing classes."""
     description = _description(kind)
     schema = _schema_of(plain(kind), inside)
     return schema if description is None else {**schema, "description": description}
 
 
 def object_schema(members: Sequence[Member], *, inside: tuple[Any, ...] = ()) -> Schema:
-    """The JSON Schema of an object that has these members, and no others."""
+    """The JSON Schema of an object with exactly these members."""
     return {
         "type": "object",
         "properties": {each.name: _schema_of_member(each, inside) for each in members},
@@ -89,7 +89,7 @@ def object_schema(members: Sequence[Member], *, inside: tuple[Any, ...] = ()) ->
 
 
 def plain(kind: Any) -> Any:
-    """The type itself, without the names and notes that it goes by."""
+    """The type without `Annotated`, `NewType` and aliases."""
     while True:
         if kind is None:
             return NoneType
@@ -104,24 +104,24 @@ def plain(kind: Any) -> Any:
 
 
 def is_anything(kind: Any) -> bool:
-    """Whether a plain type stands for every JSON value."""
+    """Whether a plain type admits every JSON value."""
     return kind is Any or kind == _JSON_VALUE
 
 
 def union_members(kind: Any) -> tuple[Any, ...]:
-    """What a plain type is a union of; nothing if it is none."""
+    """The members of a union; empty for any other plain type."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
 
 
 def choices(kind: Any) -> tuple[tuple[Any, JsonValue], ...]:
-    """What a plain type lists, each with its JSON value; nothing if it lists nothing."""
+    """The members of a literal or an enum, each with its JSON value; empty for any other plain type."""
     if get_origin(kind) is Literal:
         return tuple((each, each) for each in get_args(kind))
     return tuple((each, each.value) for each in kind) if _is_a(kind, Enum) else ()
 
 
 def members_of(kind: Any) -> tuple[Member, ...] | None:
-    """The fields of a class, as its initializer takes them; None for a plain type that has no fields."""
+    """The fields of a class that its initializer takes; None for a plain type without fields."""
     if is_typeddict(kind):
         return tuple(Member(name, hint, _is_required(kind, name, hint)) for name, hint in _hints(kind).items())
     if not isinstance(kind, type):
@@ -143,7 +143,7 @@ def members_of(kind: Any) -> tuple[Member, ...] | None:
 
 
 def expected(schema: Mapping[str, JsonValue]) -> str:
-    """What such a schema asks for, in words."""
+    """The value that a schema requires, in words."""
     match schema:
         case {"enum": list(values)}:
             return f"one of {', '.join(_as_json(each) for each in values)}"
@@ -216,7 +216,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _is_required(kind: Any, name: str, hint: Any) -> bool:
-    # Python 3.11 takes `NotRequired` for a plain word when annotations are postponed, and counts it as required.
+    # With postponed annotations Python 3.11 does not see `NotRequired` and counts the key as required.
     while (origin := get_origin(hint)) is Annotated:
         hint = get_args(hint)[0]
     return origin is Required or (origin is not NotRequired and name in kind.__required_keys__)
@@ -243,4 +243,4 @@ def _as_json(value: JsonValue) -> str:
 
 
 _JSON_VALUE: Any = hints_of(SimpleNamespace(__annotations__={"anything": JsonValue}))["anything"]
-"""What is left of `JsonValue` in an annotation that was not postponed."""
+"""`JsonValue` as it is resolved in an annotation that was not postponed."""

@@ -1,10 +1,10 @@
-"""Tools: what a model may ask the game to do, and what each of them promises about being cancelled.
+"""Tool: a function that a model may call, with its promise about cancellation.
 
-A tool may read the world and stage intents; it cannot write the world. A running tool is not cancelled by
-default: when its turn is interrupted it may finish, and what it staged is discarded. A tool that declares
-`cancel_safe` is cancelled instead, and must say what its side effects are.
+A tool may read the world and stage intents; it cannot write the world. By default a running tool is not cancelled:
+when its turn is interrupted it may finish, and its intents are discarded. A tool that declares `cancel_safe` is
+cancelled instead, and must declare its side effects.
 
-`footlights.tool` makes one from a typed function; `Tool` itself takes the arguments as they come.
+`footlights.tool` makes one from a typed function; `Tool` itself does not validate arguments.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from attrs import field, frozen
 from footlights.authority.approvals import answer_in
 from footlights.authority.intents import Intent, check_intent
 from footlights.errors import InvalidCommand, RegistrationError
+from footlights.tools.artifact_notes import ArtifactNote
 from footlights.wire.values import Unfit, json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from footlights.authority.world import World
     from footlights.events import JsonValue
-    from footlights.tools.artifact_notes import ArtifactNote
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -36,36 +36,32 @@ _T = TypeVar("_T")
 
 
 class SideEffects(StrEnum):
-    """When a tool may have changed something outside of itself. Staging intents is no side effect."""
+    """Declares when a tool may have changed something outside. Staging intents is not a side effect."""
 
     NONE = "none"
-    """It changes nothing outside of itself."""
+    """It changes nothing outside."""
     MARKED = "marked"
     """None until it calls `context.begin_side_effects()`."""
     IMMEDIATE = "immediate"
-    """They may have happened as soon as it started."""
-
-
-def _notes(given: Iterable[ArtifactNote]) -> tuple[ArtifactNote, ...]:
-    return tuple(given)
+    """As soon as it has started."""
 
 
 @frozen
 class ToolReturn:
-    """A tool's answer."""
+    """The result of a tool."""
 
     value: JsonValue
-    """For the model."""
+    """The value for the model."""
     summary: str | None = None
     """One sentence that may be shown to people."""
-    reads: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
-    """What it consulted, to be shown too."""
-    generates: tuple[ArtifactNote, ...] = field(default=(), converter=_notes, kw_only=True)
-    """What it made, to be shown too. What it asks the rules to keep is named by the `ref` of its `Artifact`."""
+    reads: tuple[ArtifactNote, ...] = field(default=(), converter=tuple[ArtifactNote, ...], kw_only=True)
+    """Notes of artifacts that it read, for display."""
+    generates: tuple[ArtifactNote, ...] = field(default=(), converter=tuple[ArtifactNote, ...], kw_only=True)
+    """Notes of artifacts that it generated, for display. The `ref` of an `Artifact` identifies one to be committed."""
 
 
 class ToolContext:
-    """What a running tool may know and do, from the stage's own thread or from one that trio started for it."""
+    """The runtime as a running tool sees it. Usable from the stage's thread and from worker threads of trio."""
 
     __slots__ = (
         "_reserve_intent",
@@ -81,7 +77,7 @@ class ToolContext:
     def __init__(
         self, session_id: str, turn_id: str, tool_call_id: str, world: World, reserve_intent: Callable[[int], bool]
     ) -> None:
-        """`reserve_intent` takes the size of an intent and says whether it counts, or raises if there is no room."""
+        """`reserve_intent` takes the size of an intent and returns whether it counts; it raises at a limit."""
         self.session_id = session_id
         self.turn_id = turn_id
         self.tool_call_id = tool_call_id
@@ -93,27 +89,27 @@ class ToolContext:
 
     @property
     def world(self) -> Any:
-        """The world as it was committed when the tool was called: a copy, so nothing done to it counts."""
-        return self._at_home(self._world.view)
+        """A copy of the world as it was committed when the tool was called."""
+        return self._in_stage_thread(self._world.view)
 
     def request_commit(self, intent: Intent) -> None:
-        """Stage an intent. It is judged at the end of the turn, if the tool and the turn both end well.
+        """Stage an intent. It is judged at the end of the turn, if neither the tool nor the turn fails.
 
-        Raises `InvalidCommand` for one that cannot be judged, and for an answer to an approval: models call tools, and
-        models approve nothing. Raises `Busy` or `TooLarge` if the turn has staged all that it may.
+        Raises `InvalidCommand` for an invalid intent, and for an answer to an approval: models call tools, and models
+        must not approve. Raises `Busy` or `TooLarge` if a limit of the turn is reached.
         """
         size = check_intent(intent).size
         if answer_in(intent) is not None:
             raise InvalidCommand("A tool answers no approval: the turn's params do, or a workload of the host's.")
-        self._at_home(lambda: self._stage(intent, size))
+        self._in_stage_thread(lambda: self._stage(intent, size))
 
     def begin_side_effects(self) -> None:
-        """Say that from now on the outside may have changed."""
-        self._side_effects = True  # one assignment: safe from any thread
+        """Declare that side effects may happen from now on."""
+        self._side_effects = True  # a single assignment, safe from any thread
 
     @property
     def staged(self) -> tuple[Intent, ...]:
-        """What it asked for so far."""
+        """The intents staged so far."""
         return tuple(self._staged)
 
     @property
@@ -125,43 +121,43 @@ class ToolContext:
         if self._reserve_intent(size):
             self._staged.append(intent)
 
-    def _at_home(self, act: Callable[[], _T]) -> _T:
-        """In the thread of the stage, whoever calls: the turn and the world are used by no other."""
+    def _in_stage_thread(self, act: Callable[[], _T]) -> _T:
+        """Turn and world are not thread-safe: only the stage's thread uses them."""
         return act() if get_ident() == self._thread else trio.from_thread.run_sync(act)
 
 
 ToolFunction: TypeAlias = "Callable[[Mapping[str, JsonValue], ToolContext], Awaitable[ToolReturn | JsonValue]]"
-"""A plain JSON value is returned as a `ToolReturn` without a summary."""
+"""Runs a tool. A plain JSON value counts as a `ToolReturn` without a summary."""
 
 
-def _as_they_are(arguments: Any) -> Any:
+def _unchanged(arguments: Any) -> Any:
     return arguments
 
 
 @frozen(kw_only=True)
 class Tool:
-    """Something a model may ask the game to do. Raises `RegistrationError` if it cannot work."""
+    """A function that a model may call. Raises `RegistrationError` for an invalid declaration."""
 
     name: str
     """1 to 64 lower-case letters, digits or `_`, a letter first."""
     run: ToolFunction
-    """Called with the arguments and a `ToolContext`. Raises `ToolError` to tell the model why it will not."""
+    """Called with the arguments and a `ToolContext`. Raises `ToolError` to tell the model why it refuses."""
     description: str = ""
-    """What it does, told to the model."""
+    """Its description for the model."""
     parameters: Mapping[str, JsonValue] = field(factory=lambda: {"type": "object"}, hash=False)
-    """What it takes, told to the model: a JSON Schema of an object."""
-    read_arguments: Callable[[Any], Mapping[str, Any]] = _as_they_are
-    """Makes the arguments for `run` and `idempotency_key` from what a model asked with. Raises `ToolError` if they
-    do not fit. By default they are taken as they are."""
+    """Its parameters for the model: a JSON Schema of an object."""
+    read_arguments: Callable[[Any], Mapping[str, Any]] = _unchanged
+    """Converts the model's arguments for `run` and `idempotency_key`. Raises `ToolError` if they do not fit. By default
+    they are passed unchanged."""
     cancel_safe: bool = False
-    """Whether it is cancelled when its turn is interrupted. If not, it may finish, and is discarded."""
+    """Whether it is cancelled when its turn is interrupted. Otherwise it may finish, and its result is discarded."""
     side_effects: SideEffects | None = None
-    """What it declares; undeclared counts as immediate."""
+    """Its declared side effects; None counts as immediate."""
     timeout: float | None = None
-    """How many seconds a call may take. Then it is answered with the error `tool_timeout`, and cancelled."""
+    """Timeout of a call in seconds. The call is then cancelled, and its result is the error `tool_timeout`."""
     idempotency_key: Callable[[Mapping[str, Any]], str] | None = None
-    """Calls with the same key run once, for as long as the ledger remembers the key. Without it each call has a
-    key of its own. The ledger keeps it: make it of ids, never of what somebody said."""
+    """Calls with the same key run once, for as long as the ledger keeps the key. By default each call has its own key.
+    The ledger records it, so build it from ids, never from text of players or models."""
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

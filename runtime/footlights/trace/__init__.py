@@ -1,1 +1,1 @@
-"""Traces of turns: events written to files without what anybody said. No content, and nothing that a turn waits for."""
+"""Traces of turns: events written to files without their text. A turn never waits for its trace."""

@@ -1,7 +1,7 @@
-"""The files of a trace: one that grows, and a few old ones behind it.
+"""Trace files: the current file and a few rotated ones.
 
-Files are opened for each batch, so that one that was deleted, cut or moved away meanwhile is simply begun again.
-Turns are never split between files.
+The file is opened for each batch, so that a file which was deleted, truncated or moved in between is simply started
+again. A turn is never split between files.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def _directory(given: str | os.PathLike[str]) -> Path:
 
 @frozen
 class TraceFiles:
-    """Where a stage writes its traces, and how much of them is kept. One directory serves one stage at a time.
+    """Directory and retention of a stage's traces. One directory serves one stage at a time.
 
-    Raises `RegistrationError` for a value that makes no sense.
+    Raises `RegistrationError` for an invalid value.
     """
 
     directory: Path = field(converter=_directory)
-    """Made if it is not there."""
+    """Created if it does not exist."""
     max_bytes: int = field(default=16 * 1024 * 1024, kw_only=True)
-    """How large `interaction_trace.jsonl` grows before it is put aside. Only a single turn may be larger."""
+    """Size at which `interaction_trace.jsonl` is rotated. Only a file with a single turn may be larger."""
     keep: int = field(default=4, kw_only=True)
-    """How many files that were put aside are kept: `interaction_trace.1.jsonl`, the newest, and so on."""
+    """Number of rotated files to keep: `interaction_trace.1.jsonl` is the newest, and so on."""
 
     def __attrs_post_init__(self) -> None:
         for name, minimum in (("max_bytes", 1), ("keep", 0)):
@@ -56,13 +56,13 @@ class TraceFiles:
 
     @property
     def path(self) -> Path:
-        """The file that grows."""
+        """The current file."""
         return self.directory / f"{_STEM}.jsonl"
 
     def append(self, turns: deque[bytes]) -> None:
-        """Write each turn, and take it out of `turns` once it is written.
+        """Write each turn, and remove it from `turns` once it is written.
 
-        Raises `OSError`, when the turns that are left were not written.
+        Raises `OSError`; then the remaining turns were not written.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         while turns:
@@ -87,12 +87,12 @@ class TraceFiles:
                 turns.popleft()
 
     def put_aside(self) -> None:
-        """Let the next turn begin a new file, if there is anything in this one. Raises `OSError`."""
+        """Rotate the current file, unless it is empty. Raises `OSError`."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if not self.path.is_file() or not self.path.stat().st_size:
             return
         if self.keep:
-            # No further than to the first gap: one that an attempt that failed has left must not cost a file.
+            # Shift only up to the first gap: a gap that a failed rotation left must not cost a file.
             free = next((number for number in range(1, self.keep) if not self._old(number).exists()), self.keep)
             for number in range(free - 1, 0, -1):
                 _rename(self._old(number), self._old(number + 1))
@@ -105,7 +105,7 @@ class TraceFiles:
 
 
 def _rename(source: Path, target: Path) -> None:
-    if source.is_file():  # anything else is somebody's, and stays where it is
+    if source.is_file():  # anything else is not a trace, and stays
         with suppress(FileNotFoundError):
             source.replace(target)
 
@@ -116,7 +116,7 @@ def _last_byte(file: FileIO, end: int) -> bytes:
 
 
 def _write(file: FileIO, end: int, data: bytes) -> None:
-    """All of it, or nothing if that can be helped."""
+    """Write everything; on an error, try to truncate the file to its previous end."""
     try:
         rest = memoryview(data)
         while rest:

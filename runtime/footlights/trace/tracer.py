@@ -1,8 +1,8 @@
-"""The stage's tracer: writes down how each turn went, and is in nobody's way.
+"""Tracer of a stage: writes every settled turn to the trace files.
 
-A turn is traced whole, when it is settled or left in doubt: what it keeps for returning subscribers is all that is
-needed, so a turn pays nothing while it runs. What cannot be written, or comes faster than it can be written, is
-left out, turn by turn, and counted. Nothing that happens here disturbs a turn, a commit or a shutdown.
+A turn is traced as a whole, when it is settled or left in doubt, from the replay that it keeps for resuming
+subscribers; so tracing costs a running turn nothing. Turns that cannot be written, or that exceed the backlog, are
+dropped whole and counted. A failure here never affects a turn, a commit or the shutdown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_WAITING_SIZE = 32_000_000
 EVENT_SIZE = 256
 
 LINGER = 0.1
-"""Seconds for which the first turn of a batch waits for others: a visit to the disk costs more than a line."""
+"""Seconds for which the first turn of a batch waits for others, because one write for many turns is cheaper."""
 
 _MAX_BATCH = 256
 _LINES_BETWEEN_CHECKPOINTS = 16
@@ -60,13 +60,13 @@ class Tracer:
         self._untold = 0
         self._failing = False
         self._lines_until_checkpoint = _LINES_BETWEEN_CHECKPOINTS
-        # Its own, so that a disk that hangs takes no thread from anybody.
+        # A limiter of its own, so that a hanging disk takes no thread from other components.
         self._limiter = trio.CapacityLimiter(1)
         self._scope = trio.CancelScope(shield=True)
         self._send, self._receive = trio.open_memory_channel["Replay"](max_waiting_turns)
 
     def trace(self, turn: Replay) -> None:
-        """Take a turn in which nothing more will happen. Never waits, and never raises."""
+        """Queue a turn that has ended. Never waits, and never raises."""
         size = _size(turn)
         if self._waiting_size + size > self._max_waiting_size:
             self._leave_out(1)
@@ -79,14 +79,14 @@ class Tracer:
             self._waiting_size += size
 
     def close(self) -> None:
-        """No more turns will come: write what waits, or give up at the deadline."""
+        """End of turns: write the backlog, or give up at the deadline."""
         self._closing.set()
         self._send.close()
         self._scope.deadline = trio.current_time() + self._shutdown_deadline
 
     @enable_ki_protection
     async def run(self) -> None:
-        """Write until `close` is called. Shielded: a cancelled host still gets its last turns traced."""
+        """Write until `close` is called. Shielded, so that the last turns of a cancelled host are traced."""
         try:
             with self._scope:
                 async for turn in self._receive:
@@ -96,7 +96,7 @@ class Tracer:
             self._leave_out(self._in_hand + self._receive.statistics().current_buffer_used)
             self._tell_what_was_left_out()
         finally:
-            self.closed.set()  # whatever became of it: the stage waits for this
+            self.closed.set()  # in any case, because the stage waits for it
 
     def _queued(self) -> list[Replay]:
         ready = min(_MAX_BATCH - 1, self._receive.statistics().current_buffer_used)
@@ -109,12 +109,12 @@ class Tracer:
         self._in_hand = 0
 
     async def _formatted(self, batch: list[Replay]) -> deque[bytes]:
-        """Here and not in the thread: a thread that computes holds up everybody for longer than these slices."""
+        """Format here and not in the thread: a computing thread would hold the GIL for longer than these slices."""
         formatted: deque[bytes] = deque()
         for turn in batch:
             try:
                 formatted.append(await self._format(turn))
-            except Exception as error:  # noqa: BLE001 - a boundary: what no trace can say is left out of it
+            except Exception as error:  # noqa: BLE001 - a boundary: a turn that cannot be formatted is dropped
                 self._in_hand -= 1
                 self._leave_out(1)
                 _tell(
@@ -140,7 +140,7 @@ class Tracer:
                 limiter=self._limiter,
                 thread_name="footlights trace",
             )
-        except Exception as error:  # noqa: BLE001 - a boundary: whatever ails the files ails nothing else
+        except Exception as error:  # noqa: BLE001 - a boundary: a failing disk must affect nothing else
             self._leave_out(len(turns))
             self._note_failure(error)
         else:
@@ -148,10 +148,10 @@ class Tracer:
             self._tell_what_was_left_out()
 
     def _append(self, turns: deque[bytes]) -> None:
-        """In the thread."""
+        """Runs in the worker thread."""
         if self._fresh:
             self._files.put_aside()
-            self._fresh = False  # before anything is written: who tries again must not put aside again
+            self._fresh = False  # before the write: a retry must not rotate again
         self._files.append(turns)
 
     def _leave_out(self, turns: int) -> None:
@@ -161,7 +161,7 @@ class Tracer:
     def _note_failure(self, error: Exception) -> None:
         if not self._failing:
             self._failing = True
-            # No more than this: the text of an error may name what it was about.
+            # Type and errno only: the message of an error may quote data.
             _tell(
                 logging.WARNING,
                 "The trace cannot be written: %s %s",
@@ -176,7 +176,7 @@ class Tracer:
 
 
 def _tell(level: int, sentence: str, *values: object) -> None:
-    with suppress(Exception):  # a boundary: where logs go is the host's, and may be broken too
+    with suppress(Exception):  # a boundary: the host's log handlers may fail too
         log.log(level, sentence, *values)
 
 

@@ -1,4 +1,4 @@
-"""A handle on what the authority decides about one turn."""
+"""Commit handle: waits for what the committer decides about one turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CommitHandle:
-    """Handed out by `session.finalize(turn_id)`; any number may exist for one turn."""
+    """Made by `session.finalize(turn_id)`, as often as you like."""
 
     __slots__ = ("_look_up", "_turn", "turn_id")
 
@@ -29,15 +29,15 @@ class CommitHandle:
 
     @property
     def commit(self) -> CommitFinal | None:
-        """The decision, if it is known here and now."""
+        """The commit, if it is known already."""
         return None if self._turn is None else self._turn.commit
 
     async def wait(self) -> CommitFinal:
-        """Wait for the decision.
+        """Wait for the commit.
 
         Raises:
-            CommitUnknown: the stage closed before it knew.
-            UnknownTurn: the turn ended long ago and the ledger has nothing about it.
+            CommitUnknown: the stage closed while the commit was in doubt.
+            UnknownTurn: the turn is not retained, and the ledger has no commit of it.
         """
         if self._turn is None:
             return await self._find()

@@ -1,8 +1,8 @@
-"""The seam for extension authors: `ExtensionManager`, `Workload`, `InteractionContext`, and nothing behind them.
+"""Extensions: workloads, and the context through which a workload performs its turn.
 
-A workload is a turn of your own making. It streams through its context, asks for commits, and may learn that it
-was cancelled. The runtime alone accepts turns, ends them and commits them: a workload that tries to, or that
-puts its data anywhere but under `payload.ext`, gets an error, and nothing reaches the stream.
+A workload is a turn performed by the host's own code. It emits events through its context, requests commits, and can
+learn that it was cancelled. Only the runtime accepts, ends and commits turns: a workload that tries to, or that puts
+data anywhere but under `payload.ext`, gets an error, and nothing reaches the stream.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 _RESERVED = frozenset(kind for kind, delivery in DELIVERY.items() if delivery is DeliveryClass.MUST_DELIVER)
-"""What must be delivered is what the runtime alone may say."""
+"""Must-deliver events are emitted by the runtime alone."""
 
 
 def draft_event(event_type: EventType | str, payload: Mapping[str, object]) -> StreamEvent:
-    """An event for `emit_event`. The runtime fills the envelope when it emits it; the payload is checked here.
+    """An event for `emit_event`. The payload is checked here, and the runtime fills in the envelope.
 
     A `token_delta` needs no `offset`. Raises `InvalidEvent`.
     """
@@ -65,7 +65,7 @@ def _known(event_type: str) -> EventType:
 
 
 class InteractionContext:
-    """All that a workload sees of its turn."""
+    """The turn, as a workload sees it."""
 
     __slots__ = ("_limits", "_turn", "_world")
 
@@ -76,32 +76,32 @@ class InteractionContext:
 
     @property
     def session_id(self) -> str:
-        """Whose turn it is."""
+        """The session of the turn."""
         return self._turn.session_id
 
     @property
     def turn_id(self) -> str:
-        """Which turn it is."""
+        """The id of the turn."""
         return self._turn.turn_id
 
     @property
     def input(self) -> str:
-        """What the player said; nothing any more once the turn is settled."""
+        """What the player said; empty once the turn is settled."""
         return self._turn.input
 
     @property
     def world(self) -> Any:
-        """The world as it was committed when the turn began: a copy, so nothing done to it counts."""
+        """A copy of the world as it was committed when the turn began."""
         return self._world.view()
 
     def emit_event(self, event: StreamEvent) -> None:
-        """Emit an event made by `draft_event`. What its envelope says is replaced by the truth.
+        """Emit an event made by `draft_event`. Its envelope is replaced.
 
         Raises:
-            InvalidEvent: it is not yours to emit, or its payload is not lawful.
-            TooLarge: it is bigger than `max_event_bytes`, or the turn has said too much.
-            IllegalTransition: the turn is not at a point where this may happen, or has ended.
-            RuntimeError: a thread called this. It goes back to trio first, by `trio.from_thread.run_sync`.
+            InvalidEvent: only the runtime may emit this event, or its payload is not valid.
+            TooLarge: it is bigger than `max_event_bytes`, or the turn is over its limit on text.
+            IllegalTransition: the event may not follow the ones before it, or the turn has ended.
+            RuntimeError: it was called in a thread. Use `trio.from_thread.run_sync`.
         """
         trio.lowlevel.current_trio_token()  # raises in a thread
         event_type = _known(event.event_type)
@@ -123,16 +123,16 @@ class InteractionContext:
                 raise AssertionError(f"{event_type} is the runtime's own")
 
     def request_commit(self, intent: Intent) -> None:
-        """Stage an intent; it is judged once, at the end of the turn, if the turn is not interrupted."""
+        """Stage an intent. It is judged at the end of the turn, unless the turn is interrupted."""
         self._turn.reserve_intent(check_intent(intent).size)
         self._turn.staged.append(intent)
 
     def is_canceled(self) -> bool:
-        """Whether the turn was interrupted, for whatever reason."""
+        """Whether the turn was interrupted, for any reason."""
         return self._turn.is_interrupted
 
     async def await_cancel(self) -> None:
-        """Return, normally, when the turn is interrupted. Only the next checkpoint after it is cancelled."""
+        """Return when the turn is interrupted. The next checkpoint after that raises `trio.Cancelled`."""
         try:
             await self._turn.interrupted.wait()
         except trio.Cancelled:
@@ -140,7 +140,7 @@ class InteractionContext:
                 raise
 
     def _checked(self, event_type: EventType, payload: object) -> Payload:
-        # The payload may have been made by hand, or changed since `draft_event` saw it.
+        # The payload may have been made without `draft_event`, or changed since.
         raw = wire.payload_to_wire(payload) if isinstance(payload, Payload) else _with_offset(event_type, payload)
         checked = wire.payload_from_wire(event_type, raw)
         if checked.dropped_seq_ranges:
@@ -151,7 +151,7 @@ class InteractionContext:
 
 
 class Workload(Protocol):
-    """A turn of your own making. Nothing has to be inherited."""
+    """A turn performed by the host's own code. A protocol: nothing has to be inherited."""
 
     async def run(self, context: InteractionContext) -> None:
         """Perform one turn. Returning ends it with `turn_final`, raising with `turn_interrupted`."""
@@ -169,14 +169,14 @@ class ExtensionManager:
             self.register(name, workload)
 
     def register(self, name: str, workload: Workload) -> None:
-        """Let turns name this workload. Raises `RegistrationError` if they could not, or the name is taken."""
+        """Register a workload for `TurnParams.workload`. Raises `RegistrationError` for an invalid or used name."""
         if not _NAME.fullmatch(name):
             raise RegistrationError(
                 f"The workload name {name[:64]!r} must be 1 to 64 of a-z, 0-9, _, . and -, a letter first."
             )
         if name in self._workloads:
             raise RegistrationError(f"A workload named {name} is registered already.")
-        import_module("footlights.wire.reading")  # now, and not while its first turn holds up everybody else's
+        import_module("footlights.wire.reading")  # not in the first turn, which would block the others meanwhile
         self._workloads[name] = workload
 
     def get(self, name: str) -> Workload | None:

@@ -1,7 +1,7 @@
-"""The life of a turn, as one table: what may follow what, and nothing else.
+"""Lifecycle: the table of what may follow what in a turn.
 
-No I/O, no clock, no payloads but the ids of the tools that are open. A step that the table does not have
-raises `IllegalTransition` and changes nothing. The diagram in the docs is drawn from this table.
+Pure: no I/O, no clock, no payloads but the ids of open tools. A step that is not in the table raises
+`IllegalTransition` and changes nothing. The diagram in the docs is generated from this table.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 
 
 class TurnState(StrEnum):
-    """Where a turn is."""
+    """The states of a turn."""
 
     NEW = "new"
     """Nothing was emitted yet."""
     ACCEPTED = "accepted"
-    """The input was received; the turn waits for its place."""
+    """The input was received; the turn waits in the session's queue."""
     RUNNING = "running"
-    """Its actors are at work, and nothing was said yet."""
+    """The actors are at work; no model event and no text was emitted yet."""
     SELECTED = "selected"
-    """A model was chosen and has to become ready."""
+    """A model was chosen and is not ready yet."""
     LOADING = "loading"
-    """The chosen model is loading, and says so."""
+    """The chosen model is loading, with progress events."""
     PERFORMING = "performing"
-    """Text may flow."""
+    """Text may be emitted."""
     USING_TOOLS = "using_tools"
-    """At least one tool is open; text may flow beside it."""
+    """At least one tool is open; text may be emitted meanwhile."""
     STOPPING = "stopping"
     """An interruption was decided; open tools still have to report."""
     STOPPED = "stopped"
     """An interruption was decided and nothing is open: only the terminal event is missing."""
     INTERRUPTED = "interrupted"
-    """`turn_interrupted` is out; the authority will fail the turn closed."""
+    """`turn_interrupted` was emitted; the committer will fail the turn closed."""
     FINAL = "final"
-    """`turn_final` is out; the authority judges what the turn asked for."""
+    """`turn_final` was emitted; the committer judges the turn's intents."""
     COMMITTED = "committed"
-    """`commit_final` is out. Nothing follows."""
+    """`commit_final` was emitted. Nothing follows."""
     IN_DOUBT = "in_doubt"
-    """The stage closed before it knew whether the turn was committed. Only a restart can tell."""
+    """The stage closed while the commit was in doubt. Only the ledger can tell, after a restart."""
 
 
 class Step(StrEnum):
-    """What can happen to a turn: each event type, and what is not an event.
+    """The steps of a turn: one for each event type, and those that emit no event.
 
-    A tool's result is a different step when it closes the last open tool: that is how "a tool is open" is
-    a state here and not a flag beside the table.
+    The result of the last open tool is a step of its own, so that "a tool is open" is a state of the table and not a
+    flag beside it.
     """
 
     TURN_ACCEPTED = "turn_accepted"
@@ -122,15 +122,15 @@ TRANSITIONS: Mapping[TurnState, Mapping[Step, TurnState]] = MappingProxyType(
 
 
 _TABLE = {state: dict(steps) for state, steps in TRANSITIONS.items()}
-"""The same, without the proxy, which takes longer to ask."""
+"""The same as plain dicts, which are faster to read."""
 
 
 SPEAKING = frozenset(state for state, steps in _TABLE.items() if steps.get(Step.TOKEN_DELTA) is state)
-"""Where a token changes nothing, so that the hot path need not take the step."""
+"""States that a token does not change, so that the hot path need not take the step."""
 
 
 class Lifecycle:
-    """Where one turn is. `open_tools` maps the id of each open call to its tool's name."""
+    """The state of one turn. `open_tools` maps the id of each open call to the name of its tool."""
 
     __slots__ = ("_tools_seen", "open_tools", "state")
 

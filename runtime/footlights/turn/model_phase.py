@@ -1,7 +1,7 @@
-"""What a turn has said about its model, so that it cannot contradict itself.
+"""Model phase: checks that a turn's model events are consistent.
 
-The lifecycle knows which event may follow which; this knows that they speak of one model, that a model which was
-not hot shows that it loads, and that progress goes forward.
+The lifecycle decides which event may follow which. This checks that they name one model, that a model which was not hot
+shows that it loads, and that load progress does not go back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ModelPhase:
         self._progress = 0.0
 
     def check(self, payload: ModelEvent) -> None:
-        """Raises `InvalidEvent` for what does not fit to what was said before."""
+        """Raises `InvalidEvent` if the event contradicts an earlier one."""
         if isinstance(payload, ModelSelected):
             return
         if payload.model_id != self._model_id:
@@ -41,7 +41,7 @@ class ModelPhase:
             raise InvalidEvent("payload.warm_state: a model that was not hot shows that it loads first")
 
     def take(self, payload: ModelEvent) -> None:
-        """Remember what was emitted."""
+        """Record an emitted event."""
         if isinstance(payload, ModelSelected):
             self._model_id, self._shown, self._progress = payload.model_id, False, 0.0
         elif isinstance(payload, ModelLoading):

@@ -1,4 +1,4 @@
-"""What is left to say of a turn when it is settled: how it ended, and when what happened. Nothing that was said."""
+"""Turn summary: how a settled turn ended, and when. It holds nothing that was said."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class TurnSummary:
-    """How a turn went. Times are milliseconds of the clock that stamps the events."""
+    """How a turn ended. Times are milliseconds of the clock that stamps the events."""
 
     session_id: str
     turn_id: str
@@ -23,7 +23,7 @@ class TurnSummary:
     """The outcome of its commit, or the reason of its interruption."""
     accepted_ms: int
     first_token_ms: int | None
-    """None if it said nothing."""
+    """None if there was no token."""
     terminal_ms: int
     committed_ms: int
     output_tokens: int | None

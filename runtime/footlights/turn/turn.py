@@ -1,9 +1,8 @@
-"""One turn: its place in the lifecycle, its ordered stream, and what it wants committed.
+"""Turn: its place in the lifecycle, its ordered stream of events, and the intents that it staged.
 
-Every method is a plain call that either happens completely or raises and changes nothing. A turn ends in
-exactly one terminal event, decided by whoever comes first: `finish`, or `stop` (a cancel, a failure, a
-shutdown). At that moment it is handed over to be judged; later `settle` says what was decided, and the
-stream is silent.
+Every method is a plain call that either happens completely or raises and changes nothing. A turn ends in exactly one
+terminal event, decided by the first of `finish` and `stop` (a cancel, a failure, a shutdown). Then the session hands it
+to the committer; later `settle` publishes the commit, the last event of the turn.
 
 The actors of a turn use this class. Extension authors see only `footlights.turn.extensions.InteractionContext`.
 """
@@ -39,7 +38,7 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
-from footlights.lazy_event import Latch
+from footlights.lazy_event import LazyEvent
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay
@@ -62,26 +61,26 @@ _ENDED = frozenset({TurnState.INTERRUPTED, TurnState.FINAL, TurnState.COMMITTED,
 
 @frozen
 class Interruption:
-    """Why a turn ends early. `detail` is a stable code or the name of an exception, never its text."""
+    """The reason why a turn ends early. `detail` is a stable code or the name of an exception, never its text."""
 
     reason: InterruptReason
     detail: str | None = None
 
 
 class Clock(Protocol):
-    """What `trio.current_time` reads, for tokens: it costs a third, and does not notice when a thread asks."""
+    """The clock of `trio.current_time`, read directly: a third of the cost for each token, and no check for threads."""
 
     def __call__(self) -> float: ...
 
 
 class WallClock(Protocol):
-    """Seconds since the epoch, for people. It orders nothing and enters no digest."""
+    """Seconds since 1970, for people to read. It orders nothing and enters no digest."""
 
     def __call__(self) -> float: ...
 
 
 class TurnHost(Protocol):
-    """What a turn needs of its session."""
+    """The part of a session that a turn uses."""
 
     outboxes: tuple[Outbox, ...]
     limits: Limits
@@ -147,8 +146,8 @@ class Turn:
         self.heard_seq = -1
         self.interruption: Interruption | None = None
         self.commit: CommitFinal | None = None
-        self.interrupted = Latch()
-        self.settled = Latch()
+        self.interrupted = LazyEvent()
+        self.settled = LazyEvent()
         self.context: Context | None = copy_context()
         self.scope = trio.CancelScope()
         self._text_bytes_left = host.limits.max_turn_text_bytes
@@ -163,7 +162,7 @@ class Turn:
 
     @property
     def remote_models(self) -> bool:
-        """Whether what is said in it may be told to models elsewhere."""
+        """Whether the player consented to remote models."""
         return self._host.remote_models
 
     @property
@@ -172,26 +171,26 @@ class Turn:
 
     @property
     def is_interrupted(self) -> bool:
-        """Decided, even if a tool must still report before everybody is told."""
+        """Whether the turn ends early, even if its terminal event still waits for a tool to report."""
         return self.interruption is not None
 
     @property
     def has_ended(self) -> bool:
         return self.lifecycle.state in _ENDED
 
-    # -- what the actors say
+    # -- called by the actors
 
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
         self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead))
 
     def run(self) -> None:
-        """It has its place: from now on its actors may speak."""
+        """Leave the queue: from now on the actors may emit."""
         self.lifecycle.advance(Step.RUN)
 
     @enable_ki_protection
     def emit(self, payload: ModelEvent) -> None:
-        """What happens to the turn's model."""
+        """Emit an event about the turn's model."""
         step = Step(EVENT_TYPES[type(payload)])
         if self.lifecycle.may(step):
             self._model.check(payload)
@@ -200,9 +199,9 @@ class Turn:
 
     @enable_ki_protection
     def say(self, delta: str) -> None:
-        """Stream the next piece of the turn's text. This is the hot path: nothing here but what must be.
+        """Stream the next piece of the turn's text. This is the hot path: see `footlights.stream.fast_path`.
 
-        An empty one is a sign of life, and nothing else.
+        An empty piece only shows the watchdog that the model is alive.
         """
         if not delta:
             self.last_activity = trio.current_time()
@@ -214,17 +213,17 @@ class Turn:
         now = host.clock()
         wall_ts = host.wall_clock()
         replay = self.replay
-        leeway = replay.leeway
+        fast_path = replay.fast_path
         size_queued = ENVELOPE_BYTES + size
         if (
-            replay.next_seq >= leeway.until_seq
-            or replay.said_bytes + size_queued > leeway.until_bytes
-            or now > leeway.until_time
+            replay.next_seq >= fast_path.until_seq
+            or replay.said_bytes + size_queued > fast_path.until_bytes
+            or now > fast_path.until_time
         ):
             if self.lifecycle.state not in SPEAKING:
                 self.lifecycle.advance(Step.TOKEN_DELTA)
-            leeway.until_seq = leeway.until_bytes = WITHOUT_END
-            leeway.until_time = inf
+            fast_path.until_seq = fast_path.until_bytes = WITHOUT_END
+            fast_path.until_time = inf
             for outbox in host.outboxes:
                 outbox.put_delta(replay, size_queued, now)
         self._text_bytes_left -= size
@@ -233,7 +232,7 @@ class Turn:
 
     @enable_ki_protection
     def start_tool(self, payload: ToolCallStarted, if_canceled: Callable[[], ToolCallResult] | None = None) -> None:
-        """Open a tool call. `if_canceled` says what to report of it when nobody waits for it any more."""
+        """Open a tool call. `if_canceled` makes its result if the turn ends before the tool does."""
         self._check_room()
         draft = self._draft(payload)
         self.lifecycle.start_tool(payload.tool_call_id, payload.tool_name)
@@ -253,7 +252,7 @@ class Turn:
 
     @enable_ki_protection
     def say_with_ext(self, payload: TokenDelta) -> None:
-        """A delta that carries an extension's data: kept as it is, never joined."""
+        """Stream a delta with an extension's data. It is kept as it is, never joined."""
         size = utf8_size(payload.delta)
         if size > self._text_bytes_left:
             raise self._too_much()
@@ -262,7 +261,7 @@ class Turn:
 
     @contextmanager
     def in_line(self) -> Generator[None]:
-        """Others come first: to be silent meanwhile is no fault."""
+        """Wait for a slot of the model: the watchdog does not count this time as a stall."""
         self.waits_in_line = True
         try:
             yield
@@ -271,7 +270,7 @@ class Turn:
             self.last_activity = trio.current_time()
 
     def reserve_intent(self, size: int) -> None:
-        """Take one of the turn's places for intents, before one is staged here or by a tool that still runs."""
+        """Count an intent against the turn's limits before it is staged, here or by a running tool."""
         if self.is_interrupted or self.has_ended:
             raise IllegalTransition(f"A turn that is {self.state} takes no more intents.")
         if not self._intents_left:
@@ -286,13 +285,13 @@ class Turn:
 
     @enable_ki_protection
     def stop(self, reason: InterruptReason, detail: str | None = None) -> bool:
-        """Interrupt the turn, unless it is ending already. The terminal is out at once if no tool is open."""
+        """Interrupt the turn, unless it is ending already. Without open tools the terminal event is emitted now."""
         if not self.lifecycle.may(Step.STOP):
             return False
         interruption = Interruption(reason, detail)
         terminal = self._draft_terminal(interruption)
         self.lifecycle.advance(Step.STOP)
-        self.replay.leeway.until_seq = NONE
+        self.replay.fast_path.until_seq = NONE
         self.interruption = interruption
         self.staged.clear()
         if self.state is TurnState.STOPPED:
@@ -305,7 +304,7 @@ class Turn:
 
     @enable_ki_protection
     def finish(self) -> bool:
-        """End the turn with what it said, unless it is ending already or has something open."""
+        """End the turn with its text, unless it is ending already or a tool is open."""
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
         text = self.replay.text
@@ -316,7 +315,7 @@ class Turn:
 
     @enable_ki_protection
     def abandon_tools(self) -> None:
-        """Report every tool that nobody waits for any more."""
+        """End every open tool call without waiting for its tool."""
         for tool_call_id, tool_name in list(self.lifecycle.open_tools.items()):
             if_canceled = self._if_canceled.get(tool_call_id)
             self.end_tool(
@@ -327,17 +326,17 @@ class Turn:
 
     @enable_ki_protection
     def settle(self, commit: CommitFinal) -> None:
-        """What the authority decided: the last event of the turn."""
+        """Publish the commit, the last event of the turn."""
         self._step(Step.COMMIT_FINAL, commit)
         self.commit = commit
         self.context = None
-        self.input = ""  # it is kept for those who come back, who are told what was answered and never what was said
+        self.input = ""  # the turn is retained for its events; the player's words are not needed any more
         self.settled.set()
         self._host.turn_settled(self)
 
     @enable_ki_protection
     def lose_sight(self) -> None:
-        """The stage closes without knowing what became of the commit."""
+        """Give up on the commit: the stage closes while it is in doubt."""
         self.lifecycle.advance(Step.LOSE_SIGHT)
         self.settled.set()
 
@@ -372,7 +371,7 @@ class Turn:
             raise TooLarge(f"The turn emitted {limit} events besides its text (max_turn_events).")
 
     def _draft(self, payload: Payload) -> Entry:
-        """Everything that could fail, before the lifecycle moves: after that, nothing may."""
+        """Make the event. Everything that can fail happens here, before the lifecycle moves."""
         event_type = EVENT_TYPES[type(payload)]
         delivery = DELIVERY[event_type]
         if event_type is EventType.MODEL_LOADING and self.state is TurnState.LOADING:

@@ -1,9 +1,8 @@
-"""The edge: events as JSON, and JSON as events.
+"""Events as JSON, and JSON as events. Pure: no I/O, no trio.
 
-What leaves is written as it stands, because the runtime made it. What enters is trusted in nothing: unknown
-fields are refused, nothing is coerced, every value has its domain. A refusal is always one `InvalidEvent`
-whose message reads `<path>: <sentence>`, for example `payload.progress: must be between 0 and 1`. It never
-quotes what somebody said.
+Writing does not validate, because the runtime made the event. Reading validates everything: unknown fields are
+refused, values are never coerced, and each value must be in its domain. A refusal is one `InvalidEvent` with the
+message `<path>: <sentence>`, for example `payload.progress: must be between 0 and 1`. It never quotes the data.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ __all__ = [
     "to_wire",
 ]
 
-# Its readers take a while to make, and a stage whose turns are all performed by the standard actors reads nothing.
+# Building the readers is slow, and a stage that runs only the standard actors never reads an event.
 _HOMES = {"footlights.wire.reading": "decode from_wire payload_from_wire"}
 
-if not TYPE_CHECKING:  # a checker that saw these would believe in any name
+if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
     __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

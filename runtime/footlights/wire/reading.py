@@ -1,7 +1,7 @@
-"""JSON to events: which fields each object has, what each may hold, and how a refusal is worded.
+"""Readers from JSON to events: the fields of each object, their domains, and the wording of refusals.
 
-cattrs makes one reader for each class from the tables here. It collects what was wrong as a tree of errors
-with notes of where they were; `_refusal` follows the first one down and says it in one sentence.
+cattrs builds one reader for each class from the tables here. It reports errors as a tree with notes of their places;
+`_refusal` follows the first branch and turns it into one sentence.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _T = TypeVar("_T")
 
 
 def from_wire(wire: Mapping[str, object]) -> StreamEvent:
-    """The event that `wire` describes. Raises InvalidEvent if it describes none."""
+    """The event that `wire` describes. Raises InvalidEvent if it is not a valid event."""
     return cast(StreamEvent, _read(_event, wire, ""))
 
 
 def decode(frame: bytes | str) -> StreamEvent:
-    """The event in one JSON object. Raises InvalidEvent if there is none."""
+    """The event in one JSON object. Raises InvalidEvent if it is not a valid event."""
     try:
         wire = orjson.loads(frame)
     except orjson.JSONDecodeError:
@@ -66,7 +66,7 @@ def decode(frame: bytes | str) -> StreamEvent:
 
 
 def payload_from_wire(event_type: EventType, wire: Mapping[str, object]) -> Payload:
-    """The payload that `wire` describes, in an event of this type. Raises InvalidEvent if it is none."""
+    """The payload of an event of this type that `wire` describes. Raises InvalidEvent if it is not valid."""
     return cast(Payload, _read(_PAYLOAD_READERS[event_type], wire, "payload"))
 
 
@@ -93,7 +93,7 @@ def _refusal(error: BaseException, path: str) -> str:
 
 
 def _step(error: BaseException) -> str:
-    # The outermost place is noted last.
+    # cattrs adds the note of the outermost place last.
     for note in reversed(getattr(error, "__notes__", [])):
         if isinstance(note, AttributeValidationNote):
             return f".{note.name}"
@@ -103,7 +103,7 @@ def _step(error: BaseException) -> str:
 
 
 def _unknown_field(names: set[Any]) -> str:
-    # A field name comes from outside too: one that does not look like a name may be somebody's words.
+    # Field names come from outside too: one that does not look like an identifier may be a player's text.
     fit = sorted(name for name in names if isinstance(name, str) and _FIELD_NAME.fullmatch(name))
     return f"has an unknown field '{fit[0]}'" if fit else "has an unknown field"
 
@@ -115,7 +115,7 @@ def _object(
     check: Callable[[_T], None] | None = None,
 ) -> Reader:
     attributes = [
-        # cattrs insists on a field exactly when its attribute has no default.
+        # cattrs requires a field exactly when its attribute has no default.
         field.evolve(default=attrs.NOTHING) if field.name in required else field
         for field in attrs.fields(attrs.resolve_types(cast(Any, kind)))
     ]
@@ -168,7 +168,7 @@ def _cancel_is_explained(result: Any) -> None:
 
 
 def _event(wire: object, _: object = None) -> object:
-    # The event type says how the payload is to be read, so it is read before everything else.
+    # The event type selects the reader of the payload, so it is read first.
     if not isinstance(wire, Mapping):
         raise Unfit("must be an object")
     fields = cast(Mapping[str, object], wire)
@@ -212,13 +212,13 @@ _PAYLOAD_FIELDS: Mapping[type[Payload], Mapping[str, Reader]] = {
     TurnFinal: {"authoritative": values.constant(False)},
     CommitFinal: {"commit_digest": values.name, "authoritative": values.constant(True)},
 }
-"""Readers for fields whose type alone does not say what they may hold."""
+"""Readers for fields whose domain is narrower than their type."""
 
 _REQUIRED: Mapping[type[Payload], frozenset[str]] = {
     TurnFinal: frozenset({"authoritative"}),
     CommitFinal: frozenset({"authoritative", "issues", "artifact_refs"}),
 }
-"""Fields that always stand on the wire although code may leave them out."""
+"""Fields that are required on the wire although they have a default in code."""
 
 _CHECKS: Mapping[type[Payload], Callable[[Payload], None]] = {ToolCallResult: _cancel_is_explained}
 

@@ -1,9 +1,9 @@
-"""Events as lines of a trace, and back: lengths where the words were.
+"""Trace lines: events in which lengths replace the text.
 
-A line is the event's envelope, marked `"authoritative": false`, with nothing in it that a player, a model or a tool
-said. Read back, filler of the same length stands in for the words, so that whatever can be said about places and
-order can still be checked. Reading trusts nothing: a line that holds words, or no length where one belongs, is
-refused with one `InvalidEvent`, worded like every other refusal and never quoting.
+A line is the event's envelope, marked `"authoritative": false`, without any text of a player, a model or a tool.
+Reading puts filler of the same length in place of the text, so that the laws about positions and order can still be
+checked. Reading validates everything: a line that holds text, or lacks a length, is refused with an `InvalidEvent` that
+never quotes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from footlights.events import StreamEvent
 
 MAX_TRACED_LENGTH = 10_000_000
-"""The longest text that a line may claim; far more than a turn ever says."""
+"""The greatest length that a line may state; far more than the text of any turn."""
 
 _Fields: TypeAlias = dict[str, Any]
 _Change: TypeAlias = Callable[[_Fields, str], None]
@@ -30,7 +30,7 @@ _Change: TypeAlias = Callable[[_Fields, str], None]
 
 
 def to_trace(event: StreamEvent) -> dict[str, Any]:
-    """The event as plain JSON values, without what was said in it."""
+    """The event as plain JSON values, with lengths in place of text."""
     traced = to_wire(event)
     payload = traced["payload"]
     if event.payload.ext is not None:
@@ -49,12 +49,12 @@ def encode_trace(event: StreamEvent) -> bytes:
 
 
 def is_trace(recorded: object) -> TypeGuard[Mapping[str, object]]:
-    """Whether this claims to be a line of a trace."""
+    """Whether this is marked as a line of a trace."""
     return isinstance(recorded, Mapping) and cast(Mapping[str, object], recorded).get("authoritative") is False
 
 
 def from_trace(traced: Mapping[str, object]) -> dict[str, object]:
-    """The event's envelope with filler for words, still to be read by `from_wire`. Raises InvalidEvent."""
+    """The event's envelope with filler for text, to be read by `from_wire`. Raises InvalidEvent."""
     wire = dict(traced)
     wire.pop("authoritative", None)
     payload = wire.get("payload")
@@ -103,7 +103,7 @@ _HIDE: Mapping[EventType, Callable[[_Fields], None]] = {
 
 
 def _fill(fields: _Fields, path: str, words: str, length: str) -> None:
-    """Filler for `words`, as long as `length` says."""
+    """Put filler into the field `words`, as long as the field `length` states."""
     _refuse_words(fields, path, words)
     if length not in fields:
         raise InvalidEvent(f"{path}.{length}: is missing")
@@ -126,7 +126,7 @@ def _length(value: object, path: str) -> int:
 
 
 def _fill_part(fields: _Fields, name: str, path: str, fill: _Change) -> None:
-    """What is not an object is left for `from_wire` to refuse."""
+    """Fill a nested object. Any other value is left for `from_wire` to refuse."""
     part = fields.get(name)
     if isinstance(part, Mapping):
         fields[name] = filled = dict(cast(Mapping[str, Any], part))

@@ -1,8 +1,8 @@
-"""What a single value that came in over the wire may be.
+"""Readers of single values.
 
-Each reader takes a value (and a type, which cattrs passes and nobody needs), and returns it or raises `Unfit`
-with a sentence about it. Readers never convert: a string is not a number, and `true` is not 1. The one
-exception is an integer where a number is wanted, because JSON has only one kind of number.
+Each reader takes a value (and a type, which cattrs passes and the readers ignore), and returns the value or raises
+`Unfit` with a sentence about it. Readers never convert: a string is not a number, and `true` is not 1. The exception is
+an integer where a number is expected, because JSON has only one kind of number.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_EXT_DEPTH = 32
-"""How many lists and objects may stand inside each other in `payload.ext.data`."""
+"""Maximum nesting of lists and objects in `payload.ext.data`."""
 
 MAX_INTEGER = 2**53 - 1
-"""The largest integer that every JSON reader reads as the same number."""
+"""The largest integer that every JSON implementation reads exactly."""
 
 Reader: TypeAlias = Callable[[Any, Any], Any]
 
@@ -29,7 +29,7 @@ _NAMESPACE = re.compile(r"ext\.[a-z0-9][a-z0-9_-]{0,63}\.[a-z0-9][a-z0-9_-]{0,63
 
 
 class Unfit(ValueError):
-    """Why a value is refused. `field` is set when an object is refused because of one of its fields."""
+    """Refusal of a value. `field` is set when an object is refused because of one of its fields."""
 
     def __init__(self, sentence: str, field: str | None = None) -> None:
         super().__init__(sentence)
@@ -47,7 +47,7 @@ def text(value: object, _: object = None) -> str:
 
 
 def name(value: object, _: object = None) -> str:
-    """A text that says something."""
+    """A string that is not empty."""
     if value == "":
         raise Unfit("must not be empty")
     return text(value)
@@ -117,7 +117,7 @@ def member_of(kind: type[StrEnum]) -> Reader:
 
 
 def json_value(value: object, _: object = None, *, depth: int = 0) -> JsonValue:
-    """A copy, so that nobody can change an event by keeping hold of what it was made from."""
+    """A copy of the value, so that the caller cannot change an event through the original."""
     if value is None or type(value) is bool:
         return value
     if type(value) is str:

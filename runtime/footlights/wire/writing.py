@@ -1,7 +1,7 @@
-"""Events to JSON.
+"""Writers from events to JSON.
 
-Token deltas are most of what is ever sent, so nothing here validates and nothing is decided twice: cattrs
-makes one flat function for each payload class when this module is imported.
+Most events are token deltas, so nothing here validates, and cattrs builds one flat function for each payload class
+when this module is imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def to_wire(event: StreamEvent) -> dict[str, Any]:
-    """The event as plain JSON values, in the order of the envelope. Data of `ext` is shared, not copied."""
+    """The event as plain JSON values, in the order of the envelope. The data of `ext` is shared, not copied."""
     payload = event.payload
     wire: dict[str, Any] = {
         "schema_v": event.schema_v,
@@ -40,7 +40,7 @@ def to_wire(event: StreamEvent) -> dict[str, Any]:
 
 
 def encode(event: StreamEvent) -> bytes:
-    """The event as one JSON object on one line. Raises InvalidEvent if it holds what JSON cannot say."""
+    """The event as one JSON object on one line. Raises InvalidEvent for a value that JSON cannot represent."""
     try:
         return orjson.dumps(to_wire(event))
     except orjson.JSONEncodeError:
@@ -48,7 +48,7 @@ def encode(event: StreamEvent) -> bytes:
 
 
 def payload_to_wire(payload: Payload) -> dict[str, Any]:
-    """A payload by itself. Raises InvalidEvent if it is not one of v1."""
+    """The payload as plain JSON values. Raises InvalidEvent if its class is not part of v1."""
     writer = _PAYLOAD_WRITERS.get(type(payload))
     if writer is None:
         raise InvalidEvent("payload: must be one of the payloads of v1")
@@ -56,7 +56,7 @@ def payload_to_wire(payload: Payload) -> dict[str, Any]:
 
 
 def payload_size(payload: Payload) -> int:
-    """How many bytes of JSON a payload is."""
+    """Size of a payload as JSON, in bytes."""
     try:
         return len(orjson.dumps(payload_to_wire(payload)))
     except orjson.JSONEncodeError:
@@ -64,7 +64,7 @@ def payload_size(payload: Payload) -> int:
 
 
 def _writer(kind: type[Any]) -> Callable[[Any], dict[str, Any]]:
-    """What a class itself says comes first, what any payload may carry last; what is not said is left out."""
+    """A writer that puts the fields of the class first and the common fields last, and omits absent values."""
     attributes: list[attrs.Attribute[Any]] = list(attrs.fields(attrs.resolve_types(kind)))
     unsaid: dict[str, Any] = {
         each.name: override(omit_if_default=True)
@@ -86,7 +86,7 @@ def _write_ext(ext: Ext) -> dict[str, Any]:
 
 _COMMON = frozenset(each.name for each in attrs.fields(Payload))
 ONLY_IF_TRUE = frozenset({"text_forgotten"})
-"""Flags that stand on the wire only when they are set."""
+"""Flags that are written only when they are true."""
 
 _converter = Converter()
 _converter.register_unstructure_hook(Ext, _write_ext)

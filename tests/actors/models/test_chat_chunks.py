@@ -98,7 +98,7 @@ def test_a_stream_without_its_end_is_an_error() -> None:
 
 @pytest.mark.parametrize("chunk", [None, "text", [STOP]])
 def test_what_is_no_chunk_is_refused(chunk: object) -> None:
-    with pytest.raises(ModelError, match="no chunk"):
+    with pytest.raises(ModelError, match="not a chunk"):
         ChatReader().feed(chunk)
 
 

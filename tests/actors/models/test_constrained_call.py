@@ -51,7 +51,7 @@ def test_the_answer_is_the_call() -> None:
     "answer", ["", "I pour.", "{", '{"name": "pour"}', '{"name": 3, "arguments": {}}', "[" * 100_000]
 )
 def test_any_other_answer_is_an_error_that_does_not_quote_it(answer: str) -> None:
-    with pytest.raises(ModelError, match="is not the tool call") as caught:
+    with pytest.raises(ModelError, match="is not the required tool call") as caught:
         read_call(answer, cut=False)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

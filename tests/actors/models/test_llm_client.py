@@ -190,7 +190,7 @@ async def test_signs_of_life_are_not_said() -> None:
 @pytest.mark.parametrize("thing", [None, 3, b"A"])
 async def test_what_is_no_text_is_a_stream_error(thing: object) -> None:
     pieces, error = await heard(ModelClient(Giving(["A", thing, "B"])))
-    assert (pieces, type(error), str(error)) == (["A"], StreamError, "The model gave something that is not text.")
+    assert (pieces, type(error), str(error)) == (["A"], StreamError, "The model's output is not text.")
 
 
 async def test_a_tool_that_nobody_offered_is_a_stream_error() -> None:

@@ -109,7 +109,7 @@ async def test_a_server_that_wants_no_key_works_without_one(key_env: str | None)
 async def test_a_key_that_no_header_can_hold_is_refused_without_being_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY}")
     outputs, error = await ask_once(*WHOLE)
-    assert (outputs, str(error)) == ([], "What $OPENAI_API_KEY holds cannot be a key.")
+    assert (outputs, str(error)) == ([], "The value of $OPENAI_API_KEY is not a valid key.")
     assert KEY not in quoted(error)
 
 
@@ -418,8 +418,8 @@ async def test_a_proxy_is_used_for_other_machines_and_never_for_this_one(monkeyp
     ("proxy", "why"),
     [
         (f"socks5://{SAID}:{KEY}@127.0.0.1:9", "socksio is missing"),
-        (f"nonsense://{SAID}:{KEY}@127.0.0.1:9", "makes no sense"),
-        (f"http://{SAID}:{KEY}@127.0.0.1:{ANSWERED}", "makes no sense"),
+        (f"nonsense://{SAID}:{KEY}@127.0.0.1:9", "invalid address"),
+        (f"http://{SAID}:{KEY}@127.0.0.1:{ANSWERED}", "invalid address"),
     ],
 )
 async def test_a_proxy_that_cannot_be_used_is_an_error_that_does_not_quote_its_password(

@@ -92,12 +92,12 @@ async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last(
     [
         (401, ModelError, "refused the key in ${} (HTTP 401)"),
         (403, ModelError, "refused the key in ${} (HTTP 403)"),
-        (404, ModelError, "knows no such model"),
+        (404, ModelError, "has no such model"),
         (400, ModelError, "refused or failed (HTTP 400)"),
         (500, ModelError, "refused or failed (HTTP 500)"),
         (503, ModelError, "refused or failed (HTTP 503)"),
-        (429, RateLimitError, "asked later (HTTP 429)"),
-        (529, RateLimitError, "asked later (HTTP 529)"),
+        (429, RateLimitError, "limits requests (HTTP 429)"),
+        (529, RateLimitError, "limits requests (HTTP 529)"),
         (204, ModelError, "refused or failed (HTTP 204)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The other end of a client's connection, for tests that have to decide each frame themselves."""
+"""Scripted server for tests of the client, which decide about each frame."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WsPeer:
         await self.send(TextMessage(data=orjson.dumps(message).decode()))
 
     async def receive(self) -> Event | None:
-        """None when the client has hung up."""
+        """None when the client has closed the connection."""
         while True:
             for event in self._protocol.events():
                 return event
@@ -50,7 +50,7 @@ class WsPeer:
         await self.send(AcceptConnection(subprotocol=SUBPROTOCOL))
 
     async def receive_command(self) -> dict[str, Any] | None:
-        """None when the client wants no more."""
+        """None when the client has closed the connection."""
         said = ""
         while isinstance(event := await self.receive(), TextMessage):
             said += event.data
@@ -66,7 +66,7 @@ async def open_script(
 ) -> AsyncGenerator[str, None]:
     """The address of a server that answers each command with these messages; a `CloseConnection` is the last one.
 
-    `answer` is told which connection it is, from 0.
+    `answer` gets the number of the connection, from 0, and the command.
     """
     connections = 0
 
@@ -93,10 +93,10 @@ async def open_script(
 
 
 def done(command: dict[str, Any], **result: object) -> dict[str, Any]:
-    """The reply to a command that was done."""
+    """The reply to a command that succeeded."""
     return {"reply": command["id"], "ok": True, "result": result}
 
 
 def refused(command_id: int | None, code: str, message: str = "No.") -> dict[str, Any]:
-    """The reply to a command that was not done."""
+    """The reply to a command that was refused."""
     return {"reply": command_id, "ok": False, "error": {"code": code, "message": message}}

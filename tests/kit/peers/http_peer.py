@@ -14,10 +14,11 @@ import trio
 from attrs import asdict, define, field, frozen
 
 from footlights import CommitOutcome, Detached, EventType, SessionParams, Stage, StreamEvent, open_stage, wire
+from footlights.stream.cursor import Cursor
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.errors import refusal
+from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.http.server import serve_http
 from footlights_transports.server.metrics import Metrics
@@ -121,7 +122,7 @@ def taken(answer: httpx2.Response, status: int = 200) -> Any:
     """What the answer says. Raises what a refusal says."""
     if answer.status_code >= 400:
         assert answer.headers["content-type"] == "application/json"
-        raise refusal(**answer.json()["error"])
+        raise refusal(answer.json()["error"])
     assert answer.status_code == status
     return answer.json() if answer.content else None
 
@@ -180,7 +181,7 @@ class HttpGuest:
     def subscribe(
         self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
     ) -> AbstractAsyncContextManager[Follower]:
-        return self.follow(None if after is None else write_cursor(after, terminal_seen))
+        return self.follow(None if after is None else write_cursor(Cursor(dict(after), set(terminal_seen))))
 
     @asynccontextmanager
     async def follow(self, last_event_id: str | None = None, query: str = "") -> AsyncGenerator[Follower]:
@@ -192,7 +193,7 @@ class HttpGuest:
             answer = Answer(stream)
             await answer.ask("GET", f"{self.path}/events{query}", headers)
             if answer.status != 200:
-                raise refusal(**json.loads(await answer.read_all())["error"])
+                raise refusal(json.loads(await answer.read_all())["error"])
             assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
             follower = Follower(answer)
             await follower.read_block()

@@ -1,4 +1,4 @@
-"""A real server with a chat gateway on loopback, and clients that talk and listen, held to the laws."""
+"""A real server with a chat gateway on loopback, and clients that check the events they get."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASKED = "What should I focus on?"
 ANSWERED = "The pattern I notice is that you're drawn to compression..."
 TOKENS = {"ann": "a-token-of-anns-own-here", "bob": "a-token-of-bobs-own-here"}
 PATIENCE = 60.0
-"""For a test that would hang otherwise."""
+"""Seconds, for a test that would hang otherwise."""
 
 
 @frozen
@@ -85,13 +85,13 @@ async def open_chat_house(
 
 @define(eq=False)
 class Client:
-    """One connection; `frames` is everything that came."""
+    """One connection; `frames` is everything received."""
 
     socket: WebSocketConnection
     frames: list[dict[str, Any]] = Factory(list[dict[str, Any]])
 
     async def send(self, content: object = ASKED, **data: object) -> None:
-        """A message."""
+        """Send a message."""
         await self.send_raw({"action": "message", "version": "1.0.0", "data": {"content": content, **data}})
 
     async def send_raw(self, document: object) -> None:
@@ -103,17 +103,17 @@ class Client:
         return frame
 
     def told(self, correlation_id: str | None) -> list[dict[str, Any]]:
-        """What came of one dialogue so far."""
+        """The frames of one dialogue so far."""
         return [each for each in self.frames if each["payload"]["correlation_id"] == correlation_id]
 
     async def hear(self, correlation_id: str | None, after: int = 0) -> list[dict[str, Any]]:
-        """A dialogue to its end, held to the laws."""
+        """Receive a dialogue to its end, and check it."""
         while not any(each["event_type"] == "done" for each in self.told(correlation_id)):
             await self.receive()
         return lawful(self.told(correlation_id), after)
 
     async def refusal(self, correlation_id: str | None = None) -> dict[str, Any]:
-        """What is told of a message that began no dialogue."""
+        """Receive the error of a message that began no dialogue."""
         error, done = await self.hear(correlation_id)
         assert done["payload"]["total_chunks"] == 0
         payload: dict[str, Any] = error["payload"]
@@ -122,7 +122,7 @@ class Client:
 
 
 async def wait_said(house: ChatHouse) -> None:
-    """Until the only session has said a word in an open turn."""
+    """Wait until the only session has emitted text in an open turn."""
     ((_, session),) = house.access.open_sessions()
     async with session.subscribe() as stream:
         async for event in stream:
@@ -149,7 +149,7 @@ def text(frames: list[dict[str, Any]]) -> str:
 
 
 def connect(house: ChatHouse, path: str, **options: Any) -> Any:
-    """A client of this house."""
+    """Connect a client."""
     return connect_to(house.listening.port, path, **options)
 
 
@@ -177,10 +177,10 @@ async def connect_to(
 
 
 def perturb(house: ChatHouse, query: str = "", **options: Any) -> Any:
-    """One that talks."""
+    """Connect a sender."""
     return connect(house, f"/perturb/default{query}", **options)
 
 
 def observe(house: ChatHouse, query: str = "", **options: Any) -> Any:
-    """One that listens."""
+    """Connect an observer."""
     return connect(house, f"/observe/default{query}", **options)

@@ -1,4 +1,4 @@
-"""A WebSocket server that says whatever a test wants it to say."""
+"""WebSocket server that sends what a test wants, lawful or not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def open_liar(
 
 @asynccontextmanager
 async def open_peer(say: Callable[[trio.SocketStream], Any]) -> AsyncGenerator[str, None]:
-    """The address of somebody who does this with each connection, and need not speak WebSocket at all."""
+    """The address of a TCP server that runs `say` for each connection, and need not speak WebSocket."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, say, 0, host="127.0.0.1"))
         yield f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Turns as Dexi runs, without a server: decisions, core events with a clock, and what comes out as plain JSON."""
+"""Narrated runs without a server: decisions, events of a turn with a clock, and the narration as plain JSON."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jsonschema_rs
 
-from footlights.events import EVENT_TYPES, SCHEMA_V, CommitFinal, CommitOutcome, Issue, Payload, StreamEvent
+from footlights.events import (
+    EVENT_TYPES,
+    SCHEMA_V,
+    CommitFinal,
+    CommitOutcome,
+    Ext,
+    Issue,
+    ModelReady,
+    ModelSelected,
+    Payload,
+    StreamEvent,
+    ToolCallResult,
+    ToolCallStarted,
+    WarmState,
+)
 from footlights.modes import Candidate, Condition, ExecutionPolicy, Intent, IntentKind, ModeDecision
 from footlights.params import Mode
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
-from footlights_transports.views.dexi.pure.narration import DexiRun
+from footlights_transports.views.dexi.pure.narration import Narrator
 from footlights_transports.views.dexi.pure.schema import dexi_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from footlights.events import JsonValue
     from footlights.modes import Confirmation
     from footlights.redaction.redactor import Redactor
 
@@ -27,6 +42,14 @@ VALIDATOR = jsonschema_rs.validator_for(dexi_schema(), validate_formats=True)
 
 OK = CommitFinal("0" * 64, CommitOutcome.OK)
 REFUSED = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("turn_interrupted", "It was."),))
+HOT = (ModelSelected("odo", "default"), ModelReady("odo", WarmState.HOT, 0))
+STARTED = ToolCallStarted("call-1", "search_documents")
+FOUND = ToolCallResult("call-1", "search_documents", canceled=False, summary="Two documents were found.")
+PREPARED = [
+    ("step_start", "step-1", "Ask a model"),
+    ("narration_delta", "step-1", "The model odo was selected."),
+    ("step_end", "step-1", "completed"),
+]
 
 
 def decided(
@@ -34,7 +57,7 @@ def decided(
     activities: Sequence[str] = ("search",),
     confirmation: Confirmation | None = None,
 ) -> ModeDecision:
-    """What would have been decided about a request for these activities; without any it is small talk."""
+    """The decision about a request for these activities; without any, about small talk."""
     wanted = bool(activities)
     runs = policy is ExecutionPolicy.FORCE or (policy is ExecutionPolicy.AUTO and wanted)
     conditions = (Condition.WORK_REQUESTED,) if wanted else ()
@@ -50,6 +73,10 @@ def decided(
 
 EXECUTION = decided()
 CHAT = decided(activities=())
+
+
+def artifacts(read: Iterable[JsonValue] = (), generated: Iterable[JsonValue] = ()) -> Ext:
+    return Ext("ext.footlights.artifacts", {"read": list(read), "generated": list(generated)})
 
 
 def core_events(payloads: Iterable[Payload]) -> list[StreamEvent]:
@@ -68,14 +95,14 @@ def project(
     redactor: Redactor | None = None,
     tools: Sequence[str] | None = None,
 ) -> list[Raw]:
-    """The whole run, held to its schema and to the laws. Before event n there is a pause of `pauses[n]` seconds."""
-    run = DexiRun(RUN, decision, agent=agent, redactor=redactor, tools=tools)
+    """The whole run, checked against schema and laws. Before event n there is a pause of `pauses[n]` seconds."""
+    run = Narrator(RUN, decision, agent=agent, redactor=redactor, tools=tools)
     now = 0.0
     sent = list(run.begin(now))
     for at, event in enumerate(events):
         until = now + (pauses[at] if at < len(pauses) else 0.0)
         while (due := run.heartbeat_at) is not None and due < until:
-            sent += run.silent(due)
+            sent += run.silence(due)
         now = until
         sent += run.take(event, now)
     return lawful([to_json(event) for event in sent])
@@ -86,7 +113,7 @@ def run_of(*payloads: Payload, decision: ModeDecision = EXECUTION, **more: Any) 
 
 
 def lawful(events: list[Raw], *, complete: bool = True, replayed: bool = False) -> list[Raw]:
-    """The same events; every one fits its schema, and together they break no law."""
+    """The same events, checked against schema and laws."""
     for event in events:
         VALIDATOR.validate(event)
     assert [str(violation) for violation in check_dexi(events, complete=complete, replayed=replayed)] == []

@@ -1,4 +1,4 @@
-"""A session with a soul in it, and what its dialogues tell."""
+"""A session with a conversation, and checks of its events."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from attrs import frozen
 from footlights import Stage, open_stage
 from footlights.authority import MemoryLedger
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.views.kgent.flux import KgentFlux
+from footlights_transports.views.kgent.conversation import Conversation
 from footlights_transports.views.kgent.pure.record import TurnType
 from footlights_transports.views.kgent.pure.templates import NO_TEMPLATES
-from footlights_transports.views.kgent.soul import KgentSoul
+from footlights_transports.views.kgent.responder import Responder
 from footlights_transports.views.kgent.templates import with_templates
 from tests.kit.paths import ROOT
 
@@ -38,28 +38,28 @@ ANSWERED: str = PRECOMPUTED["output"]["content"]
 
 @frozen
 class Room:
-    """One session of a stage, and who answers in it."""
+    """One session of a stage, its responder and its conversation."""
 
     stage: Stage
     session: InteractionSession
-    soul: KgentSoul
-    flux: KgentFlux
+    responder: Responder
+    conversation: Conversation
 
     @property
     def speeches(self) -> list[str]:
-        """What stays in the trace, of that kind."""
-        return [each.content for each in self.flux.trace.events if each.turn_type is TurnType.SPEECH]
+        """The SPEECH turns of the trace."""
+        return [each.content for each in self.conversation.trace.events if each.turn_type is TurnType.SPEECH]
 
 
 class HungLedger(MemoryLedger):
-    """Never says whether it wrote."""
+    """An append never returns."""
 
     async def append(self, records: Sequence[CommitRecord], world: World) -> None:
         await trio.sleep_forever()
 
 
 def saying(*lines: Line, pace: float = 0.0) -> ScriptedModel:
-    """With a pace, so that each word comes by itself."""
+    """A pace makes each word a separate piece."""
     return ScriptedModel(lambda _: lines or [Say(ANSWERED)], pace=pace)
 
 
@@ -82,18 +82,18 @@ async def open_room(
     cast = with_templates(standard_cast(model or saying(), personas=personas, budget=budget), templates)
     async with open_stage(cast, limits=limits) as stage:
         session = stage.start()
-        soul = KgentSoul(session, agent, personas=stage.personas, templates=templates)
-        yield Room(stage, session, soul, KgentFlux(soul, config, budget=budget, wall_clock=wall_clock))
+        responder = Responder(session, agent, personas=stage.personas, templates=templates)
+        yield Room(stage, session, responder, Conversation(responder, config, budget=budget, wall_clock=wall_clock))
 
 
-async def talk(flux: KgentFlux, said: str = ASKED, mode: DialogueMode | None = None) -> list[ChatEvent]:
-    """One dialogue, to its end, held to the laws."""
-    async with aclosing(flux.dialogue_stream(said, mode)) as events:
+async def talk(conversation: Conversation, said: str = ASKED, mode: DialogueMode | None = None) -> list[ChatEvent]:
+    """One complete dialogue, checked."""
+    async with aclosing(conversation.dialogue_stream(said, mode)) as events:
         return lawful([event async for event in events])
 
 
 def lawful(events: list[ChatEvent]) -> list[ChatEvent]:
-    """Whatever a dialogue is, its events are these."""
+    """Check what holds for every dialogue."""
     assert [each.sequence for each in events] == list(range(1, len(events) + 1))
     assert [each.event_type for each in events].count("done") == 1
     assert events[-1].event_type == "done"

@@ -1,4 +1,4 @@
-"""Why a turn was in its mode is kept with the turn, whatever becomes of it, and holds no word of what was said."""
+"""Mode decisions in the ledger: recorded with every turn, without any word of the message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cast() -> Cast:
 
 
 @pytest.mark.parametrize("policy", ExecutionPolicy)
-async def test_the_record_is_kept_and_decides_the_mode(policy: ExecutionPolicy, quiet_clock: MockClock) -> None:
+async def test_the_decision_is_recorded_and_sets_the_mode(policy: ExecutionPolicy, quiet_clock: MockClock) -> None:
     decision = decide(MESSAGE, policy)
     async with open_stage(cast()) as stage:
         session = stage.start()
@@ -56,7 +56,7 @@ async def test_the_record_is_kept_and_decides_the_mode(policy: ExecutionPolicy, 
     assert b"swordfish" not in record.written.lower()
 
 
-async def test_it_is_kept_of_a_turn_that_was_interrupted(quiet_clock: MockClock) -> None:
+async def test_the_decision_of_an_interrupted_turn_is_recorded(quiet_clock: MockClock) -> None:
     decision = decide(MESSAGE, ExecutionPolicy.AUTO)
     async with open_stage(cast()) as stage:
         session = stage.start()
@@ -69,7 +69,7 @@ async def test_it_is_kept_of_a_turn_that_was_interrupted(quiet_clock: MockClock)
     assert record.mode_decision == decision.document
 
 
-async def test_a_turn_without_one_has_the_digest_that_it_always_had(quiet_clock: MockClock) -> None:
+async def test_a_turn_without_a_decision_keeps_its_digest(quiet_clock: MockClock) -> None:
     digests: list[str] = []
     for decision in (None, decide("Hello.", ExecutionPolicy.AUTO), None):
         async with open_stage(cast(), ledger=MemoryLedger()) as stage:
@@ -79,7 +79,7 @@ async def test_a_turn_without_one_has_the_digest_that_it_always_had(quiet_clock:
     assert digests[0] == digests[2] != digests[1]
 
 
-async def test_it_is_read_back_from_a_file(tmp_path: Path, quiet_clock: MockClock) -> None:
+async def test_the_decision_is_read_back_from_a_file(tmp_path: Path, quiet_clock: MockClock) -> None:
     decision = decide(MESSAGE, ExecutionPolicy.DENY)
     path = tmp_path / "kept.ledger"
     async with SqliteLedger(path) as ledger, open_stage(cast(), ledger=ledger) as stage:
@@ -106,7 +106,7 @@ BY_HAND: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", BY_HAND)
-async def test_a_decision_made_by_hand_that_cannot_be_kept_begins_no_turn(wrong: dict[str, Any]) -> None:
+async def test_a_decision_that_cannot_be_recorded_is_refused(wrong: dict[str, Any]) -> None:
     decision = decide(MESSAGE, ExecutionPolicy.AUTO)
     async with open_stage(cast()) as stage:
         session = stage.start()
@@ -119,7 +119,7 @@ async def test_a_decision_made_by_hand_that_cannot_be_kept_begins_no_turn(wrong:
 
 
 @pytest.mark.parametrize("wrong", [{"mode": "chat"}, {"policy": None}, {"conditions": None}])
-async def test_a_decision_of_other_types_is_refused_too(wrong: dict[str, Any]) -> None:
+async def test_a_decision_with_values_of_other_types_is_refused(wrong: dict[str, Any]) -> None:
     decision = decide(MESSAGE, ExecutionPolicy.AUTO)
     async with open_stage(cast()) as stage:
         with pytest.raises(InvalidCommand):
@@ -129,7 +129,7 @@ async def test_a_decision_of_other_types_is_refused_too(wrong: dict[str, Any]) -
             stage.start().begin_turn(MESSAGE, decision=not_one)
 
 
-async def test_what_is_kept_is_a_copy_of_the_decision() -> None:
+async def test_the_record_holds_a_copy_of_the_decision() -> None:
     rule_ids: Any = ["a.rule"]
     decision = decide(MESSAGE, ExecutionPolicy.AUTO)
     given: Any = evolve(decision, intent=evolve(decision.intent, activities=rule_ids))

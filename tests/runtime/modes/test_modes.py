@@ -1,40 +1,30 @@
-"""The three stages: what is asked, what it calls for, what is allowed. And whoever else may have a say."""
+"""Mode decisions: the record, detection, and the stages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 import orjson
 import pytest
-from attrs import evolve, frozen
 
-from footlights import InvalidCommand, Mode, RegistrationError
+from footlights import InvalidCommand, Mode
 from footlights.modes import (
     STANDARD_RULES,
     Activity,
-    Assistance,
     Candidate,
-    Classification,
     Condition,
     Confirmation,
     Determination,
     ExecutionPolicy,
     Intent,
     IntentKind,
-    IntentRule,
     IntentRules,
-    VetoRule,
     authorize,
     conclude,
     decide,
     detect,
     determine,
-    heed,
-    tool_hint,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TALK = Intent(kind=IntentKind.CONVERSATIONAL)
 
@@ -46,7 +36,7 @@ def candidate(message: str, rules: IntentRules = STANDARD_RULES) -> Candidate:
 # -- the record
 
 
-def test_the_record_says_what_was_asked_and_why_it_was_decided() -> None:
+def test_the_record_has_the_intent_and_the_reasons() -> None:
     decision = decide("Search the documents for nudges, then simulate 200 people.", ExecutionPolicy.AUTO)
     assert decision.document == {
         "intent": {
@@ -68,7 +58,7 @@ def test_the_record_says_what_was_asked_and_why_it_was_decided() -> None:
     assert orjson.loads(orjson.dumps(decision.document)) == decision.document
 
 
-def test_what_is_forbidden_talked_about_and_asked_is_told_apart() -> None:
+def test_requests_bans_and_mentions_are_distinguished() -> None:
     message = "What is a simulation? Don't search the documents. Evaluate the scenario."
     intent = detect(message)
     assert intent.rule_ids == ("evaluate.verb",)
@@ -76,7 +66,7 @@ def test_what_is_forbidden_talked_about_and_asked_is_told_apart() -> None:
     assert intent.mentioned == ("simulate.thing",)
 
 
-def test_a_ban_on_everything_forbids_what_was_asked_before_and_after_it() -> None:
+def test_a_veto_forbids_requests_before_and_after_it() -> None:
     intent = detect("Simulate 200 people. No tools! Search the archive.")
     assert intent.kind is IntentKind.CONVERSATIONAL
     assert intent.vetoes == ("veto.no_tools",)
@@ -84,7 +74,7 @@ def test_a_ban_on_everything_forbids_what_was_asked_before_and_after_it() -> Non
     assert intent.negated == ("tool.named", "simulate.verb", "search.verb")
 
 
-def test_what_is_taken_back_may_be_asked_again() -> None:
+def test_a_request_can_follow_one_that_was_taken_back() -> None:
     intent = detect("Simulate 200 people. Never mind. Search the archive for beer.")
     assert intent.rule_ids == ("search.verb",)
     assert intent.negated == ("simulate.verb", "veto.taken_back")
@@ -101,7 +91,7 @@ def test_what_is_taken_back_may_be_asked_again() -> None:
         "Search the documents - just kidding.",
     ],
 )
-def test_what_is_refused_at_once_was_not_asked(words: str) -> None:
+def test_a_request_that_is_taken_back_is_no_request(words: str) -> None:
     intent = detect(words)
     assert (intent.kind, "search.verb" in intent.negated) == (IntentKind.CONVERSATIONAL, True)
     assert detect(f"{words} No, simulate 200 people.").rule_ids == ("simulate.verb",)
@@ -117,7 +107,7 @@ def test_what_is_refused_at_once_was_not_asked(words: str) -> None:
         "Repeat after me: search the documents",
     ],
 )
-def test_what_is_not_really_asked_is_not_done(words: str) -> None:
+def test_text_that_only_looks_like_a_request_is_none(words: str) -> None:
     assert detect(words).kind is IntentKind.CONVERSATIONAL
 
 
@@ -132,7 +122,7 @@ def test_what_is_not_really_asked_is_not_done(words: str) -> None:
         "What does this do?\n> 12\nSearch the documents",
     ],
 )
-def test_what_only_looks_like_a_ban_or_a_quote_is_asked(words: str) -> None:
+def test_a_request_that_looks_like_a_ban_or_a_quotation_is_found(words: str) -> None:
     assert detect(words).rule_ids == ("search.verb",)
 
 
@@ -140,7 +130,7 @@ def test_never_mind_something_takes_nothing_back() -> None:
     assert detect("Simulate 200 people, never mind the costs of the run.").rule_ids == ("simulate.verb",)
 
 
-def test_a_ban_goes_on_over_or_but_not_over_a_comma() -> None:
+def test_a_ban_extends_over_or_but_not_over_a_comma() -> None:
     assert candidate("Don't search or simulate anything.") is Candidate.CHAT
     assert candidate("Don't search, simulate 200 people.") is Candidate.EXECUTION
 
@@ -153,11 +143,11 @@ def test_a_ban_goes_on_over_or_but_not_over_a_comma() -> None:
         "Summarise this report: it rained, and nobody came.",
     ],
 )
-def test_questions_and_tales_go_on_and_what_is_at_hand_needs_no_search(message: str) -> None:
+def test_questions_and_statements_extend_over_conjunctions(message: str) -> None:
     assert candidate(message) is Candidate.CHAT
 
 
-def test_more_courtesies_than_anybody_uses_are_not_looked_through() -> None:
+def test_the_number_of_leads_that_are_read_is_limited() -> None:
     assert candidate("please " * 11 + "simulate 200 people") is Candidate.EXECUTION
     assert candidate("please " * 200 + "simulate 200 people") is Candidate.CHAT
     assert candidate("it is late and " + "please " * 200 + "simulate 200 people") is Candidate.CHAT
@@ -171,7 +161,7 @@ def test_more_courtesies_than_anybody_uses_are_not_looked_through() -> None:
         '"Run a simulation with 200 people."',
     ],
 )
-def test_what_is_quoted_is_not_asked(message: str) -> None:
+def test_a_quotation_is_no_request(message: str) -> None:
     intent = detect(message)
     assert (intent.kind, intent.mentioned) == (IntentKind.CONVERSATIONAL, ())
 
@@ -179,11 +169,11 @@ def test_what_is_quoted_is_not_asked(message: str) -> None:
 @pytest.mark.parametrize(
     "message", ["Simulate the dogs' walks over 12 weeks.", "It's late, don't ask: simulate 20' ships"]
 )
-def test_an_apostrophe_is_not_a_quote(message: str) -> None:
+def test_an_apostrophe_begins_no_quotation(message: str) -> None:
     assert candidate(message) is Candidate.EXECUTION
 
 
-def test_a_quote_that_never_ends_hides_nothing() -> None:
+def test_a_quotation_without_an_end_hides_nothing() -> None:
     assert candidate('Search the archive for "nudges and simulate 200 people') is Candidate.EXECUTION
 
 
@@ -210,7 +200,7 @@ def test_there_are_three_reasons_to_ask_first_and_no_other(message: str, reason:
 # -- the stages
 
 
-def test_any_one_condition_calls_for_execution() -> None:
+def test_any_one_condition_requires_execution() -> None:
     assert determine(TALK) == Determination(Candidate.CHAT, ())
     for condition in Condition:
         intent = Intent(kind=IntentKind.EXECUTION, conditions=(condition,))
@@ -238,159 +228,13 @@ def test_the_policy_alone_decides_what_is_allowed(policy: ExecutionPolicy, asked
     assert authorize(asked, policy) is mode
 
 
-def test_the_stages_one_by_one_are_the_whole() -> None:
+def test_the_single_stages_agree_with_decide() -> None:
     message = "Could you compare the two cohorts?"
     assert conclude(detect(message), ExecutionPolicy.DENY) == decide(message, ExecutionPolicy.DENY)
 
 
-def test_a_policy_is_known_by_its_value_and_another_is_refused() -> None:
+def test_a_policy_can_be_given_by_value_and_an_unknown_one_is_refused() -> None:
     assert conclude(TALK, cast(ExecutionPolicy, "force")).mode is Mode.EXECUTION
     assert authorize(Candidate.CHAT, cast(ExecutionPolicy, "force")) is Mode.EXECUTION
     with pytest.raises(InvalidCommand, match="deny, auto, force"):
         decide("hi", cast(ExecutionPolicy, "always"))
-
-
-# -- a host's own rules
-
-
-def test_a_host_adds_rules_of_its_own_in_any_language() -> None:
-    german = IntentRule(
-        id="de.suche",
-        activity=Activity.SEARCH,
-        conditions=(Condition.TOOLS_NEEDED,),
-        verbs=["Durchsuche", "schlag nach"],
-        doing=["starte"],
-        things=["Straßensuche"],
-    )
-    rules = STANDARD_RULES.adding(german)
-    for message in ("Durchsuche die Berichte.", "schlag nach, was Öl kostet", "STARTE EINE STRASSENSUCHE"):
-        assert detect(message, rules).rule_ids == ("de.suche",)
-        assert candidate(message) is Candidate.CHAT
-    assert candidate("Simulate 200 people.", rules) is Candidate.EXECUTION
-
-
-def test_a_tools_hint_makes_its_name_and_its_words_a_request() -> None:
-    rules = STANDARD_RULES.adding(tool_hint("Roll_Dice", verbs=["roll"], things=["d20"]))
-    for message in ("Use roll_dice, please.", "Could you roll for Nguyễn?", "Try a d20."):
-        intent = detect(message, rules)
-        assert (intent.rule_ids, intent.activities) == (("tool.roll_dice",), ("tool",))
-        assert intent.conditions == (Condition.TOOLS_NEEDED,)
-        assert candidate(message) is Candidate.CHAT
-    assert candidate("How do I use roll_dice?", rules) is Candidate.CHAT
-
-
-def test_two_rules_that_find_the_same_words_are_both_recorded() -> None:
-    twin = evolve(_rule(verbs=["simulate"]), id="mine.simulate")
-    assert set(detect("Simulate 200 people", STANDARD_RULES.adding(twin)).rule_ids) == {
-        "simulate.verb",
-        "mine.simulate",
-    }
-
-
-def _rule(**given: object) -> IntentRule:
-    usual: dict[str, object] = {"id": "mine", "activity": "mine", "conditions": (Condition.TOOLS_NEEDED,)}
-    return IntentRule(**{**usual, **given})  # type: ignore[arg-type]  # whatever is given is what is tested
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda: _rule(id="Mine", verbs=["go"]), "lower-case"),
-        (lambda: _rule(activity="", verbs=["go"]), "lower-case"),
-        (lambda: _rule(conditions=(), verbs=["go"]), "no condition"),
-        (lambda: _rule(conditions=["often"], verbs=["go"]), "some of work_requested"),
-        (lambda: _rule(), "no words"),
-        (lambda: _rule(things=["cake"]), "a way to ask"),
-        (lambda: _rule(verbs=["go"], doing=["make"]), "needs things"),
-        (lambda: _rule(verbs="go"), "as a list"),
-        (lambda: _rule(verbs=["..."]), "must be words"),
-        (lambda: _rule(verbs=["go. now"]), "one sentence"),
-        (lambda: _rule(verbs=["go"], about=["two words"]), "single words"),
-        (lambda: VetoRule(id="no", phrases=[""]), "must be words"),
-        (lambda: STANDARD_RULES.adding(_rule(id="search.verb", verbs=["go"])), "same id"),
-        (lambda: IntentRules([_rule(verbs=["go"])], [VetoRule(id="mine", phrases=["no"])]), "same id"),
-    ],
-)
-def test_a_rule_that_cannot_work_is_refused(make: Callable[[], object], why: str) -> None:
-    with pytest.raises(RegistrationError, match=why):
-        make()
-
-
-# -- a classifier
-
-
-@frozen
-class Opinion:
-    answer: Classification | BaseException | None
-    id: str = "tiny-classifier:1"
-
-    def classify(self, message: str, intent: Intent) -> Classification | None:
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        return self.answer
-
-
-WORK = Classification(kind=IntentKind.EXECUTION, activities=("simulate",), conditions=(Condition.ARTIFACTS,))
-WORDS = Classification(kind=IntentKind.CONVERSATIONAL)
-
-
-def test_a_classifiers_answer_decides_and_is_recorded_with_its_id() -> None:
-    decision = decide("What would 200 people do?", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
-    assert decision.mode is Mode.EXECUTION
-    assert decision.conditions == (Condition.WORK_REQUESTED, Condition.ARTIFACTS)
-    assert decision.intent.activities == ("simulate",)
-    assert decision.intent.document["classifier"] == "tiny-classifier:1"
-    assert decision.intent.document["assistance"] == "used"
-
-
-def test_a_classifier_may_find_that_nothing_is_asked_and_what_the_rules_found_stays_readable() -> None:
-    decision = decide("Simulate 200 people.", ExecutionPolicy.AUTO, classifier=Opinion(WORDS))
-    assert (decision.mode, decision.conditions, decision.intent.activities) == (Mode.CHAT, (), ())
-    assert decision.intent.rule_ids == ("simulate.verb",)
-
-
-@pytest.mark.parametrize(
-    ("answer", "became"),
-    [
-        (None, Assistance.ABSTAINED),
-        (ValueError("Simulate 200 people."), Assistance.FAILED),
-        (SystemExit("Simulate 200 people."), Assistance.FAILED),
-        (evolve(WORK, activities=("200 people",)), Assistance.FAILED),
-        ("execution", Assistance.FAILED),
-    ],
-)
-def test_without_a_usable_answer_the_rules_answer_stands(answer: Any, became: Assistance) -> None:
-    message = "Simulate 200 people."
-    decision = decide(message, ExecutionPolicy.AUTO, classifier=Opinion(answer))
-    expected = evolve(detect(message), classifier="tiny-classifier:1", assistance=became)
-    assert decision == conclude(expected, ExecutionPolicy.AUTO)
-
-
-def test_a_classifier_cannot_lift_a_ban() -> None:
-    decision = decide("Simulate 200 people, but no tools.", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
-    assert (decision.candidate, decision.intent.assistance) == (Candidate.CHAT, Assistance.OVERRULED)
-
-
-def test_a_classifier_may_see_a_reason_to_ask_but_cannot_hide_that_something_is_deleted() -> None:
-    doubt = evolve(WORK, confirmation=Confirmation.AMBIGUOUS)
-    assert decide("200 people", ExecutionPolicy.AUTO, classifier=Opinion(doubt)).confirmation is Confirmation.AMBIGUOUS
-    delete = decide("Delete the reports.", ExecutionPolicy.AUTO, classifier=Opinion(WORK))
-    assert delete.confirmation is Confirmation.DESTRUCTIVE
-
-
-def test_an_answer_may_be_given_in_plain_strings_but_only_in_ones_that_exist() -> None:
-    plain: Any = {"kind": "execution", "activities": ["simulate"], "conditions": ["artifacts"]}
-    assert Classification(**plain) == WORK
-    for wrong in ({"kind": "work"}, {"conditions": ["often"]}, {"confirmation": "maybe"}):
-        with pytest.raises(ValueError, match="not a valid"):
-            Classification(**{**plain, **wrong})
-
-
-def test_a_host_that_asked_its_model_beforehand_gives_the_answer_itself() -> None:
-    intent = heed(WORK, "model-of-mine", detect("200 people"), STANDARD_RULES)
-    assert conclude(intent, ExecutionPolicy.AUTO).mode is Mode.EXECUTION
-
-
-def test_a_classifiers_id_must_be_fit_to_keep() -> None:
-    with pytest.raises(RegistrationError, match="classifier's id"):
-        decide("hi", ExecutionPolicy.AUTO, classifier=Opinion(None, id="What she said"))

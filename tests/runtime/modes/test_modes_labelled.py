@@ -1,4 +1,4 @@
-"""The rules, measured: on the prompts they were built with, and on prompts written after they were done."""
+"""Accuracy of the standard rules, on the prompts they were built with and on held-out prompts."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def test_what_the_rules_get_wrong_of_a_reviewer_s_prompts_is_what_the_docs_say()
     ]
 
 
-def test_the_set_is_large_and_two_fifths_of_it_were_held_out() -> None:
+def test_the_set_is_large_and_two_fifths_of_it_are_held_out() -> None:
     assert len(BUILT_WITH) + len(HELD_OUT) >= 260
     assert len(HELD_OUT) / (len(BUILT_WITH) + len(HELD_OUT)) >= 0.4
 
 
-def test_no_prompt_is_there_twice() -> None:
+def test_no_prompt_is_repeated() -> None:
     words = [str(sentences(prompt.message)) for prompt in (*BUILT_WITH, *HELD_OUT) if sentences(prompt.message)]
     assert sorted({each for each in words if words.count(each) > 1}) == []
 
 
 @pytest.mark.parametrize("prompts", [BUILT_WITH, HELD_OUT], ids=["built with", "held out"])
-def test_every_label_is_there_several_times(prompts: list[Labelled]) -> None:
+def test_every_label_occurs_several_times(prompts: list[Labelled]) -> None:
     labels = [(prompt.candidate, prompt.confirmation) for prompt in prompts]
     for confirmation in (None, *Confirmation):
         assert labels.count((Candidate.EXECUTION, confirmation)) >= 2

@@ -1,4 +1,4 @@
-"""What holds for any message at all."""
+"""Properties of mode decisions, for any message."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def strings(value: JsonValue) -> Iterator[str]:
 
 
 @given(messages, st.sampled_from(ExecutionPolicy))
-def test_the_record_is_the_same_each_time_and_holds_nothing_but_ids(message: str, policy: ExecutionPolicy) -> None:
+def test_the_record_is_deterministic_and_holds_only_ids(message: str, policy: ExecutionPolicy) -> None:
     document = decide(message, policy).document
     assert document == decide(message, policy).document
     assert set(strings(document)) <= VOCABULARY
@@ -92,7 +92,7 @@ def test_spacing_and_capitals_make_no_difference(message: str, data: st.DataObje
 
 
 @given(messages, st.sampled_from(["No tools.", "Don't run anything.", "Just chat."]))
-def test_whoever_says_no_tools_gets_none(message: str, ban: str) -> None:
+def test_a_message_with_a_veto_never_executes(message: str, ban: str) -> None:
     assert detect(f"{ban} {message}").kind is IntentKind.CONVERSATIONAL
 
 
@@ -124,7 +124,7 @@ def test_a_message_twice_as_long_takes_twice_the_steps(unit: str) -> None:
 
 
 def _steps(message: str) -> int:
-    """Lines run, and words copied."""
+    """The number of lines executed and words copied."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -159,5 +159,5 @@ class _Counted(list[str]):
         return found
 
 
-def test_a_hundred_kilobytes_are_read_like_anything_else() -> None:
+def test_a_message_of_a_hundred_kilobytes_is_read() -> None:
     assert detect("reminders help people " * 4_500 + ". Simulate 200 of them.").rule_ids == ("simulate.verb",)

@@ -29,7 +29,7 @@ TURNS = ("t1-000001", "t1-000002", "t1-000003")
 
 
 class House:
-    """Turns beside each other, and whoever listens. If it asks always, no token finds a leeway."""
+    """Turns beside each other, and whoever listens. If it asks always, no token finds a budget."""
 
     def __init__(self, limits: Limits, *, asks_always: bool) -> None:
         self.limits = limits
@@ -78,7 +78,7 @@ class House:
             case "say":
                 for number in range(much):
                     if self._asks_always:
-                        turn.replay.leeway.until_seq = NONE
+                        turn.replay.fast_path.until_seq = NONE
                     turn.say("é" * (number % 3 + 1))
             case "ext":
                 turn.say_with_ext(TokenDelta("!", 0, ext=Ext("ext.acme.mood", much)))
@@ -122,7 +122,7 @@ few_limits = st.builds(
     max_turns_per_subscriber=st.sampled_from((1, 3, 3)),
     stall_detach=st.sampled_from((5.0, 30.0)),
 )
-# Mostly floods, and whoever takes takes all: a leeway begins with the second token after that.
+# Mostly floods, and whoever takes takes all: a budget begins with the second token after that.
 commands = st.tuples(
     st.sampled_from(("say",) * 9 + ("take",) * 4 + ("wait", "join", "leave", "ext", "tool", "report", "stop")),
     st.sampled_from((0, 0, 0, 1, 2)),

@@ -267,9 +267,9 @@ def test_a_turn_need_not_ask_while_its_run_only_grows() -> None:
     listener, speaker = Listener(), Speaker()
     for word in "ab":
         listener.put(speaker, speaker.delta(word))
-    assert speaker.replay.leeway.until_seq == listener.limits.best_effort_max_events_per_turn
+    assert speaker.replay.fast_path.until_seq == listener.limits.best_effort_max_events_per_turn
     assert listener.outbox.take() is not None
-    assert speaker.replay.leeway.until_seq == NONE, "what comes next begins a run, and wakes its reader"
+    assert speaker.replay.fast_path.until_seq == NONE, "what comes next begins a run, and wakes its reader"
 
 
 def test_a_long_silence_is_not_the_subscribers_fault() -> None:

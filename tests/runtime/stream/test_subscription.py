@@ -28,7 +28,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
@@ -268,7 +268,37 @@ async def test_until_commit_ends_with_the_session_too(quiet_clock: trio.testing.
             assert [event async for event in stream.until_commit(first)] == []
 
 
-# -- being let go, and coming back
+# -- as a channel
+
+
+async def test_a_subscription_is_a_receive_channel_whose_reads_are_checkpoints() -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        async with session.subscribe() as stream:
+            assert isinstance(stream, trio.abc.ReceiveChannel)
+            await perform(session)
+            await session.close()
+            events: list[StreamEvent] = []
+            while not stream.is_exhausted:
+                with trio.testing.assert_checkpoints():
+                    events.append(await stream.receive())
+            with trio.testing.assert_checkpoints(), pytest.raises(trio.EndOfChannel):
+                await stream.receive()
+    assert events[-1].event_type is EventType.COMMIT_FINAL
+    assert said(events) == "Good evening, my friend."
+
+
+async def test_a_subscription_that_is_closed_delivers_what_waited_and_no_more() -> None:
+    async with tavern() as stage:
+        session = stage.start()
+        stream = await session.subscribe().__aenter__()
+        turn_id = session.begin_turn("A room?")
+        await stream.aclose()
+        await session.finalize(turn_id).wait()
+        assert [event.event_type async for event in stream] == [EventType.TURN_ACCEPTED]
+
+
+# -- being detached, and resuming
 
 
 async def test_a_stalled_subscriber_is_let_go_with_a_reason_and_may_resume(

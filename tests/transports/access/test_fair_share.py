@@ -23,7 +23,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.errors import RateLimited
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
 from footlights_transports.views.dexi import runs as dexi_runs
-from footlights_transports.views.dexi.runs import DexiRuns, Request, UnknownRun
+from footlights_transports.views.dexi.runs import RunRequest, Runs, UnknownRun
 from tests.kit.peers import http_peer, ws_peer
 
 if TYPE_CHECKING:
@@ -281,10 +281,10 @@ async def test_one_who_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClo
 async def test_one_who_runs_much_loses_its_own_finished_runs(
     quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    wish = Request(message="Good evening.", policy=ExecutionPolicy.DENY)
+    wish = RunRequest(message="Good evening.", policy=ExecutionPolicy.DENY)
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Well.")]))) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS))
-        runs = DexiRuns(access)
+        runs = Runs(access)
         async with trio.open_nursery() as nursery:
             await nursery.start(runs.keep)
             guests = await runs.begin(GUEST, wish)

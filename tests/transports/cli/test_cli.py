@@ -1,4 +1,4 @@
-"""The command line: what each command prints, and how it ends."""
+"""Command line: the output and the exit code of each command."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_a_command_that_does_without_the_extra_works_without_it() -> None:
 
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["footlights", "play"])
-    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play.play", None)
+    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play", None)
     with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.cli\.play"):
         main()
 

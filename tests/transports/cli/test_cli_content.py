@@ -1,4 +1,4 @@
-"""`footlights content`: what was kept with consent can be named, read, erased and sealed anew from a shell."""
+"""`footlights content`: stored chats can be listed, read, erased and encrypted again."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def test_keys_are_rotated_and_the_old_one_is_needed_no_more(
 ) -> None:
     _, (newest,), _ = content("new-key")
     keys.write_text(f"{newest}\n{keys.read_text()}")
-    assert content("rotate", kept, "--keys", keys) == (0, ["2 sessions sealed with the newest key"], "")
+    assert content("rotate", kept, "--keys", keys) == (0, ["2 sessions encrypted with the newest key"], "")
     monkeypatch.setenv("FOOTLIGHTS_CONTENT_KEYS", newest)
     assert content("sessions", kept)[1] == ["alice:diary", "bob:diary"]
 
 
-def test_without_a_key_that_fits_nothing_is_told_or_lost(
+def test_without_a_matching_key_nothing_is_shown_or_lost(
     kept: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {each.name: each.read_bytes() for each in kept.iterdir()}

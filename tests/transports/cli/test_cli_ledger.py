@@ -1,4 +1,4 @@
-"""The commands that examine a ledger: what they print, and how they end."""
+"""Commands that examine a ledger: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.testing import take_turn
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.cli.ledger import tell as ledger_tell
+from footlights_transports.cli.ledger import reports
 from footlights_transports.cli.ledger.diff import difference
 from footlights_transports.cli.ledger.show import harmless
 from tests.kit import command
@@ -111,7 +111,7 @@ def test_an_audit_names_the_first_bad_step_of_a_tool(footlights: Any, ledger: Pa
     assert done.code == 1
     first, second = done.out.splitlines()
     assert first.startswith("tool step 2: ")
-    assert second == "4 commits and 1 steps of tools before it are as they were written."
+    assert second == "4 commits and 1 tool steps before it are as they were written."
 
 
 def test_an_audit_can_speak_json(footlights: Any, ledger: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_audit_with_a_head_sees_a_cut_end(footlights: Any, ledger: Path, tmp_
     head = json.loads(footlights("audit", "--json", ledger).out)["head"]
     done = footlights("audit", ledger, "--head", head)
     assert done.code == 0
-    assert done.out.endswith("the head that was kept is at commit 4\n")
+    assert done.out.endswith("the head that was given is at commit 4\n")
     shorter = tmp_path / "shorter.ledger"
     trio.run(_write, shorter, tavern_cast(pace=0, load_seconds=0, tool_seconds=0), SAID[:2])
     assert footlights("audit", shorter).code == 0
@@ -140,7 +140,7 @@ def test_an_audit_with_a_head_of_the_tools_sees_that_their_end_was_cut_with_care
     kept = json.loads(footlights("audit", "--json", ledger).out)["tools_head"]
     done = footlights("audit", ledger, "--tools-head", kept)
     assert done.code == 0
-    assert done.out.endswith("the head of the tools that was kept is at step 2\n")
+    assert done.out.endswith("the head of the tools that was given is at step 2\n")
     assert json.loads(footlights("audit", ledger, "--json", "--tools-head", kept).out)["tools_head_position"] == 2
     tamper(ledger, "DELETE FROM tools WHERE position = 2")
     tamper(ledger, "UPDATE ends SET tool_digest = (SELECT entry_digest FROM tools)")
@@ -162,9 +162,7 @@ def test_a_file_that_cannot_be_read_is_named(footlights: Any, tmp_path: Path, co
     assert done.err.endswith(": There is no such file.\n")
 
 
-def test_somebody_at_a_terminal_sees_how_far_it_is(
-    footlights: Any, ledger: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_the_progress(footlights: Any, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -174,7 +172,7 @@ def test_somebody_at_a_terminal_sees_how_far_it_is(
     monkeypatch.setenv("TERM", "xterm")
     assert footlights("audit", ledger).code == 0
     assert terminal.getvalue() == ""
-    monkeypatch.setattr(ledger_tell, "_LARGE", 1)
+    monkeypatch.setattr(reports, "_LARGE", 1)
     done = footlights("audit", ledger)
     assert done.out.startswith("Nothing was altered.")
     shown = terminal.getvalue()
@@ -263,7 +261,7 @@ def test_a_commit_is_shown_with_what_it_changed(footlights: Any, ledger: Path) -
     assert "because" not in done.out
 
 
-def test_a_refused_commit_is_shown_with_who_refused_it_and_why(footlights: Any, ledger: Path) -> None:
+def test_a_refused_commit_is_shown_with_the_rule_and_its_reason(footlights: Any, ledger: Path) -> None:
     shown = footlights("ledger", "show", ledger, 3).out
     assert ": fail_closed\n" in shown
     assert "  because   wrong_price (call-1): The price of the great chamber is 12 coins.\n" in shown
@@ -344,10 +342,10 @@ def test_a_world_of_the_hosts_own_kind_is_audited_as_far_as_that_goes(footlights
     trio.run(_write, path, cast, ("dig", "dig"), TurnParams(workload="mine"))
     done = footlights("audit", path)
     assert done.code == 0
-    assert f"  world     {Island(3).digest()} (not made again)\n" in done.out
+    assert f"  world     {Island(3).digest()} (not rebuilt)\n" in done.out
     refused = footlights("replay", path)
     assert refused.code == 2
-    assert "only its host can make it again" in refused.err
+    assert "only its host can rebuild it" in refused.err
     shown = footlights("ledger", "show", path, 2).out
     assert '  changes   {"op": "replace", "path": "/gold", "value": 3}\n' in shown
 
@@ -369,14 +367,14 @@ def test_a_world_of_the_hosts_own_kind_is_audited_as_far_as_that_goes(footlights
         ({}, [], ["- (all): {}", "+ (all): []"]),
     ],
 )
-def test_a_difference_is_told_in_as_few_lines_as_there_are_changes(before: Any, after: Any, lines: list[str]) -> None:
-    assert [str(each) for each in difference(before, after)] == lines
+def test_a_difference_has_one_line_for_each_change(before: Any, after: Any, lines: list[str]) -> None:
+    assert list(difference(before, after)) == lines
 
 
 def test_a_long_value_is_cut() -> None:
     gone, _ = difference("x" * 1000, None)
-    assert len(str(gone)) < 250
-    assert str(gone).endswith("(1002 characters)")
+    assert len(gone) < 250
+    assert gone.endswith("(1002 characters)")
 
 
 # -- artifacts

@@ -1,4 +1,4 @@
-"""`footlights mission replay`: recorded callouts, decided again."""
+"""Command `footlights mission replay`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from footlights_transports.cli.commands import app
-from footlights_transports.views.mission.pure.replaying import replay
+from footlights_transports.views.mission.pure.replay import replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def replayed(file: Path, *options: str) -> tuple[int, list[dict[str, Any]], str]
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
-def test_each_line_is_decided_and_said_without_its_text(recording: Path) -> None:
+def test_each_line_is_decided_and_printed_without_its_text(recording: Path) -> None:
     status, lines, _ = replayed(recording)
     assert status == 0
     assert [(each["line"], each["event_id"], each["speak"], each["reason"], each["cooldown_ms"]) for each in lines] == [
@@ -51,7 +51,7 @@ def test_each_line_is_decided_and_said_without_its_text(recording: Path) -> None
     assert not any("Fire" in json.dumps(each) for each in lines)
 
 
-def test_whole_payloads_are_shown_if_they_are_asked_for(recording: Path) -> None:
+def test_payloads_are_printed_with_the_option(recording: Path) -> None:
     _, lines, _ = replayed(recording, "--payloads")
     documents = [each.payload.document for each in replay(SEQUENCE)]
     assert [{name: each[name] for name in documents[0]} for each in lines] == documents
@@ -79,7 +79,7 @@ def test_the_same_file_gives_the_same_output_in_any_process(recording: Path, see
         ),
     ],
 )
-def test_a_line_that_makes_no_sense_is_named(recording: Path, line: str, sentence: str) -> None:
+def test_an_invalid_line_is_named(recording: Path, line: str, sentence: str) -> None:
     with recording.open("a") as file:
         file.write(f"{line}\n")
     status, lines, complaint = replayed(recording)
@@ -87,7 +87,7 @@ def test_a_line_that_makes_no_sense_is_named(recording: Path, line: str, sentenc
     assert complaint == f"{recording}:5: {sentence}\n"
 
 
-def test_blank_lines_say_nothing_and_count_as_lines(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "callouts.jsonl"
     lines = [json.dumps(each) for each in SEQUENCE]
     file.write_text("\n" + "\n  \n".join(lines) + "\n\n")
@@ -99,5 +99,5 @@ def test_blank_lines_say_nothing_and_count_as_lines(tmp_path: Path) -> None:
     assert (status, len(decided), complaint) == (2, 1, f"{file}:4: is not valid JSON\n")
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert replayed(tmp_path / "nothing")[0] == 2

@@ -1,4 +1,4 @@
-"""The commands about local models: what they print, and how they end."""
+"""`footlights models`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_lists_what_is_here_and_what_is_not(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _footlights(monkeypatch, "list") == 0
-    assert capsys.readouterr().out == "some  Some model\n  not here yet (12 MB to fetch)\n"
+    assert capsys.readouterr().out == "some  Some model\n  not downloaded (12 MB to fetch)\n"
     (cache / "Some-Model.gguf").write_bytes(b"GGUF")
     assert _footlights(monkeypatch, "list") == 0
     assert capsys.readouterr().out == f"some  Some model\n  {cache / 'Some-Model.gguf'}\n"

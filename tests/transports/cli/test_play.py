@@ -1,4 +1,4 @@
-"""`footlights play`, with a player of paper: what is asked, what is shown, and what an interrupt does."""
+"""`footlights play` with a scripted player: prompts, output and interrupts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ import trio.testing
 
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.tools import RUMOURS
-from footlights_transports.cli.play.lines import FdLines
-from footlights_transports.cli.play.narration import Asked, Loading, Note, Piece, Speech, Tone
-from footlights_transports.cli.play.play import play
+from footlights_transports.cli.narration import Tone, note
+from footlights_transports.cli.play import FdLines, play
+from footlights_transports.cli.screen import Line, Loading, Screen, Typed, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from trio.testing import MockClock
+
+    from footlights_transports.cli.screen import Piece
 
 # -- the lines
 
@@ -74,10 +76,11 @@ class Silence:
         await trio.sleep_forever()
 
 
-class Recorder:
+class Recorder(Screen):
     """A screen that remembers, and lets somebody react to what it shows."""
 
     def __init__(self, react: Callable[[Piece], None] | None = None, asked: Callable[[], None] | None = None) -> None:
+        super().__init__()
         self.pieces: list[Piece] = []
         self.left = 0
         self._react = react
@@ -96,19 +99,22 @@ class Recorder:
         self.left += 1
 
     def notes(self, tone: Tone) -> list[str]:
-        return [piece.text for piece in self.pieces if isinstance(piece, Note) and piece.tone is tone]
+        mark = f"  {tone} "
+        return [
+            piece.text.removeprefix(mark) for piece in self.pieces if isinstance(piece, Line) and mark in piece.text
+        ]
 
     def speech(self) -> str:
-        return "".join(piece.text for piece in self.pieces if isinstance(piece, Speech))
+        return "".join(piece.text for piece in self.pieces if isinstance(piece, Words))
 
 
 async def test_a_turn_is_played_from_the_line_to_what_became_true(quiet_clock: MockClock) -> None:
     screen = Recorder()
     await play(tavern_cast(), Script("I'll take the attic"), screen)
-    assert screen.pieces[0] == Asked("I'll take the attic")
+    assert screen.pieces[0] == Typed("I'll take the attic")
     assert screen.pieces[1] == Loading("innkeeper", None)
     assert screen.notes(Tone.GOOD)[0].startswith("committed c-")
-    assert screen.pieces[-1] == Note(Tone.ASIDE, '/rooms/attic/guest = "the traveller", /purse = 18, /till = 33')
+    assert screen.pieces[-1] == note(Tone.ASIDE, '/rooms/attic/guest = "the traveller", /purse = 18, /till = 33')
     assert screen.left == 1
 
 
@@ -141,7 +147,7 @@ async def test_an_interrupt_stops_the_innkeeper_and_not_the_play(quiet_clock: Mo
     press, interrupts = trio.open_memory_channel[int](inf)
 
     def interrupt_once(piece: Piece) -> None:
-        if piece == Speech(" lighthouse") and not screen.notes(Tone.BAD):
+        if piece == Words(" lighthouse") and not screen.notes(Tone.BAD):
             press.send_nowait(signal.SIGINT)
 
     screen = Recorder(react=interrupt_once)
@@ -150,7 +156,7 @@ async def test_an_interrupt_stops_the_innkeeper_and_not_the_play(quiet_clock: Mo
     assert interrupted == "interrupted: canceled"
     assert closed.startswith("fail_closed c-")
     first, second = screen.speech().split("Lean closer.")[1:]
-    assert first == "They say the old lighthouse"
+    assert first.split("Innkeeper: ")[1] == "They say the old lighthouse\n"
     assert RUMOURS[0] in second
     assert screen.left == 1
 

@@ -1,4 +1,4 @@
-"""`footlights play --model ...`: which model is meant, what is said when there is none, and that it speaks."""
+"""`footlights play --model ...`: the choice of a model, missing models, and a turn with each kind."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import trio
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
 from footlights_transports.cli import commands as cli
-from footlights_transports.cli import model_choice
+from footlights_transports.cli import model_choice, play, screen
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli.model_choice import tavern_with
-from footlights_transports.cli.play import play
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import Answer, ask, open_wire_server
@@ -40,7 +39,7 @@ def test_without_a_word_it_is_the_scripted_innkeeper() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai:qwen3", "anthropic:claude"])
-def test_whoever_names_a_model_elsewhere_has_agreed_to_speak_to_it(name: str) -> None:
+def test_naming_a_remote_model_is_consent_to_use_it(name: str) -> None:
     cast = tavern_with(name, "https://models.example")
     model, _ = cast.models.values()
     assert (model.model_id, model.traits.remote, cast.remote_models) == (name.partition(":")[2], True, True)
@@ -52,7 +51,7 @@ def test_a_vendor_has_an_address_of_its_own_or_this_machine() -> None:
     assert (anthropic.traits.remote, openai.traits.remote) == (True, False)
 
 
-async def test_a_key_goes_only_where_somebody_said_that_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_is_sent_only_to_an_address_that_the_user_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
     async with open_wire_server(Answer(completions.WHOLE), Answer(completions.WHOLE)) as server:
         address = f"{server.url}/v1"
@@ -104,7 +103,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, mi
 
 
 @pytest.mark.usefixtures("no_weights")
-def test_somebody_who_is_not_at_a_terminal_is_told_how_to_fetch(
+def test_without_a_terminal_the_command_to_fetch_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert footlights(monkeypatch, "play", "--model", "smollm2") == 2
@@ -113,16 +112,14 @@ def test_somebody_who_is_not_at_a_terminal_is_told_how_to_fetch(
 
 @pytest.mark.usefixtures("no_weights")
 @pytest.mark.parametrize("answer", [True, False])
-def test_somebody_at_a_terminal_is_asked_before_anything_is_fetched(
-    monkeypatch: pytest.MonkeyPatch, answer: bool
-) -> None:
+def test_at_a_terminal_a_download_needs_confirmation(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
     done: list[Any] = []
 
     def fetched(name: str) -> None:
         done.append(name)
         monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
 
-    monkeypatch.setattr(play, "is_terminal", lambda: True)
+    monkeypatch.setattr(screen, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
     monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))

@@ -1,4 +1,4 @@
-"""What the player is told: events in, pieces out, nothing lost and nothing twice."""
+"""Narration: every event becomes pieces of output, without loss and without repetition."""
 
 from __future__ import annotations
 
@@ -26,20 +26,11 @@ from footlights import (
 )
 from footlights.authority import patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.play.narration import (
-    Asked,
-    Loading,
-    Narration,
-    Note,
-    Piece,
-    Speaker,
-    Speech,
-    SpeechEnd,
-    Tone,
-    tell_changes,
-)
+from footlights_transports.cli.narration import Narration, Tone, note, tell_changes
+from footlights_transports.cli.screen import Loading, Piece, Typed, Words
 
 DIGEST = "d" * 64
+SPEAKER = Words("Innkeeper: ", "bold")
 
 
 def event(payload: Payload) -> StreamEvent:
@@ -52,12 +43,14 @@ def told(*payloads: Payload) -> list[Piece]:
 
 
 def spoken(*payloads: Payload) -> str:
-    return "".join(piece.text for piece in told(*payloads) if isinstance(piece, Speech))
+    pieces = told(*payloads)
+    assert pieces[0] == SPEAKER
+    return "".join(piece.text for piece in pieces[1:] if isinstance(piece, Words)).removesuffix("\n")
 
 
 def test_speech_begins_with_the_speaker_and_ends_its_line() -> None:
     pieces = told(TokenDelta("Well", 0), TokenDelta(" met.", 4), TurnFinal("Well met."))
-    assert pieces == [Speaker("Innkeeper"), Speech("Well"), Speech(" met."), SpeechEnd()]
+    assert pieces == [SPEAKER, Words("Well"), Words(" met."), Words("\n")]
 
 
 def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
@@ -65,17 +58,17 @@ def test_a_hole_in_the_text_is_filled_from_the_final() -> None:
     assert spoken(TokenDelta("a", 0), dropped, TurnFinal("a b c d")) == "a b c d"
 
 
-def test_text_that_never_came_in_deltas_is_told_by_the_final() -> None:
-    assert told(TurnFinal("Well met.")) == [Speaker("Innkeeper"), Speech("Well met."), SpeechEnd()]
+def test_text_that_never_came_in_deltas_comes_from_the_final() -> None:
+    assert told(TurnFinal("Well met.")) == [SPEAKER, Words("Well met."), Words("\n")]
 
 
-def test_words_that_are_forgotten_take_back_none_that_were_told() -> None:
+def test_forgotten_text_removes_nothing_that_was_shown() -> None:
     forgotten = TurnFinal("", text_forgotten=True)
-    assert told(TokenDelta("Well", 0), forgotten) == [Speaker("Innkeeper"), Speech("Well"), SpeechEnd()]
+    assert told(TokenDelta("Well", 0), forgotten) == [SPEAKER, Words("Well"), Words("\n")]
     assert told(forgotten) == []
 
 
-def test_text_that_comes_twice_is_told_once() -> None:
+def test_text_that_comes_twice_is_shown_once() -> None:
     assert spoken(TokenDelta("a b", 0), TokenDelta(" b c", 1), TurnFinal("a b c")) == "a b c"
 
 
@@ -91,13 +84,13 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
         TokenDelta(" Three.", 11),
     )
     assert pieces == [
-        Speaker("Innkeeper"),
-        Speech("Let me see."),
-        SpeechEnd(),
-        Note(Tone.ASIDE, "check_rooms …"),
-        Note(Tone.ASIDE, "check_rooms: 3 free"),
-        Speaker("Innkeeper"),
-        Speech("Three."),
+        SPEAKER,
+        Words("Let me see."),
+        Words("\n"),
+        note(Tone.ASIDE, "check_rooms …"),
+        note(Tone.ASIDE, "check_rooms: 3 free"),
+        SPEAKER,
+        Words("Three."),
     ]
 
 
@@ -106,25 +99,25 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
     [
         (ModelLoading("m", cold_start=True), Loading("m", None)),
         (ModelLoading("m", cold_start=True, progress=0.5), Loading("m", 0.5)),
-        (ModelReady("m", WarmState.COLD, 1490), Note(Tone.ASIDE, "m is ready after a cold start of 1.5 s")),
-        (ToolCallResult("c", "rent", canceled=False), Note(Tone.ASIDE, "rent: done")),
+        (ModelReady("m", WarmState.COLD, 1490), note(Tone.ASIDE, "m is ready after a cold start of 1.5 s")),
+        (ToolCallResult("c", "rent", canceled=False), note(Tone.ASIDE, "rent: done")),
         (
             ToolCallResult("c", "rent", canceled=False, error=ErrorInfo("tool_error", "It is taken.")),
-            Note(Tone.BAD, "rent: It is taken."),
+            note(Tone.BAD, "rent: It is taken."),
         ),
         (
             ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=False),
-            Note(Tone.BAD, "rent: canceled"),
+            note(Tone.BAD, "rent: canceled"),
         ),
         (
             ToolCallResult("c", "rent", canceled=True, side_effects_may_have_occurred=True),
-            Note(Tone.BAD, "rent: canceled, and may have had side effects"),
+            note(Tone.BAD, "rent: canceled, and may have had side effects"),
         ),
-        (TurnInterrupted(InterruptReason.STALLED), Note(Tone.BAD, "interrupted: stalled")),
-        (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), Note(Tone.GOOD, "committed c-1")),
+        (TurnInterrupted(InterruptReason.STALLED), note(Tone.BAD, "interrupted: stalled")),
+        (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), note(Tone.GOOD, "committed c-1")),
         (
             CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "One."), Issue("b", "Two."))),
-            Note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
+            note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
         ),
     ],
 )
@@ -133,7 +126,7 @@ def test_each_event_has_its_piece(payload: Payload, piece: Piece) -> None:
 
 
 @pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
-def test_what_nobody_needs_to_know_is_not_told(payload: Payload) -> None:
+def test_events_without_interest_for_a_player_are_not_shown(payload: Payload) -> None:
     assert told(payload) == []
 
 
@@ -141,11 +134,11 @@ def test_control_characters_never_reach_a_screen() -> None:
     assert spoken(
         TurnFinal("a\x1b[31m\tb\r\n\x9bc")
     ) == "a\N{REPLACEMENT CHARACTER}[31m b\N{REPLACEMENT CHARACTER}\n" + ("\N{REPLACEMENT CHARACTER}c")
-    assert Note(Tone.BAD, "two\nlines").text == "two lines"
-    assert Asked("\x07").text == "\N{REPLACEMENT CHARACTER}"
+    assert note(Tone.BAD, "two\nlines").text == "  ✗ two lines"
+    assert Typed("\x07").text == "\N{REPLACEMENT CHARACTER}"
 
 
-def test_what_a_commit_changed_is_told_in_one_line() -> None:
+def test_the_changes_of_a_commit_are_one_line() -> None:
     changes = (patch.replace("/purse", 15), patch.add("/who", "Zoë"), patch.remove("/door"))
-    assert tell_changes(changes) == [Note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
+    assert tell_changes(changes) == [note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
     assert tell_changes(()) == []

@@ -1,4 +1,4 @@
-"""The screens show each piece once: the plain one as plain text, the rich one with care for the terminal."""
+"""Screens show each piece once: plain text in a file, wrapped words and a progress bar in a terminal."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from footlights_transports.cli.play.narration import Asked, Loading, Note, Speaker, Speech, SpeechEnd, Tone
-from footlights_transports.cli.play.plain import PlainScreen
-from footlights_transports.cli.play.rich import RichScreen, wrap
+from footlights_transports.cli.narration import Tone, note
+from footlights_transports.cli.screen import EndWords, Loading, PlainScreen, TerminalScreen, Typed, Words, wrap
 
 PIECES = (
-    Asked("A room?"),
+    Typed("A room?"),
     Loading("innkeeper", None),
     Loading("innkeeper", 0.5),
-    Note(Tone.ASIDE, "ready"),
-    Speaker("Innkeeper"),
-    Speech("Here is"),
-    Speech(" your room."),
-    SpeechEnd(),
-    Note(Tone.GOOD, "committed c-1"),
+    note(Tone.ASIDE, "ready"),
+    Words("Innkeeper: "),
+    Words("Here is"),
+    Words(" your room."),
+    Words("\n"),
+    note(Tone.GOOD, "committed c-1"),
 )
 
 
@@ -40,40 +39,50 @@ def test_the_plain_screen_writes_plain_text() -> None:
     ]
 
 
-def rich_screen(width: int = 60) -> tuple[RichScreen, StringIO]:
+def terminal_screen(width: int = 60) -> tuple[TerminalScreen, StringIO]:
     out = StringIO()
-    return RichScreen(Console(file=out, force_terminal=True, width=width, height=20, _environ={})), out
+    return TerminalScreen(Console(file=out, force_terminal=True, width=width, height=20, _environ={})), out
 
 
-def test_the_rich_screen_shows_the_bar_only_while_loading() -> None:
-    screen, out = rich_screen()
-    hide, show = "\x1b[?25l", "\x1b[?25h"
+ERASE = "\r\x1b[2K"
+
+
+def test_a_terminal_shows_the_bar_only_while_loading() -> None:
+    screen, out = terminal_screen()
     screen.ask()
     for piece in PIECES[:3]:
         screen.show(piece)
-    assert "innkeeper is loading" in out.getvalue()
-    assert out.getvalue().count(hide) == 1
-    assert show not in out.getvalue()
+    begun, half = out.getvalue().split(ERASE)
+    assert all("innkeeper is loading" in each for each in (begun, half))
+    assert "━" * 18 in half
     screen.show(PIECES[3])
-    assert show in out.getvalue()
+    assert out.getvalue().split(ERASE)[2].endswith("  · ready\x1b[0m\n")
 
 
-def test_the_rich_screen_gives_the_cursor_back_when_it_is_left_in_the_middle() -> None:
-    screen, out = rich_screen()
+@pytest.mark.parametrize("width", [10, 24, 60])
+def test_a_bar_stays_in_its_line(width: int) -> None:
+    screen, out = terminal_screen(width)
+    screen.show(Loading("innkeeper", 1.0))
+    assert "\n" not in out.getvalue()
+    assert out.getvalue().count("━") == {10: 0, 24: 0, 60: 36}[width]
+
+
+def test_a_bar_is_erased_when_the_screen_is_left() -> None:
+    screen, out = terminal_screen()
     screen.show(Loading("innkeeper", 0.5))
     screen.leave()
-    assert "\x1b[?25h" in out.getvalue()
+    assert out.getvalue().endswith(f"{ERASE}\n")
 
 
-def test_the_rich_screen_does_not_repeat_what_the_player_typed() -> None:
-    screen, out = rich_screen()
-    screen.show(Asked("A room?"))
+def test_a_terminal_does_not_repeat_what_the_player_typed() -> None:
+    screen, out = terminal_screen()
+    screen.show(Typed("A room?"))
     assert out.getvalue() == ""
 
 
-def test_the_rich_screen_streams_words_and_takes_nothing_for_markup() -> None:
-    screen, out = rich_screen(width=20)
-    for piece in (Speaker("Odo"), Speech("[bold]one"), Speech(" two three"), SpeechEnd()):
+def test_a_terminal_wraps_words_as_they_come_and_reads_no_markup() -> None:
+    screen, out = terminal_screen(width=20)
+    for piece in (Words("Odo: "), Words("[bold]one"), Words(" two three"), EndWords()):
         screen.show(piece)
     assert out.getvalue().endswith("[bold]one two\nthree\n")
 
@@ -90,5 +99,5 @@ def test_the_rich_screen_streams_words_and_takes_nothing_for_markup() -> None:
         ("trailing ", 2, "\ntrailing ", 9),
     ],
 )
-def test_words_are_wrapped_as_they_come(text: str, column: int, wrapped: str, ends_at: int) -> None:
+def test_wrapping(text: str, column: int, wrapped: str, ends_at: int) -> None:
     assert wrap(text, column, width=8) == (wrapped, ends_at)

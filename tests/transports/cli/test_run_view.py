@@ -1,4 +1,4 @@
-"""What `footlights run` shows: all that events said, nothing that they did not, and no work where there was none."""
+"""`footlights run`: its output has all that the events say, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from footlights.modes import ExecutionPolicy
 from footlights.redaction.redactor import Redacted
 from footlights_actors.demo.tavern import cast as tavern
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.cli.run.run import run
-from footlights_transports.cli.run.screens import PaperScreen, TerminalScreen
-from footlights_transports.cli.run.view import RunView
+from footlights_transports.cli.run import run
+from footlights_transports.cli.run_view import RunView
+from footlights_transports.cli.screen import PlainScreen, TerminalScreen
 from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
-from footlights_transports.views.dexi.runs import DexiSettings, Request
+from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
-from tests.kit.views.dexi_house import KEY, agency
 from tests.kit.views.dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
+from tests.kit.views.dexi_server import KEY, agency
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from trio.testing import MockClock
 
+    from footlights_transports.cli.screen import Screen
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
 HOT = (ModelSelected("odo", "default"), ModelReady("odo", WarmState.HOT, 0))
@@ -65,22 +66,23 @@ SEARCH = (
 SILENT = [0, 0, 0, 6]
 
 
-def on_paper(events: Sequence[Raw]) -> str:
-    out = io.StringIO()
-    view, screen = RunView(), PaperScreen(out)
+def shown_on(screen: Screen, events: Sequence[Raw], out: io.StringIO) -> str:
+    view = RunView()
     for event in events:
         for piece in view.show(check_event(event)):
             screen.show(piece)
     return out.getvalue()
+
+
+def on_paper(events: Sequence[Raw]) -> str:
+    out = io.StringIO()
+    return shown_on(PlainScreen(out, spaced=True), events, out)
 
 
 def in_terminal(events: Sequence[Raw], width: int = 60) -> str:
     out = io.StringIO()
-    view, screen = RunView(), TerminalScreen(Console(file=out, width=width, force_terminal=True, highlight=False))
-    for event in events:
-        for piece in view.show(check_event(event)):
-            screen.show(piece)
-    return out.getvalue()
+    console = Console(file=out, width=width, force_terminal=True, highlight=False)
+    return shown_on(TerminalScreen(console, spaced=True), events, out)
 
 
 def executed() -> list[Raw]:
@@ -142,7 +144,7 @@ def test_what_belongs_to_another_step_than_the_last_one_says_so() -> None:
     assert "    Working: Weigh finished.\n" in shown
 
 
-def test_what_was_taken_out_is_told() -> None:
+def test_redaction_is_mentioned() -> None:
     leaky = ToolCallResult("call-1", "search_shelves", False, summary=f"The key is {KEY}.")
     shown = on_paper(run_of(*HOT, SEARCH[0], leaky, TurnFinal(""), OK))
     assert "search_shelves: The key is [redacted]. (parts were taken out)" in shown
@@ -184,7 +186,7 @@ async def shown_of(
     message: str, interrupts: AsyncGenerator[object] | None = None
 ) -> tuple[RunOutcome, list[DexiEvent]]:
     shown: list[DexiEvent] = []
-    request = Request(message=message, policy=ExecutionPolicy.AUTO, agent="clerk")
+    request = RunRequest(message=message, policy=ExecutionPolicy.AUTO, agent="clerk")
     return await run(agency(), request, shown.append, interrupts), shown
 
 
@@ -222,8 +224,8 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
             return Redacted("\ud800" if text == "search_shelves" else text, applied=False)
 
     shown: list[DexiEvent] = []
-    request = Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO)
-    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    request = RunRequest(message="Search the shelves.", policy=ExecutionPolicy.AUTO)
+    settings = RunSettings(redactor=Broken())  # type: ignore[arg-type]
     assert await run(agency(), request, shown.append, settings=settings) is RunOutcome.UNKNOWN
     lawful([to_json(event) for event in shown])
     assert [event.type for event in shown[-3:]] == ["output_delta", "summary", "done"]
@@ -232,12 +234,12 @@ async def test_a_run_whose_stream_fails_has_an_unknown_end_and_is_logged_without
     assert "shelves" not in logged
 
 
-async def test_when_nobody_reads_on_the_run_is_left(quiet_clock: MockClock) -> None:
+async def test_a_broken_pipe_ends_the_run(quiet_clock: MockClock) -> None:
     def show(event: DexiEvent) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        await run(agency(), Request(message="Search the shelves.", policy=ExecutionPolicy.AUTO), show)
+        await run(agency(), RunRequest(message="Search the shelves.", policy=ExecutionPolicy.AUTO), show)
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

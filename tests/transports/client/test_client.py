@@ -1,4 +1,4 @@
-"""A session on a server looks like one in this process, and what a client cannot know it does not claim to know."""
+"""Client sessions behave like local ones, and report exactly what the client cannot know."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from footlights import (
     laws,
 )
 from footlights.testing import only
-from footlights_transports.client.client import Commit, ConnectionLost, Retry, connect
-from footlights_transports.client.errors import refusal
+from footlights_transports import Commit, ConnectionLost, Retry, connect
+from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import MAX_BEGUN
 from footlights_transports.errors import RateLimited
 from tests.kit.cutting_proxy import Fate, open_proxy
@@ -34,7 +34,7 @@ from tests.transports.contract.cued import CuedModel
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from footlights_transports.client.client import Client, ClientSession, ClientStream
+    from footlights_transports import Client, ClientSession, ClientStream
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)
 
@@ -94,7 +94,7 @@ async def test_leaving_closes_no_session_and_cancels_no_turn(model: CuedModel) -
     assert decision == Commit(decision.commit_digest, decision.commit_outcome, f"c-{decision.commit_digest[:16]}")
 
 
-async def test_commands_of_many_tasks_wait_for_nobody_but_themselves(session: ClientSession, model: CuedModel) -> None:
+async def test_commands_of_many_tasks_do_not_wait_for_each_other(session: ClientSession, model: CuedModel) -> None:
     turn_id = await session.begin_turn("~go")
     order: list[str] = []
 
@@ -133,7 +133,7 @@ async def test_a_command_that_is_cancelled_leaves_nothing_behind(session: Client
     ],
 )
 def test_a_refusal_is_the_same_error_as_in_process(code: object, message: object, kind: type[Exception]) -> None:
-    error = refusal(code, message)
+    error = refusal({"code": code, "message": message})
     assert type(error) is kind
     assert str(error) == (message if isinstance(message, str) else "The server refused, and did not say why.")
 
@@ -194,7 +194,9 @@ async def test_a_turn_that_was_never_sent_is_sent_when_the_connection_is_back() 
     ):
         session = await client.start()
         proxy.cut_all()
-        while (asks := client._calls._asks) is not None and asks.is_open:  # until the client has noticed
+        while (
+            replies := client._commands._replies
+        ) is not None and replies.connection.is_open:  # until the client has noticed
             await trio.testing.wait_all_tasks_blocked(0.001)
         assert await session.begin_turn("A room?") == "t1-000001"
 
@@ -220,7 +222,7 @@ async def test_a_session_that_never_was_is_not_brought_back(client: Client) -> N
 # -- closing
 
 
-async def test_closing_is_done_if_somebody_else_has_closed_before(client: Client) -> None:
+async def test_closing_a_session_that_another_client_closed_succeeds(client: Client) -> None:
     mine = await client.start(SessionParams(session_id="inn"))
     await client.session("inn").close()
     await mine.close()
@@ -237,7 +239,7 @@ async def test_a_stream_that_was_cut_off_when_its_session_closed_ends_too(client
     async with session.subscribe() as stream:
         await session.begin_turn("~never")
         events = [await anext(stream)]
-        await stream.hang_up()
+        await stream.drop_connection()
         await session.close()
         events += [event async for event in stream]
         assert stream.is_exhausted
@@ -250,7 +252,7 @@ async def test_a_close_whose_reply_was_lost_ends_the_streams_that_came_back() ->
         async with connect(f"ws://127.0.0.1:{proxy.port}", retry=AT_ONCE) as client:
             session = await client.start(SessionParams(session_id="inn"))
             async with session.subscribe() as stream:
-                await stream.hang_up()
+                await stream.drop_connection()
                 await house.stage.session("inn").close()  # as if by the command whose reply never came
                 await session.close()
                 assert [event async for event in stream] == []
@@ -278,6 +280,17 @@ async def test_a_stream_has_one_reader(session: ClientSession) -> None:
         with pytest.raises(trio.BusyResourceError):
             await anext(stream)
         nursery.cancel_scope.cancel()
+
+
+async def test_a_stream_is_a_receive_channel(session: ClientSession) -> None:
+    async with session.subscribe() as stream:
+        channel: trio.abc.ReceiveChannel[StreamEvent] = stream
+        await session.begin_turn("A room?")
+        assert (await channel.receive()).seq == 0
+        await session.close()
+        assert [event.seq async for event in channel] != []
+        with pytest.raises(trio.EndOfChannel):
+            await channel.receive()
 
 
 async def test_a_stream_that_was_left_has_ended(session: ClientSession) -> None:
@@ -331,7 +344,7 @@ async def test_what_ended_before_a_stream_was_entered_is_not_its_business_when_i
     await session.finalize(before)
     async with session.subscribe() as stream:
         assert await whole(stream, before) == []
-        await stream.hang_up()
+        await stream.drop_connection()
         turn_id = await session.begin_turn("And now?")
         assert {event.turn_id for event in await whole(stream, turn_id)} == {turn_id}
 
@@ -354,25 +367,25 @@ def _begun(command: dict[str, Any]) -> dict[str, Any]:
     return {"reply": command["id"], "ok": True, "result": {"turn_id": f"t1-{command['id']:06d}"}}
 
 
-async def test_until_commit_of_a_turn_that_nobody_here_knows_is_refused(session: ClientSession) -> None:
+async def test_until_commit_of_an_unknown_turn_is_refused(session: ClientSession) -> None:
     async with session.subscribe() as stream:
         with pytest.raises(UnknownTurn):
             stream.until_commit("t1-000001")
 
 
-async def test_until_commit_follows_a_turn_that_somebody_else_began(client: Client, session: ClientSession) -> None:
+async def test_until_commit_follows_a_turn_that_another_session_object_began(
+    client: Client, session: ClientSession
+) -> None:
     async with session.subscribe() as stream:
         turn_id = await client.session(session.session_id).begin_turn("A room?")
         first = await anext(stream)
         assert (first.turn_id, (await whole(stream, turn_id))[-1].event_type) == (turn_id, EventType.COMMIT_FINAL)
 
 
-async def test_turns_that_came_and_went_while_a_stream_was_away_are_told_when_it_is_back(
-    client: Client, session: ClientSession
-) -> None:
+async def test_a_resumed_stream_gets_the_turns_that_ran_meanwhile(client: Client, session: ClientSession) -> None:
     somebody_else = client.session(session.session_id)
     async with session.subscribe() as stream:
-        await stream.hang_up()
+        await stream.drop_connection()
         turns = [await somebody_else.begin_turn("A room?") for _ in range(5)]
         for turn_id in turns:
             await somebody_else.finalize(turn_id)
@@ -387,6 +400,6 @@ async def test_a_stream_of_many_turns_comes_back_without_a_repeat(session: Clien
     async with session.subscribe() as stream:
         for _ in range(70):  # more than a subscriber may ask after of turns of long ago
             await whole(stream, await session.begin_turn("Good evening"))
-        await stream.hang_up()
+        await stream.drop_connection()
         turn_id = await session.begin_turn("And now?")
         assert {event.turn_id for event in await whole(stream, turn_id)} == {turn_id}

@@ -1,4 +1,4 @@
-"""A client that is cancelled at any point leaves nothing behind, and whoever reads on afterwards has lost nothing.
+"""Cancelling a client at any point leaves nothing behind, and loses nothing for later reads.
 
 The server is a script, and the network is memory: so every run repeats the one before.
 """
@@ -29,8 +29,8 @@ from footlights import (
 )
 from footlights.events import EVENT_TYPES
 from footlights.testing import cancel_everywhere
-from footlights_transports.client import dial as client_dial
-from footlights_transports.client.client import Retry, connect
+from footlights_transports import Retry, connect
+from footlights_transports.client import connection as client_connection
 from footlights_transports.views.native.protocol import SUBPROTOCOL
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _text(message: object) -> TextMessage:
 def test_a_client_may_be_cancelled_at_any_point(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client:
                 session = await client.start()
                 async with session.subscribe() as stream:
@@ -126,7 +126,7 @@ def test_a_read_may_be_cancelled_at_any_point_and_nothing_is_lost(monkeypatch: p
     async def scenario(trial: Trial) -> None:
         events: list[StreamEvent] = []
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client, client.session("inn").subscribe() as stream:
                 reading = [trio.CancelScope()]
                 trial.aim(lambda: reading[0].cancel())
@@ -144,7 +144,7 @@ def test_a_read_may_be_cancelled_at_any_point_and_nothing_is_lost(monkeypatch: p
 def test_a_command_may_be_cancelled_at_any_point_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(trial: Trial) -> None:
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(client_dial, "_open_stream", Server(nursery).open)
+            monkeypatch.setattr(client_connection, "_open_stream", Server(nursery).open)
             async with connect("ws://inn", retry=RETRY) as client:
                 session = await client.start()
                 with trio.CancelScope() as scope:
@@ -160,7 +160,7 @@ def test_a_command_may_be_cancelled_at_any_point_and_harms_no_other(monkeypatch:
     async def scenario(trial: Trial) -> None:
         async with trio.open_nursery() as nursery:
             server = Server(nursery)
-            monkeypatch.setattr(client_dial, "_open_stream", server.open)
+            monkeypatch.setattr(client_connection, "_open_stream", server.open)
             async with connect("ws://inn", retry=RETRY) as client, trio.open_nursery() as others:
                 session = await client.start()
                 with trio.CancelScope() as scope:

@@ -1,4 +1,4 @@
-"""How a client gets in, why it does not, and how it learns that nobody is there any more."""
+"""Connections of a client: addresses, the handshake and its refusals, pings, and dead servers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import trustme
 from wsproto.events import BytesMessage, CloseConnection, Ping, Pong, TextMessage
 
 from footlights import FootlightsError, InvalidCommand, TooLarge, UnknownSession
+from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.client import connection as client_connection
 from footlights_transports.client.address import Address
-from footlights_transports.client.client import ConnectionLost, Retry, connect
-from footlights_transports.client.connection import Outgoing
-from footlights_transports.client.dial import dial
+from footlights_transports.client.connection import Connection, Outgoing, dial
 from footlights_transports.errors import Unauthorized, UnsupportedVersion
 from footlights_transports.views.native.protocol import SUBPROTOCOL
 from tests.kit.peers.client_peer import WsPeer
@@ -48,13 +47,23 @@ def answering(text: bytes) -> Callable[[trio.SocketStream], Awaitable[None]]:
     return say
 
 
+def text(data: str) -> Outgoing:
+    return Outgoing(TextMessage(data=data))
+
+
+async def has_ended(connection: Connection) -> None:
+    with pytest.raises(ConnectionLost, match="gone"):
+        await connection.receive()
+    assert not connection.is_open
+
+
 # -- getting in
 
 
-async def test_nobody_there() -> None:
+async def test_no_server_at_the_address() -> None:
     async with open_peer(answering(b"")) as address:
         pass
-    with pytest.raises(ConnectionLost, match="Nobody answers"):
+    with pytest.raises(ConnectionLost, match="No server answers"):
         await get_in(address)
 
 
@@ -81,27 +90,27 @@ async def test_nobody_there() -> None:
         "ws://inn/\u00e9",
     ],
 )
-async def test_what_is_no_address_is_refused_in_a_sentence_that_does_not_repeat_it(url: str) -> None:
+async def test_a_bad_address_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InvalidCommand, match=r"reads ws://HOST:PORT .*\.$") as refused:
         await get_in(url)
     assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("times", [{"silence": 0}, {"silence": float("nan")}, {"dial_timeout": -1}])
-async def test_what_can_be_no_time_is_refused(times: dict[str, float]) -> None:
+async def test_bad_timeouts_are_refused(times: dict[str, float]) -> None:
     with pytest.raises(InvalidCommand, match="seconds"):
         await get_in("ws://127.0.0.1:7600", **times)
 
 
 @pytest.mark.parametrize("token", ["", "a\nb", "é" * 20])
-async def test_what_can_be_no_token_is_refused_and_not_repeated(token: str) -> None:
+async def test_a_bad_token_is_refused_without_repeating_it(token: str) -> None:
     with pytest.raises(InvalidCommand) as refused:
         await get_in("ws://127.0.0.1:7600", token=token)
     assert not token or token not in str(refused.value)
 
 
 def test_an_address_shows_no_token() -> None:
-    assert TOKEN not in repr(Address(url="ws://127.0.0.1:7600", token=TOKEN))
+    assert TOKEN not in repr(Address("ws://127.0.0.1:7600", token=TOKEN))
 
 
 @pytest.mark.parametrize(
@@ -113,14 +122,14 @@ def test_an_address_shows_no_token() -> None:
         ("ws://[::1]:9", "::1", 9, ("[::1]:9", "/v1")),
     ],
 )
-def test_where_an_address_leads(url: str, host: str, port: int, asks: tuple[str, str]) -> None:
-    address = Address(url=url)
+def test_an_address_has_host_port_and_path(url: str, host: str, port: int, asks: tuple[str, str]) -> None:
+    address = Address(url)
     request = address.request(in_batches=False)
-    assert (address.place.host, address.place.port, (request.host, request.target)) == (host, port, asks)
+    assert (address.host, address.port, (request.host, request.target)) == (host, port, asks)
     assert address.request(in_batches=True).target == f"{asks[1]}?batch=1"
 
 
-async def test_a_token_opens_the_door_to_its_own_sessions_only() -> None:
+async def test_a_token_gives_access_to_its_own_sessions_only() -> None:
     policy = AccessPolicy({"edda": TOKEN, "odo": "another token of odo"})
     async with open_house(policy=policy) as house:
         url = f"ws://127.0.0.1:{house.listening.port}"
@@ -166,9 +175,9 @@ async def test_tls_is_spoken_if_the_address_says_so_and_only_to_whom_we_trust() 
         b"HTTP/1.1 404 Not Found\r\ncontent-length: 900000\r\n\r\n" + b"x" * 200_000,
     ],
 )
-async def test_whoever_is_no_server_of_ours_is_told_apart(text: bytes) -> None:
+async def test_another_http_server_is_reported_as_such(text: bytes) -> None:
     async with open_peer(answering(text)) as address:
-        with pytest.raises(UnsupportedVersion, match="no server of ours"):
+        with pytest.raises(UnsupportedVersion, match="no Footlights server"):
             await get_in(address)
 
 
@@ -179,13 +188,13 @@ async def test_what_is_no_websocket_is_a_lost_connection(text: bytes) -> None:
             await get_in(address)
 
 
-async def test_a_server_that_did_not_take_our_subprotocol_speaks_another_version() -> None:
+async def test_a_server_without_our_subprotocol_speaks_another_version() -> None:
     async with open_liar(lambda _: (), subprotocol=None) as address:
         with pytest.raises(UnsupportedVersion, match=SUBPROTOCOL):
             await get_in(address)
 
 
-async def test_a_server_that_never_answers_is_not_waited_for_for_ever(autojump_clock: MockClock) -> None:
+async def test_a_handshake_without_an_answer_times_out(autojump_clock: MockClock) -> None:
     async def say_nothing(stream: trio.SocketStream) -> None:
         while await stream.receive_some():
             pass
@@ -198,7 +207,7 @@ async def test_a_server_that_never_answers_is_not_waited_for_for_ever(autojump_c
 # -- staying
 
 
-async def test_a_ping_is_answered_and_what_means_nothing_is_passed_over() -> None:
+async def test_pings_are_answered_and_binary_messages_ignored() -> None:
     answered: list[bytes] = []
 
     async def ping(stream: trio.SocketStream) -> None:
@@ -209,24 +218,20 @@ async def test_a_ping_is_answered_and_what_means_nothing_is_passed_over() -> Non
         pong = await peer.receive()
         assert isinstance(pong, Pong)
         answered.append(bytes(pong.payload))
-        for part in ("Good", " evening"):
-            await peer.send(TextMessage(data=part, message_finished=part != "Good"))
+        for part in ('{"said": "Good', ' evening"}'):
+            await peer.send(TextMessage(data=part, message_finished=part.endswith("}")))
 
-    async with open_peer(ping) as address:
-        connection = await dial(Address(url=address))
-        got: list[str] = []
-
-        async def deliver(message: str) -> None:
-            got.append(message)
-
-        await connection.run(deliver)
+    async with open_peer(ping) as address, trio.open_nursery() as nursery:
+        connection = await dial(Address(address), nursery)
+        assert await connection.receive() == {"said": "Good evening"}
+        await has_ended(connection)
         with pytest.raises(ConnectionLost):
-            await connection.send(Outgoing.text("too late"))
+            await connection.send(text("too late"))
         await connection.aclose()
-    assert (answered, got) == ([b"there?"], ["Good evening"])
+    assert answered == [b"there?"]
 
 
-async def test_a_silent_server_is_asked_for_a_sign_of_life_and_given_up_without_one(autojump_clock: MockClock) -> None:
+async def test_a_silent_server_gets_a_ping_and_is_then_dropped(autojump_clock: MockClock) -> None:
     async def say_nothing(stream: trio.SocketStream) -> None:
         peer = WsPeer(stream)
         await peer.shake_hands()
@@ -234,14 +239,11 @@ async def test_a_silent_server_is_asked_for_a_sign_of_life_and_given_up_without_
         while await stream.receive_some():
             pass
 
-    async def deliver(message: str) -> None:
-        raise AssertionError("there is none")
-
     pings: list[type] = []
     async with open_peer(say_nothing) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
-        await connection.run(deliver)
+        async with trio.open_nursery() as nursery:
+            await has_ended(await dial(Address(address, silence=20), nursery))
         assert trio.current_time() - began == pytest.approx(40, abs=1)
     assert pings == [Ping]
 
@@ -254,19 +256,18 @@ async def test_a_server_that_stops_reading_is_given_up_also_while_something_is_b
         await trio.sleep_forever()
 
     async with open_peer(read_nothing) as address:
-        connection = await dial(Address(url=address, silence=20))
-        more_than_fits, behind = Outgoing.text("x" * 20_000_000), Outgoing.text("Anybody?")
+        more_than_fits, behind = text("x" * 20_000_000), text("Anybody?")
         began = trio.current_time()
         with trio.fail_after(1_000), pytest.RaisesGroup(ConnectionLost):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
+                connection = await dial(Address(address, silence=20), nursery)
                 await connection.send(more_than_fits)
                 nursery.start_soon(connection.send, behind)
         assert trio.current_time() - began == pytest.approx(40, abs=1)
     assert [each.is_sent for each in (more_than_fits, behind)] == [False, False]
 
 
-async def test_a_server_that_asks_for_a_sign_of_life_and_reads_none_is_given_up(autojump_clock: MockClock) -> None:
+async def test_a_server_that_pings_but_does_not_read_is_dropped(autojump_clock: MockClock) -> None:
     async def only_ask(stream: trio.SocketStream) -> None:
         peer = WsPeer(stream)
         await peer.shake_hands()
@@ -276,20 +277,15 @@ async def test_a_server_that_asks_for_a_sign_of_life_and_reads_none_is_given_up(
                 await peer.send(Ping())
 
     async with open_peer(only_ask) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
         with trio.fail_after(1_000):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
-                await connection.send(Outgoing.text("x" * 20_000_000))
+                connection = await dial(Address(address, silence=20), nursery)
+                await connection.send(text("x" * 20_000_000))
         assert trio.current_time() - began == pytest.approx(30, abs=1)
 
 
-async def _take_nothing(message: str) -> None:
-    raise AssertionError("there is none")
-
-
-async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: MockClock) -> None:
+async def test_a_close_frame_that_cannot_be_sent_is_not_waited_for(autojump_clock: MockClock) -> None:
     async def say_goodbye(stream: trio.SocketStream) -> None:
         peer = WsPeer(stream)
         await peer.shake_hands()
@@ -298,28 +294,22 @@ async def test_a_goodbye_that_cannot_be_sent_is_not_waited_for(autojump_clock: M
         await trio.sleep_forever()
 
     async with open_peer(say_goodbye) as address:
-        connection = await dial(Address(url=address, silence=20))
         began = trio.current_time()
         with trio.fail_after(1_000):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(connection.run, _take_nothing)
-                await connection.send(Outgoing.text("x" * 20_000_000))
+                connection = await dial(Address(address, silence=20), nursery)
+                await connection.send(text("x" * 20_000_000))
         assert trio.current_time() - began == pytest.approx(11, abs=1)
     assert connection.close_code == 1009
 
 
-async def test_a_server_that_sends_too_much_at_once_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_is_too_large_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_connection, "MAX_MESSAGE_CHARS", 100)
 
-    async def deliver(message: str) -> None:
-        raise AssertionError("nobody takes it")
-
-    async with open_liar(lambda _: ["x" * 101]) as address:
-        connection = await dial(Address(url=address))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(connection.run, deliver)
-            await connection.send(Outgoing.text("{}"))
-        assert not connection.is_open
+    async with open_liar(lambda _: ["x" * 101]) as address, trio.open_nursery() as nursery:
+        connection = await dial(Address(address), nursery)
+        await connection.send(text("{}"))
+        await has_ended(connection)
 
 
 async def test_a_command_larger_than_the_server_takes_is_too_large_and_the_client_goes_on() -> None:

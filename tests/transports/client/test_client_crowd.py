@@ -1,4 +1,4 @@
-"""A crowd, a third of it rude: everybody else is told everything, and nothing of anybody is left behind."""
+"""A crowd of clients, a third of which misbehaves: the others get everything, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wherever a connection is cut, and however often: what a client gets in all has no gap, no repeat, and every end."""
+"""Connections cut at any place, and repeatedly: a client gets no gap, no repeat, and every end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 import trio
 
 from footlights import BudgetTier, CommitOutcome, EventType, Limits, TokenDelta, TurnFinal, TurnParams, laws, open_stage
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
 from footlights_actors import standard_cast
+from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import ConnectionLost, Retry, connect
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import UNHARMED, Fate, open_proxy
 from tests.transports.contract.cued import CuedModel
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from footlights import StreamEvent
-    from footlights_transports.client.client import Client, ClientSession, ClientStream
+    from footlights_transports import Client, ClientSession, ClientStream
     from tests.kit.cutting_proxy import Proxy
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)
@@ -175,7 +175,7 @@ async def test_frames_that_come_in_pieces_are_put_together(piece: int) -> None:
             check_union(await take_all(session, stream))
 
 
-async def test_a_turn_that_ends_while_the_client_is_gone_is_told_when_it_is_back() -> None:
+async def test_a_turn_that_ends_while_the_client_is_away_is_delivered_on_return() -> None:
     model = CuedModel()
     async with serving(model) as port, cut_off(port, UNHARMED, Fate(cut_down=700)) as (client, proxy):
         session = await client.start()
@@ -225,7 +225,7 @@ async def test_a_client_that_is_held_up_is_let_go_and_comes_back_by_itself() -> 
     assert payloads(events, TurnFinal)
 
 
-async def test_a_throttled_client_is_told_what_it_missed_and_gets_every_end() -> None:
+async def test_a_throttled_client_gets_declared_gaps_and_every_end() -> None:
     slow = Fate(slow=True, piece=512)
     limits = Limits(best_effort_max_events_per_turn=4)
     async with serving(limits=limits) as port, cut_off(port, UNHARMED, slow) as (client, _):

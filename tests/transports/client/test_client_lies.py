@@ -1,4 +1,4 @@
-"""Servers that lie, break off or speak nonsense: a client finds them out, and gives up on them in the end."""
+"""Servers that break the laws, the protocol or the connection: a client detects them, and gives up in the end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from footlights import SessionClosed, SessionParams, UnknownSession
-from footlights.stream.recall import ALL_SEEN
-from footlights_transports.client.client import ConnectionLost, LawBroken, Retry, connect
+from footlights.stream.cursor import ALL_SEEN
+from footlights_transports import ConnectionLost, LawBroken, Retry, connect
 from footlights_transports.errors import Unauthorized
 from tests.kit.peers.ws_liar import HANG_UP, open_liar
 

@@ -1,4 +1,4 @@
-"""What a client has taken is counted as the stage counts it, and judged as it comes."""
+"""Progress of a client: its cursor is the stage's, and every event is checked against the laws."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from footlights import (
     TurnParams,
     open_stage,
 )
-from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
+from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel, standard_cast
-from footlights_transports.client.client import LawBroken
+from footlights_transports import LawBroken
 from footlights_transports.client.progress import MAX_FINISHED, Progress
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def take_recalled(progress: Progress, turn_id: str) -> None:
         progress.take(each)
 
 
-def test_a_turn_that_came_and_went_while_nobody_listened_is_taken_as_the_ledger_tells_it() -> None:
+def test_a_turn_that_ran_unobserved_is_accepted_in_its_ledger_form() -> None:
     progress = Progress({"t1-000001": ALL_SEEN})
     forgotten, commit = recalled("t1-000002", UNSEEN)
     progress.take(forgotten)

@@ -1,4 +1,4 @@
-"""A server process is killed and started again: its clients come back by themselves, and every turn ends once."""
+"""Restart of a killed server: its clients reconnect by themselves, and every turn ends once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import trio
 
 from footlights import CommitFinal, CommitOutcome, EventType, InterruptReason, TurnInterrupted, laws
 from footlights.testing import payloads
-from footlights_transports.client.client import Commit, ConnectionLost, Retry, connect
+from footlights_transports import Commit, ConnectionLost, Retry, connect
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import StreamEvent
-    from footlights_transports.client.client import ClientSession, ClientStream
+    from footlights_transports import ClientSession, ClientStream
 
 PATIENT = Retry(first=0.01, longest=0.05)
 """A process really needs its time to start."""
@@ -136,7 +136,7 @@ async def test_commands_find_their_session_again_without_a_subscriber(tmp_path: 
         assert (await session.finalize(turn_id)).commit_digest != digest
 
 
-async def test_who_waits_for_a_commit_is_told_of_it_by_the_next_process(tmp_path: Path) -> None:
+async def test_a_finalize_is_answered_by_the_next_process(tmp_path: Path) -> None:
     async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
         session = await client.start()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:

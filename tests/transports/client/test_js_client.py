@@ -1,4 +1,4 @@
-"""The JavaScript client in Node, against the real server. What it gets is held to the laws here, in Python."""
+"""The JavaScript client in Node, against the real server. Its events are checked against the laws in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from footlights import BusyRule, Limits, Mode, SessionParams, TurnParams, laws
 from footlights.events import PAYLOAD_TYPES, CommitOutcome, InterruptReason, Payload, WarmState
 from footlights.limits import MAX_REPLAY_TURNS
 from footlights.models.budget import BudgetTier
-from footlights.stream.recall import ALL_SEEN, RESTART_SEQ
+from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights_actors import Say, ScriptedModel
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
@@ -99,7 +99,7 @@ def test_more_turns_are_remembered_than_a_server_retains() -> None:
 
 
 async def test_the_program_in_the_docs_prints_what_they_say(node: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "use-from-javascript.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "clients" / "use-from-javascript.md").read_text(encoding="utf-8")
     ((program, output),) = _PROGRAM.findall(page)
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as house:
         (tmp_path / "program.mjs").write_text(program.replace("ws://127.0.0.1:7600", house.url), encoding="utf-8")
@@ -185,7 +185,7 @@ async def test_a_token_goes_as_a_subprotocol(node: str) -> None:
         assert (await script.told())["sessionId"].startswith("ada:")
 
 
-async def test_who_has_no_token_is_not_let_in(node: str) -> None:
+async def test_a_client_without_a_token_is_refused(node: str) -> None:
     async with open_house(policy=AccessPolicy({"ada": TOKEN})) as house:
         for token in (None, "another-token-of-the-tests"):
             async with run_js(node, "refused.mjs", url=house.url, token=token) as script:
@@ -274,7 +274,7 @@ async def test_a_connection_that_breaks_all_the_time_costs_nothing(node: str) ->
         await script.say(None)
 
 
-async def test_who_loses_the_reply_to_a_turn_is_told_so_and_gets_the_turn(node: str) -> None:
+async def test_a_lost_reply_to_begin_turn_is_reported_and_the_turn_is_delivered(node: str) -> None:
     replies_to_start_and_subscribe = 2
     async with (
         open_house() as house,
@@ -304,9 +304,7 @@ async def test_a_server_that_was_killed_and_comes_back_tells_how_the_turn_ended(
             assert script.types(one).count("commit_final") == script.types(other).count("commit_final") == 1
 
 
-async def test_who_took_nothing_of_a_turn_and_returns_after_a_kill_is_told_how_it_ended(
-    node: str, tmp_path: Path
-) -> None:
+async def test_a_client_that_saw_nothing_of_a_turn_gets_its_end_after_a_kill(node: str, tmp_path: Path) -> None:
     ledger = tmp_path / "inn.ledger"
     async with held_server(ledger) as (port, kill):
         async with run_js(node, "unread.mjs", url=f"ws://127.0.0.1:{port}") as script:

@@ -1,4 +1,4 @@
-"""The settings of a server: what they make, and what is said when they cannot."""
+"""Settings of a server: what they make, and the problems that they report."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from footlights_actors.demo.tavern.world import opening_hour
 from footlights_actors.models.anthropic import AnthropicModel
 from footlights_actors.models.local.model import LocalModel
 from footlights_actors.models.openai import OpenAIModel
+from footlights_transports import ConfigError, load_config
 from footlights_transports.access.policy import User, WireLimits
-from footlights_transports.config.config import ConfigError, load_config
 from footlights_transports.config.schema import ANALYST, CAST, LIMITS, MODELS, PERSONA, SECTIONS, SERVER, names
 from footlights_transports.config.source import Problem, line_of
 from tests.kit.paths import ROOT
@@ -131,7 +131,7 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     assert config.chat_agent == "analyst"
 
 
-def test_a_host_says_what_runs_must_not_show(folder: Path) -> None:
+def test_the_host_may_redact_more(folder: Path) -> None:
     redactor = load_config(
         written(folder, "[dexi]\nsecret_patterns = ['room (\\d+)', 'X\\d+']\nsecret_fields = ['maiden name']")
     ).redactor
@@ -140,21 +140,23 @@ def test_a_host_says_what_runs_must_not_show(folder: Path) -> None:
     assert problems(written(folder, "[dexi]\nsecret_patterns = ['a', '(', 'x*']\nsecret_field = ['a']")) == [
         "2: dexi.secret_patterns cannot be used: number 2: A pattern to redact is not a regular expression.",
         "2: dexi.secret_patterns cannot be used: number 3: A pattern to redact matches the empty text.",
-        "3: dexi.secret_field is no setting. Did you mean secret_fields? There are: secret_patterns, secret_fields.",
+        "3: dexi.secret_field is not a setting. Did you mean secret_fields? There are: secret_patterns, secret_fields.",
     ]
 
 
-def test_somebody_of_the_cast_answers_the_chat(folder: Path) -> None:
+def test_the_agent_of_the_chat_is_a_persona(folder: Path) -> None:
     tavern = load_config(written(folder, '[server]\nchat_agent = "innkeeper"'))
     assert tavern.chat_agent == "innkeeper"
     assert problems(written(folder, '[server]\nchat_agent = "nobody"')) == [
-        "2: server.chat_agent is no persona; there are: innkeeper, analyst."
+        "2: server.chat_agent is not a persona; there are: innkeeper, analyst."
     ]
     own = load_config(written(folder, '[cast]\nmake = "my_game:whole"'))
     assert own.chat_agent is None
+    namesake = load_config(written(folder, f"{ONE_MODEL}personas.odo = {{}}\npersonas.analyst = {{}}"))
+    assert namesake.chat_agent is None, "only in the tavern an analyst is special"
 
 
-def test_a_tavern_may_be_told_who_may_hear_it(folder: Path) -> None:
+def test_the_tavern_may_consent_to_remote_models(folder: Path) -> None:
     assert load_config(written(folder, "[cast]\nremote_models = true")).cast.remote_models is True
 
 
@@ -299,7 +301,7 @@ def test_every_kind_of_model_can_be_configured(folder: Path) -> None:
     ("kind", "made"),
     [("scripted", ScriptedModel), ("local", LocalModel), ("openai", OpenAIModel), ("anthropic", AnthropicModel)],
 )
-def test_what_is_said_of_models_is_what_they_take(kind: str, made: type[Any]) -> None:
+def test_the_schema_of_models_matches_their_parameters(kind: str, made: type[Any]) -> None:
     taken = inspect.signature(made).parameters
     renamed = {"weights": "path"}
     for setting in MODELS[kind]:
@@ -383,7 +385,7 @@ def test_a_variable_that_is_nearly_a_setting_is_warned_of(caplog: pytest.LogCapt
     assert caplog.messages == []
     load_config(environ={"FOOTLIGHTS_SERVER_HOST": TOKEN, "FOOTLIGHTS_GRACE": "1"})
     (told,) = caplog.messages
-    assert told.startswith("no settings: FOOTLIGHTS_GRACE, FOOTLIGHTS_SERVER_HOST;")
+    assert told.startswith("not settings: FOOTLIGHTS_GRACE, FOOTLIGHTS_SERVER_HOST;")
     assert TOKEN not in caplog.text
 
 
@@ -474,10 +476,10 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "--grace: server.grace must be a number of seconds, 0 or more.",
         f"{file}: models must name at least one model, such as [models.innkeeper].".removeprefix(f"{file}:"),
         "3: server.ws_port must be a port: a whole number from 0 to 65535.",
-        f"4: server.prot is no setting. There are: {', '.join(names(SERVER))}.",
+        f"4: server.prot is not a setting. There are: {', '.join(names(SERVER))}.",
         "5: server.origins must be a list of strings.",
         (
-            "10: servr is no setting. Did you mean server? "
+            "10: servr is not a setting. Did you mean server? "
             "There are: server, tokens, users, cast, analyst, models, personas, world, "
             "budget, chat, dexi, limits, wire."
         ),
@@ -507,7 +509,7 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         ("[server]\ntrace = 'my_game.py'", "2: server.trace names "),
         (
             "[server]\nledger = '~nobody-here/x'",
-            "2: server.ledger names the home of a user whom this machine does not",
+            "2: server.ledger names the home of a user that does not exist",
         ),
         ('[server]\nledger = "a\\u0000b"', "2: server.ledger must be the path of a file."),
         (
@@ -518,9 +520,9 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         (f"[server]\ngrace = 1{'0' * 400}", "2: server.grace must be a number of seconds, 0 or more."),
         (f"[limits]\nstall_timeout = 1{'0' * 400}", "2: limits.stall_timeout must be a number."),
         (f"[limits]\nmax_sessions = 1{'0' * 400}", "2: limits.max_sessions must be a whole number."),
-        (f"[server]\ngrace = 1{'0' * 5000}", " has a number of too many digits."),
-        (f"world.x = {'[' * 3000}", " has too many brackets inside of each other."),
-        (f"{ONE_MODEL}world{'.x' * 3000} = 1", "2: world has too many tables inside of each other."),
+        (f"[server]\ngrace = 1{'0' * 5000}", " has a number with too many digits."),
+        (f"world.x = {'[' * 3000}", " has too many nested brackets."),
+        (f"{ONE_MODEL}world{'.x' * 3000} = 1", "2: world has too many nested tables."),
         ("[server]\ntls_cert = 'cert.pem'", "1: server needs tls_key too, the path of a file."),
         ("[server]\ntls_key = 'k'\ntls_cert = 'c'", "3: server.tls_cert and tls_key cannot be used: No such file"),
         ("[server]\ntls_cert = 'my_game.py'\ntls_key = 'my_game.py'", "2: server.tls_cert and tls_key cannot be used:"),
@@ -550,9 +552,12 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         ),
         ("[cast]\nmake = 'builtins:dict'", "2: cast.make must name a function that returns a footlights.Cast."),
         (f"{ONE_MODEL}cast.make = 'my_game:whole'", "2: cast.make makes the whole cast: leave it out, or models."),
-        ("[models.odo]\npace = 1", "1: models.odo must have a kind: scripted, local, openai, anthropic or an import"),
-        ("[models.odo]\nkind = 1", "2: models.odo.kind must be a string that is not empty."),
-        ("[models.odo]\nkind = 'gpt'", "2: models.odo.kind must be one of scripted, local, openai, anthropic, or an"),
+        ("[models.odo]\npace = 1", "1: models.odo needs kind, scripted, local, openai, anthropic or an import path."),
+        ("[models.odo]\nkind = 1", "2: models.odo.kind must be scripted, local, openai, anthropic or an import path."),
+        (
+            "[models.odo]\nkind = 'gpt'",
+            "2: models.odo.kind must be scripted, local, openai, anthropic or an import path.",
+        ),
         ("[models.odo]\nkind = 'scripted'", "1: models.odo needs script, an import path"),
         ("[models.odo]\nkind = 'my_game:nobody'", "2: models.odo.kind names nobody, which the module my_game does not"),
         ("[models.odo]\nkind = 'my_game:broken'", "1: models.odo cannot be made: ZeroDivisionError at my_game.py:"),
@@ -602,7 +607,7 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
             "2: personas.odo.facts names no, which the module my_game does",
         ),
         (f"{ONE_MODEL}budget.deep_max = -1", "2: budget.deep_max is refused: deep_max must be at least 0."),
-        (f"tokens.alice = '{TOKEN}'", "1: tokens.alice is a secret: it belongs into server.tokens_file or the"),
+        (f"tokens.alice = '{TOKEN}'", "1: tokens.alice is a secret: it belongs in server.tokens_file or the"),
         ("x = ", "1: This is not TOML: Invalid value."),
         ("\n\n[server", "3: This is not TOML: Expected ']' at the end of a table declaration."),
     ],
@@ -615,10 +620,10 @@ def test_what_is_wrong_is_explained(folder: Path, text: str, sentence: str) -> N
     assert TOKEN not in told[0]
 
 
-def test_two_worlds_are_one_too_many(folder: Path) -> None:
+def test_a_world_and_a_world_file_are_a_problem(folder: Path) -> None:
     (folder / "world.json").write_text("{}")
     text = f"{ONE_MODEL}cast.world_file = 'world.json'\nworld.mood = 1"
-    assert problems(written(folder, text)) == ["2: cast.world_file stands beside [world]: one of them is enough."]
+    assert problems(written(folder, text)) == ["2: cast.world_file and [world] are both set: use one of them."]
 
 
 @pytest.mark.parametrize(("kind", "extra"), [("openai", "remote"), ("anthropic", "anthropic"), ("local", "local")])
@@ -637,7 +642,7 @@ def test_weights_with_a_name_that_are_not_here_say_how_to_fetch_them(
 ) -> None:
     monkeypatch.setenv("FOOTLIGHTS_MODELS", str(folder))
     (told,) = problems(written(folder, "[models.odo]\nkind = 'local'\nweights = 'smollm2'"))
-    assert told == "1: models.odo cannot be made: smollm2 is not here yet: footlights models fetch smollm2"
+    assert told == "1: models.odo cannot be made: smollm2 is not downloaded yet: footlights models fetch smollm2"
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(folder: Path) -> None:
@@ -649,17 +654,14 @@ def test_a_file_that_is_not_there_or_no_text_is_named(folder: Path) -> None:
 def test_a_variable_inside_of_what_is_no_table_is_named(folder: Path) -> None:
     told = problems(written(folder, "server = 3"), {"FOOTLIGHTS_SERVER__HOST": "localhost"})
     assert told == [
-        "FOOTLIGHTS_SERVER__HOST: server.host stands inside of what is no table.",
+        "FOOTLIGHTS_SERVER__HOST: server.host is inside of something that is not a table.",
         "1: server must be a table: [server]",
     ]
 
 
 def test_without_a_file_the_variable_is_named() -> None:
     assert problems(None, {"FOOTLIGHTS_MODELS__ODO__PACE": "1"}) == [
-        (
-            "FOOTLIGHTS_MODELS__ODO__PACE: "
-            "models.odo must have a kind: scripted, local, openai, anthropic or an import path."
-        )
+        ("FOOTLIGHTS_MODELS__ODO__PACE: models.odo needs kind, scripted, local, openai, anthropic or an import path.")
     ]
     assert problems(None, {"FOOTLIGHTS_WORLD__X": "1"}) == [
         "settings: models must name at least one model, such as [models.innkeeper]."
@@ -701,9 +703,7 @@ VALUES = st.recursive(
 
 @given(tree=st.dictionaries(NAMES, VALUES, max_size=5), environ=st.dictionaries(NAMES, st.text(), max_size=2))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_set_is_either_served_or_explained(
-    folder: Path, tree: dict[str, object], environ: dict[str, str]
-) -> None:
+def test_any_settings_are_served_or_explained(folder: Path, tree: dict[str, object], environ: dict[str, str]) -> None:
     file = written(folder, "".join(f"{json.dumps(name)} = {as_toml(value)}\n" for name, value in tree.items()))
     variables = {f"FOOTLIGHTS_SERVER__{name.upper()}": text for name, text in environ.items()}
     told = _problems_of(file, variables)
@@ -717,13 +717,13 @@ def test_whatever_is_set_is_either_served_or_explained(
     ("lines", "sentence"),
     [
         (f"{TOKEN} alice", "line 1 cannot be used: a token is at least 16 visible ASCII characters."),
-        ("# nobody yet\n", "in which there is no user."),
+        ("# nobody yet\n", "which has no user."),
         ("alice short", "line 1 cannot be used: a token is at least 16 visible ASCII characters."),
         ("alice", "line 1 cannot be used: a token is at least 16 visible ASCII characters."),
         (f"alice {TOKEN} {TOKEN}", "line 1 cannot be used: a token is at least 16 visible ASCII characters."),
         (f"alice {TOKEN}ä", "line 1 cannot be used: a token is at least 16 visible ASCII characters."),
         (f"\nAlice {TOKEN}", "line 2 cannot be used: a user is 1 to 32 lower-case letters, digits, _ or -."),
-        (f"alice {TOKEN}\nalice {ANOTHER}", "line 2 cannot be used: a user stands there twice."),
+        (f"alice {TOKEN}\nalice {ANOTHER}", "line 2 cannot be used: the user occurs twice."),
         (f"alice {TOKEN}\nbob {TOKEN}", "has one token for two users."),
     ],
 )
@@ -756,7 +756,7 @@ def test_tokens_that_other_users_may_open_are_refused_with_what_to_do(folder: Pa
     assert TOKEN not in told
 
 
-def test_a_key_of_tls_may_be_shared_with_a_group_and_nobody_else(folder: Path) -> None:
+def test_a_tls_key_may_be_shared_with_a_group_only(folder: Path) -> None:
     certificate = trustme.CA().issue_cert("localhost")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
@@ -769,7 +769,7 @@ def test_a_key_of_tls_may_be_shared_with_a_group_and_nobody_else(folder: Path) -
     assert told.endswith("(chmod 600).")
 
 
-def test_without_tokens_all_pages_are_too_many(folder: Path) -> None:
+def test_without_tokens_an_origin_of_all_is_refused(folder: Path) -> None:
     file = written(folder, "[server]\norigins = ['*']")
     (told,) = problems(file)
     assert told.startswith("2: server.origins is refused: Without tokens any page ")

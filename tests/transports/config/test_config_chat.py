@@ -1,4 +1,4 @@
-"""What the settings may say of the chat gateway, and what is complained of."""
+"""Settings of the chat gateway, and their problems."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_transports.config import chat as config_chat
-from footlights_transports.config.config import ConfigError, load_config
+from footlights_transports import ConfigError, load_config
+from footlights_transports.config import views as config_views
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 from footlights_transports.views.kgent.store import ContentStore, new_key
 
@@ -46,7 +46,7 @@ def test_how_the_gateway_streams_can_be_set(tmp_path: Path) -> None:
         ("emit_thoughts = 1", "chat.emit_thoughts must be true or false"),
         ("buffer_chunks = 0", "chat.buffer_chunks is refused"),
         ("entropy_budget = 0", "chat.entropy_budget is refused"),
-        ("heartbeat = 3", "chat.heartbeat is no setting"),
+        ("heartbeat = 3", "chat.heartbeat is not a setting"),
     ],
 )
 def test_what_makes_no_sense_is_complained_of(tmp_path: Path, line: str, why: str) -> None:
@@ -80,7 +80,7 @@ def test_keys_without_a_folder_are_of_no_use(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_chat, "find_spec", lambda _: None)
+    monkeypatch.setattr(config_views, "find_spec", lambda _: None)
     file = written(tmp_path, '[server]\ncontent_folder = "kept"\n')
     assert "pip install 'footlights[content]'" in problem(file, {CONTENT_KEYS_VARIABLE: new_key()})
 

@@ -1,4 +1,4 @@
-"""The settings of callouts: who speaks, and whether this is a replay."""
+"""Settings of callouts: the voice, and replays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from footlights_transports.config.config import ConfigError, load_config
+from footlights_transports import ConfigError, load_config
 from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.voice import EspeakVoice
 
@@ -49,7 +49,7 @@ def test_a_folder_for_voices_is_spoken_into(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("espeak")
 def test_a_file_is_no_folder_for_voices(tmp_path: Path) -> None:
     (tmp_path / "voices").write_text("")
-    with pytest.raises(ConfigError, match=r"server\.voice_folder names .*voices, which is no folder"):
+    with pytest.raises(ConfigError, match=r"server\.voice_folder names .*voices, which is not a folder"):
         load_config(written(tmp_path, 'voice_folder = "voices"'))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from footlights import EventType
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Mapping

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from footlights import open_stage
+from footlights_transports import connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import connect
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 import trio
 
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 from tests.transports.contract.house import Followed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 
     from footlights import Cast, Limits, SessionParams, StreamEvent, TurnParams
-    from footlights_transports.embed.polled_stream import PolledStream
-    from footlights_transports.embed.thread_session import ThreadSession
+    from footlights_transports import PolledStream, ThreadSession
     from tests.transports.contract.house import Decision, House
 
 T = TypeVar("T")

@@ -12,9 +12,10 @@ import httpx2
 import trio
 
 from footlights import CommitOutcome, TurnParams, UnknownSession, open_stage, wire
+from footlights.stream.cursor import Cursor
+from footlights_transports import Commit
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.client.client import Commit
-from footlights_transports.client.errors import refusal
+from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.http.server import serve_http
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
@@ -45,7 +46,7 @@ class SseStream(Followed):
 
     @property
     def terminal_seen(self) -> frozenset[str]:
-        return read_cursor(self.last_id).terminal_seen
+        return frozenset(read_cursor(self.last_id).terminal_seen)
 
     async def _next(self) -> StreamEvent | None:
         while True:
@@ -94,7 +95,7 @@ class HttpGuest:
     async def subscribe(
         self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
     ) -> AsyncGenerator[SseStream, None]:
-        headers = {} if after is None else {"last-event-id": write_cursor(after, terminal_seen)}
+        headers = {} if after is None else {"last-event-id": write_cursor(Cursor(dict(after), set(terminal_seen)))}
         async with self._client.stream("GET", f"{self._path}/events", headers=headers, timeout=None) as response:
             if response.status_code != 200:
                 await response.aread()
@@ -138,7 +139,7 @@ async def stop_reading(lines: AsyncIterator[str]) -> None:
 def check(response: httpx2.Response) -> None:
     if response.status_code >= 400:
         error = response.json()["error"]
-        raise refusal(error["code"], error["message"])
+        raise refusal(error)
 
 
 @asynccontextmanager

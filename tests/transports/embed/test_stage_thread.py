@@ -1,4 +1,4 @@
-"""A stage on a thread of its own: hosts of any kind begin turns, poll events and get their errors back.
+"""StageThread: hosts without trio begin turns, poll events and get errors raised.
 
 These tests wait in real time for what other threads do, and never for a time to pass.
 """
@@ -35,12 +35,12 @@ from footlights import (
     UnknownTurn,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import only
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import ScriptedModel, standard_cast
+from footlights_transports import StageThread
 from footlights_transports.embed.polled_stream import CAPACITY
-from footlights_transports.embed.stage_thread import StageThread
 from tests.kit.threads import (
     LONG,
     MOOD,
@@ -295,7 +295,7 @@ def test_what_was_said_until_the_stage_closed_can_still_be_polled() -> None:
     assert waiting.cursor[turn_id] == ALL_SEEN
 
 
-def test_a_closing_stage_still_answers_those_who_ask() -> None:
+def test_a_closing_stage_still_answers_calls() -> None:
     class Holding(MemoryLedger):
         async def append(self, records: Sequence[CommitRecord], world: World) -> None:
             held.put(None)
@@ -341,7 +341,7 @@ def test_a_closed_stage_refuses_everything_and_closes_again() -> None:
         pass
 
 
-def test_a_commit_that_is_in_doubt_at_the_end_is_told_as_such() -> None:
+def test_a_commit_in_doubt_at_the_end_is_reported_as_such() -> None:
     with StageThread(
         cast(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=Limits(shutdown_deadline=0.0)
     ) as stage:

@@ -1,4 +1,4 @@
-"""A stage on a thread of its own, when things go wrong: in the stage, in the host, and between the threads.
+"""Failures of a StageThread: in the stage, in the host, and between the threads.
 
 These tests wait in real time for what other threads do, and never for a time to pass.
 """
@@ -28,9 +28,9 @@ from footlights import (
     TurnInterrupted,
     laws,
 )
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN
 from footlights.testing import payloads
-from footlights_transports.embed.stage_thread import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
+from footlights_transports import StageThread, StageThreadDied, StageThreadStuck, ThreadSession
 from footlights_transports.embed.trio_thread import MAX_WAITING, Inside, TrioThread
 from tests.kit.threads import EXIT, LONG, cast, no_thread_is_left, poll_rest, poll_text, poll_until_commit, text_of
 
@@ -50,7 +50,7 @@ def test_a_stage_that_cannot_open_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_a_stage_that_fails_closes_in_order_and_is_told_to_everybody_with_the_cause() -> None:
+def test_a_failed_stage_closes_in_order_and_every_call_raises_its_cause() -> None:
     stage = StageThread(cast())
     stage.__enter__()
     session, other = stage.start(), stage.start()
@@ -107,7 +107,7 @@ def test_a_stream_of_a_run_that_breaks_says_so() -> None:
     assert session.cursor == {"t1-000000": ALL_SEEN}, "nothing was told yet"
 
 
-def test_a_task_of_a_run_that_breaks_is_told_so() -> None:
+def test_a_task_fails_when_the_run_breaks() -> None:
     thread = nothing()
     thread.open()
     waiting = thread.ask_task(wait_forever, patient=True)
@@ -117,7 +117,7 @@ def test_a_task_of_a_run_that_breaks_is_told_so() -> None:
     assert isinstance(died.value.__cause__, trio.TrioInternalError)
 
 
-def test_a_task_that_takes_the_run_down_is_told_so() -> None:
+def test_a_task_that_breaks_the_run_fails() -> None:
     async def leave(_inside: Inside[None]) -> None:
         await trio.lowlevel.checkpoint()
         raise KeyboardInterrupt
@@ -142,7 +142,7 @@ def test_a_task_that_takes_the_run_down_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("failure", ["exits", "raises a kept cancel"])
-def test_what_a_task_raises_belongs_to_the_one_who_asked(failure: str) -> None:
+def test_an_error_of_a_task_is_raised_to_its_caller(failure: str) -> None:
     async def fail(_inside: Inside[None]) -> None:
         if failure == "exits":
             raise SystemExit
@@ -177,7 +177,7 @@ def test_an_error_does_not_grow_however_often_it_is_raised() -> None:
         assert raised_by(failing.result, ZeroDivisionError)[-1].line == "failing = stage.call_soon(lambda _: 1 / 0)"
 
 
-def test_two_failures_at_once_are_both_told() -> None:
+def test_two_failures_at_once_are_both_reported() -> None:
     async def fail() -> None:
         with trio.CancelScope(shield=True):
             await trio.lowlevel.checkpoint()
@@ -298,7 +298,7 @@ def test_a_call_that_is_not_answered_in_time_is_not_made() -> None:
         session.close()
 
 
-def test_only_so_many_calls_wait_for_a_thread_that_is_held_up() -> None:
+def test_the_number_of_calls_that_wait_for_a_blocked_thread_is_limited() -> None:
     hold, held = SimpleQueue[None](), SimpleQueue[None]()
 
     def block(_stage: Stage) -> None:
@@ -311,7 +311,7 @@ def test_only_so_many_calls_wait_for_a_thread_that_is_held_up() -> None:
         waiting = [stage.call_soon(lambda _: "made") for _ in range(MAX_WAITING)]
         refused = stage.call_soon(lambda _: "made")
         assert refused.is_done
-        with pytest.raises(Busy, match="held up"):
+        with pytest.raises(Busy, match="is blocked"):
             refused.result()
         hold.put(None)
         assert {ticket.result(LONG) for ticket in waiting} == {"made"}

@@ -1,7 +1,7 @@
-"""Ctrl-C at any line of a host's call leaves nothing locked, and nobody waiting.
+"""Ctrl-C at any line of a host's call leaves nothing locked, and no call waiting.
 
-A real SIGINT is raised at a line of the host's side of a stage thread: one run for each line that a scenario runs
-through, again and again for those that it runs through more than once.
+A real SIGINT is raised at a line on the host's side of a stage thread: one run for each line that a scenario executes,
+and several for lines that it executes several times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import trio
 
 import footlights_transports
 from footlights import Stage, laws
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 from footlights_transports.embed.trio_thread import TrioThread
 from tests.kit.threads import LONG, SPEECH, cast, no_thread_is_left, poll_until_commit, text_of
 
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from types import FrameType
 
-    from footlights_transports.embed.stage_thread import ThreadSession
+    from footlights_transports import ThreadSession
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 __all__ = ["no_thread_is_left"]  # a fixture for every test here
 
-OURS = tuple(
-    str(Path(footlights_transports.__file__).parent / "embed" / f"{name}.py")
-    for name in ("handover", "trio_thread", "polled_stream", "thread_session", "stage_thread")
-)
+OURS = frozenset(map(str, (Path(footlights_transports.__file__).parent / "embed").glob("*.py")))
 
 
 class Striking:

@@ -27,7 +27,7 @@ LONG = 60.0
 BEGINNING = """
 import signal, sys, threading
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
-from footlights_transports.embed.stage_thread import StageThread
+from footlights_transports import StageThread
 
 cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm."), Stall()]))
 stage = StageThread(cast, ledger=sys.argv[1])

@@ -29,7 +29,7 @@ from footlights_transports.http.sse import OpenStreams
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 from footlights_transports.views.mission.missions import Missions
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         access = SessionAccess(stage)
         feeds, missions = ChatFeeds(stage.ledger), Missions(access)
-        app = http_app(access, OpenStreams(), Metrics(), Readiness(access), DexiRuns(access), feeds, missions)
+        app = http_app(access, OpenStreams(), Metrics(), Readiness(access), Runs(access), feeds, missions)
     routes = {
         (route.path, method.lower())
         for route in app.routes

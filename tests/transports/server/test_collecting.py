@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from footlights import open_stage
 from footlights_actors import ScriptedModel, Stall, standard_cast
-from footlights_transports.config.config import load_config
+from footlights_transports import load_config
 from footlights_transports.server import collecting
 from footlights_transports.server.collecting import THRESHOLDS, GentleCollector, collect_gently, memory_in_use
 from footlights_transports.server.serve import serve_here

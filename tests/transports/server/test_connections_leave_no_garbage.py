@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from footlights_transports.config.config import load_config
+from footlights_transports import load_config
 from footlights_transports.server.serve import Opened, serve
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from footlights import (
 from footlights.authority import LedgerInUse, SqliteLedger
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
+from footlights_transports import Config, load_config
 from footlights_transports.cli import serve as cli_serve
-from footlights_transports.config.config import Config, load_config
 from footlights_transports.errors import WIRE_CODES
 from footlights_transports.server.logs import Discreet, set_up_logs
 from footlights_transports.server.serve import CannotServe, Opened, serve, serve_here
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("interruptible")
 
-OPERATE = ROOT / "docs" / "how-to" / "operate.md"
+OPERATE = ROOT / "docs" / "how-to" / "operate" / "operate.md"
 TOKEN = "a-token-of-sixteen-or-more"
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
 
@@ -189,7 +189,7 @@ async def test_both_servers_speak_tls(tmp_path: Path, nursery: trio.Nursery) -> 
     await running.ready.wait()
     async with open_peer(running.opened.ws_port, tls=client) as peer:
         await peer.start()
-    assert " wss://127.0.0.1:" in cli_serve.told(config, running.opened)
+    assert " wss://127.0.0.1:" in cli_serve.summary(config, running.opened)
     running.stop.set()
 
 
@@ -256,10 +256,10 @@ def test_a_sigint_that_is_ignored_when_it_starts_stays_ignored(tmp_path: Path) -
 
 
 def test_where_things_are_is_printed(tmp_path: Path) -> None:
-    shown = cli_serve.told(configured(tmp_path, trace=str(tmp_path / "traces")), Opened(1, 2, 1)).splitlines()
+    shown = cli_serve.summary(configured(tmp_path, trace=str(tmp_path / "traces")), Opened(1, 2, 1)).splitlines()
     assert shown[:6] == [
         "Footlights is open. Ctrl-C closes it.",
-        "  Speaking   innkeeper, analyst",
+        "  Personas   innkeeper, analyst",
         "  WebSocket  ws://127.0.0.1:1/v1",
         "  HTTP       http://127.0.0.1:2/v1",
         f"  Ledger     {tmp_path / 'inn.ledger'} (new)",
@@ -271,7 +271,7 @@ def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) ->
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="::1", tokens_file=str(tmp_path / "tokens"))
-    shown = cli_serve.told(config, Opened(1, 2, 1))
+    shown = cli_serve.summary(config, Opened(1, 2, 1))
     assert 'curl -s -H "Authorization: Bearer $TOKEN" -X POST http://[::1]:2/v1/sessions' in shown
     assert TOKEN not in shown
 
@@ -302,7 +302,7 @@ class TestCommand:
         assert footlights(monkeypatch, "serve", "--check") == 0
         assert footlights(monkeypatch, "serve", "--check", "--config", str(write_game(tmp_path))) == 0
         shown = capsys.readouterr().out.splitlines()
-        assert shown == ["The settings: nothing is wrong.", f"{tmp_path}/game.toml: nothing is wrong."]
+        assert shown == ["The settings: Configuration OK.", f"{tmp_path}/game.toml: Configuration OK."]
 
     def test_bad_settings_are_explained(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -545,6 +545,6 @@ async def test_two_servers_do_not_share_a_ledger(tmp_path: Path) -> None:
         )
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr.decode().splitlines() == [
-            f"{tmp_path}/game.ledger is being written by somebody else. One stage at a time may open it."
+            f"{tmp_path}/game.ledger is open in another stage. One stage at a time may open it."
         ]
         assert (await request(server.http_port, "GET", "/healthz"))[0] == 200

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from footlights import CommitFinal, EventType, TokenDelta, ToolCallResult, TurnFinal, TurnInterrupted
 from footlights.testing import only as only_payload
-from footlights_transports.config.config import load_config
+from footlights_transports import load_config
 from footlights_transports.server.serve import Opened, serve
 from tests.kit.peers.kgent_peer import Client, connect_to, only, text
 from tests.kit.served import open_peer

@@ -1,1 +1,1 @@
-"""The command line, one module a command. Anything slow is imported when its command runs."""
+"""The command line, one module for each command. A command imports what is slow when it runs. No library code."""

@@ -1,4 +1,4 @@
-"""The commands that measure. Each loads its suite only when it is asked for."""
+"""`footlights bench`: the benchmark suites, one command each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from footlights.errors import FootlightsError
+from footlights_transports.cli.exits import exit_on_refusal
 
 app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
 
@@ -17,7 +17,7 @@ OTHER_TOKEN_VARIABLE = "FOOTLIGHTS_OTHER_TOKEN"
 
 
 def _can_be_written(file: Path | None) -> Path | None:
-    """Said before an hour was spent on a result that has nowhere to go."""
+    """Fail before the measurement, not after it."""
     if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
         raise typer.BadParameter(f"{file} cannot be written.")
     return file
@@ -28,7 +28,7 @@ JsonPath: TypeAlias = Annotated[
     typer.Option("--json", metavar="FILE", help="Also write the figures to this file.", callback=_can_be_written),
 ]
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Fewer rounds: a smoke test, not a measurement.")]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if an aim is not met.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -54,7 +54,7 @@ def bench_core(json_path: JsonPath = None, quick: Quick = False, strict: Strict 
 
 @app.command("authority")
 def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Commits on this disk: how many a second, how long each takes, and how a long ledger behaves."""
+    """Commits on this disk: rate, latency, and the behaviour of a long ledger."""
     from footlights_bench.authority.suite import run_authority
 
     raise typer.Exit(run_authority(quick=quick, json_path=json_path, strict=strict))
@@ -62,12 +62,12 @@ def bench_authority(json_path: JsonPath = None, quick: Quick = False, strict: St
 
 @app.command("models")
 def bench_models(
-    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="Which weights to measure.")] = "smollm2",
+    weights: Annotated[str, typer.Option("--model", metavar="NAME|FILE", help="The weights to measure.")] = "smollm2",
     json_path: JsonPath = None,
     quick: Quick = False,
     strict: Strict = False,
 ) -> None:
-    """A local model: first token and cancel against its engine alone, and what it does to the loop."""
+    """A local model: first token and cancel compared with its engine alone, and its effect on the event loop."""
     from footlights_bench.models.suite import run_models
 
     raise typer.Exit(run_models(quick=quick, json_path=json_path, weights=weights, strict=strict))
@@ -75,25 +75,23 @@ def bench_models(
 
 @app.command("embed")
 def bench_embed(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """A game loop with a stage in it: what streaming turns do to its frames, and how long its calls take."""
+    """A game loop with a stage on a thread: the effect of streaming turns on frames, and the latency of calls."""
     from footlights_bench.embedding.suite import run_embedding
-    from footlights_transports.embed.stage_thread import StageThread
 
-    raise typer.Exit(run_embedding(StageThread, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_embedding(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("growth")
 def bench_growth(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """Many sessions and very many turns: what a turn costs, what memory does, how long collections take."""
+    """Many sessions and very many turns: cost of a turn, memory, duration of garbage collections."""
     from footlights_bench.growth.suite import run_growth
-    from footlights_transports.server.collecting import GentleCollector
 
-    raise typer.Exit(run_growth(GentleCollector, quick=quick, json_path=json_path, strict=strict))
+    raise typer.Exit(run_growth(quick=quick, json_path=json_path, strict=strict))
 
 
 @app.command("wire")
 def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """The WebSocket server over loopback: events a second against a bare loop, accept and cancel."""
+    """The WebSocket server over loopback: events a second compared with a bare loop, accept and cancel."""
     from footlights_bench.wire.suite import run_wire
 
     raise typer.Exit(run_wire(quick=quick, json_path=json_path, strict=strict))
@@ -101,7 +99,7 @@ def bench_wire(json_path: JsonPath = None, quick: Quick = False, strict: Strict 
 
 @app.command("counts")
 def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """What turns and commits cost in task steps, calls, encodes and sends: counted, not timed."""
+    """The cost of turns and commits in task steps, calls, encodes and sends: counted, not timed."""
     from footlights_bench.counts.suite import run_counts
 
     raise typer.Exit(run_counts(quick=quick, json_path=json_path, strict=strict))
@@ -109,7 +107,7 @@ def bench_counts(json_path: JsonPath = None, quick: Quick = False, strict: Stric
 
 @app.command("start")
 def bench_start(json_path: JsonPath = None, quick: Quick = False, strict: Strict = False) -> None:
-    """From the start of a process: an import, a first turn, a server that answers."""
+    """The time from the start of a process to an import, a first turn, a server that answers."""
     from footlights_bench.start.suite import run_start
 
     raise typer.Exit(run_start(quick=quick, json_path=json_path, strict=strict))
@@ -126,14 +124,14 @@ def bench_scenario(
     ],
     url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT, and not a stage in this process."),
+        typer.Option(metavar="URL", help="Measure the server at ws://HOST:PORT instead of a stage in this process."),
     ] = None,
     json_path: Annotated[
         Path | None,
         typer.Option(
             "--json",
             metavar="FILE",
-            help="Also write the result to this file, to compare it.",
+            help="Also write the result to this file, for `compare`.",
             callback=_can_be_written,
         ),
     ] = None,
@@ -143,23 +141,22 @@ def bench_scenario(
             "--html", metavar="FILE", help="Also write a page with plots to this file.", callback=_can_be_written
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A second or two: a smoke test. No target is judged.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smoke test of a second or two. Targets are not judged.")
+    ] = False,
 ) -> None:
-    """Latency under a load that you describe, against targets that you set.
+    """Latency under a load that you describe, compared with targets that you set.
 
-    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. A server's token comes from
-    the environment: FOOTLIGHTS_TOKEN.
+    Exits with 1 if a target is missed, and with 2 if the scenario cannot be read or played. The token of the server
+    comes from the environment variable FOOTLIGHTS_TOKEN.
     """
-    from footlights_bench.scenario.file import find_scenario, read_scenario
+    from footlights_bench.scenario.definition import find_scenario, read_scenario
     from footlights_bench.scenario.suite import Server, run_scenario
 
     server = None if url is None else Server(url=url, token=os.environ.get(TOKEN_VARIABLE))
-    try:
+    with exit_on_refusal():
         read = read_scenario(find_scenario(scenario))
         code = run_scenario(read, server, quick=quick, json_path=json_path, html_path=html_path)
-    except FootlightsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
     raise typer.Exit(code)
 
 
@@ -169,13 +166,16 @@ def bench_attack(
         str | None, typer.Option("--ws-url", metavar="URL", help="Attack the server at ws://127.0.0.1:PORT.")
     ] = None,
     http_url: Annotated[
-        str | None, typer.Option("--http-url", metavar="URL", help="The same server's http://127.0.0.1:PORT.")
+        str | None,
+        typer.Option("--http-url", metavar="URL", help="The HTTP address of the same server, http://127.0.0.1:PORT."),
     ] = None,
-    token: Annotated[str | None, typer.Option(metavar="TOKEN", help="A token of the user that attacks.")] = None,
+    token: Annotated[str | None, typer.Option(metavar="TOKEN", help="A token of the attacking user.")] = None,
     other_token: Annotated[
-        str | None, typer.Option("--other-token", metavar="TOKEN", help="A token of the user that must not notice.")
+        str | None, typer.Option("--other-token", metavar="TOKEN", help="A token of the user who must not be affected.")
     ] = None,
-    pid: Annotated[int | None, typer.Option(metavar="PID", help="The server's process, to watch its memory.")] = None,
+    pid: Annotated[
+        int | None, typer.Option(metavar="PID", help="The process of the server, to watch its memory.")
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this attack or family of attacks; may be repeated.")
     ] = None,
@@ -186,10 +186,10 @@ def bench_attack(
         typer.Option("--json", metavar="FILE", help="Also write the results to this file.", callback=_can_be_written),
     ] = None,
 ) -> None:
-    """Attacks on a server of this machine: floods, slow clients, raw protocol cases, fairness, privacy.
+    """Attacks on a server on this machine: floods, slow clients, raw protocol cases, fairness, privacy.
 
-    Without --ws-url and --http-url it starts a server of its own. Exits with 1 if an attack succeeds, and with 2 if
-    the server cannot be attacked: only loopback addresses can. Tokens also come from the environment:
+    Without --ws-url and --http-url it starts its own server. Exits with 1 if an attack succeeds, and with 2 if the
+    server cannot be attacked: only loopback addresses can. Tokens can also come from the environment variables
     FOOTLIGHTS_TOKEN and FOOTLIGHTS_OTHER_TOKEN.
     """
     from footlights_bench.attack.suite import ATTACKS, run_attacks
@@ -203,25 +203,19 @@ def bench_attack(
             token or os.environ.get(TOKEN_VARIABLE),
             other_token or os.environ.get(OTHER_TOKEN_VARIABLE),
         )
-    try:
+    with exit_on_refusal():
         target = aim(ws_url, http_url, token, other_token, pid)
         code = run_attacks(target, only=only or (), quick=quick, json_path=json_path)
-    except FootlightsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
     raise typer.Exit(code)
 
 
 @app.command("compare")
 def bench_compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="What `--json` of any of the others wrote.")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of another run.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A file that `--json` of another command wrote.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="The same, of a later run.")],
 ) -> None:
-    """What changed between two runs: of a scenario with 95 % confidence intervals, otherwise with ratios."""
-    from footlights_bench.scenario.compare_command import compared
+    """The changes between two runs: 95 % confidence intervals for a scenario, otherwise ratios."""
+    from footlights_bench.compare import compared
 
-    try:
+    with exit_on_refusal():
         typer.echo(compared(before, after))
-    except FootlightsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None

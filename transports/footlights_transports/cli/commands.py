@@ -1,7 +1,4 @@
-"""The commands: what each of them takes and how it ends. What they do is written elsewhere, and loaded when needed.
-
-Exit codes: 0 it went well, 1 what was examined is at fault, 2 the command could not be understood or begun.
-"""
+"""Commands of `footlights`: the application, `play` and `laws`. Other modules add the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import orjson
 import typer
 
-from footlights.errors import FootlightsError
 from footlights_actors.models.local.weights import WeightsNotFetched
 from footlights_transports.cli import bench as cli_bench
 from footlights_transports.cli import content as cli_content
@@ -22,6 +18,7 @@ from footlights_transports.cli import mission as cli_mission
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
+from footlights_transports.cli.exits import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
 from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
 
@@ -33,7 +30,7 @@ app = typer.Typer(
     help="Streamed turns in front, audited commits behind.",
     add_completion=False,
     rich_markup_mode=None,
-    # A pretty traceback shows local variables, and those may hold what somebody said.
+    # A pretty traceback shows local variables, which may contain text of users.
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_serve.app)
@@ -64,15 +61,15 @@ def play(
         str,
         typer.Option(
             metavar="MODEL",
-            help="Who speaks: innkeeper (a script), smollm2 or a GGUF file (both here), openai:NAME or anthropic:NAME.",
+            help="The model: innkeeper (a script), smollm2 or a GGUF file (both local), openai:NAME or anthropic:NAME.",
         ),
     ] = SCRIPTED,
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where openai:NAME or anthropic:NAME is served.")
+        str | None, typer.Option(metavar="URL", help="The server of openai:NAME or anthropic:NAME.")
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="DIR", help="Write how each turn went, without its words, to this directory."),
+        typer.Option("--trace", metavar="DIR", help="Write a trace of each turn, without its text, to this directory."),
     ] = None,
 ) -> None:
     """Talk to the innkeeper of a small tavern.
@@ -82,29 +79,24 @@ def play(
     When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
     innkeeper answers without delays.
     """
-    from footlights_transports.cli.play.play import is_terminal, play_here
+    from footlights_transports.cli.play import play_here
+    from footlights_transports.cli.screen import is_terminal
 
-    # A terminal that lacks a character gets another one, and not a traceback.
+    # A character that the terminal lacks is replaced, instead of a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
-    try:
-        tavern = tavern_with(model, base_url, at_once=not is_terminal())
-    except WeightsNotFetched as missing:
-        if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: fetch it now?", default=True):
-            raise _refused(missing) from None
-        cli_models.fetch_model(missing.weights.name)
-        tavern = tavern_with(model, base_url)
-    except FootlightsError as error:
-        raise _refused(error) from None
+    with exit_on_refusal():
+        try:
+            tavern = tavern_with(model, base_url, at_once=not is_terminal())
+        except WeightsNotFetched as missing:
+            if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: download it now?", default=True):
+                raise
+            cli_models.fetch_model(missing.weights.name)
+            tavern = tavern_with(model, base_url)
     play_here(tavern, trace)
 
 
-def _refused(error: FootlightsError) -> typer.Exit:
-    typer.echo(str(error), err=True)
-    return typer.Exit(2)
-
-
 class Dialect(StrEnum):
-    """Whose laws a recording is held to."""
+    """The view whose laws apply to a recording."""
 
     NATIVE = "native"
     DEXI = "dexi"
@@ -117,18 +109,18 @@ def check_laws(
         typer.Argument(metavar="FILE", help="A recording or a trace, one event a line; - is standard input."),
     ],
     incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="The recording was cut short: turns may be unfinished at its end.")
+        bool, typer.Option("--incomplete", help="The recording was cut short: turns may be open at its end.")
     ] = False,
     dialect: Annotated[
-        Dialect, typer.Option(metavar="NAME", help="What was recorded: native events, or the events of dexi runs.")
+        Dialect, typer.Option(metavar="NAME", help="The recorded view: native events, or the events of dexi runs.")
     ] = Dialect.NATIVE,
     replayed: Annotated[
-        bool, typer.Option("--replayed", help="Of dexi: some of it was read later, so its heartbeats are missing.")
+        bool, typer.Option("--replayed", help="For dexi: parts were read later, so heartbeats are missing.")
     ] = False,
 ) -> None:
     """Check a recorded stream against the laws of streams.
 
-    One line for each violation, then a summary. Exits with 1 if there was any.
+    Prints one line for each violation, then a summary. Exits with 1 if there was any.
     """
     if dialect is Dialect.DEXI:
         violations, size = judge_dexi(file, complete=not incomplete, replayed=replayed)
@@ -150,7 +142,7 @@ def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str],
 
 
 class _Tally:
-    """Counts what passes by on its way to the checker."""
+    """Counts events and turns on their way to the checker."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = lines
@@ -167,7 +159,7 @@ class _Tally:
         try:
             event = orjson.loads(line)
         except orjson.JSONDecodeError:
-            return  # the checker will say so
+            return  # the checker reports it
         match event:
             case {"session_id": str(session_id), "turn_id": str(turn_id)}:
                 self.turns.add((session_id, turn_id))

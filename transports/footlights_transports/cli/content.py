@@ -1,4 +1,4 @@
-"""`footlights content`: what chats left behind with consent, for whoever has the keys. A server may run meanwhile."""
+"""`footlights content`: chats that were stored with consent, for the owner of the keys. A server may run meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import orjson
 import typer
 
-from footlights.errors import FootlightsError
+from footlights_transports.cli.exits import exit_on_refusal
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-app = typer.Typer(help="What was said in chats and kept with consent.")
+app = typer.Typer(help="Chats that were stored with consent.")
 
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", exists=True, file_okay=False, help="The server's content_folder.")
@@ -31,7 +31,7 @@ Keys = Annotated[
     typer.Option(
         "--keys",
         metavar="FILE",
-        help=f"The server's content_keys_file; without it, {CONTENT_KEYS_VARIABLE} has the keys.",
+        help=f"The server's content_keys_file; the keys in {CONTENT_KEYS_VARIABLE} if not given.",
     ),
 ]
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a session.")]
@@ -39,7 +39,7 @@ Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a ses
 
 @app.command("new-key")
 def make_key() -> None:
-    """Print a key that nobody else has: a line for the file of keys, before all others."""
+    """Print a new random key: a line for the top of the key file."""
     _check_extra()
     from footlights_transports.views.kgent.store import new_key
 
@@ -48,14 +48,14 @@ def make_key() -> None:
 
 @app.command("sessions")
 def name_sessions(folder: Folder, keys: Keys = None) -> None:
-    """Print the ids of the sessions of which something is kept, one a line."""
+    """Print the ids of the sessions with stored chats, one a line."""
     for session_id in _done(folder, keys, lambda store: store.sessions()):
         typer.echo(session_id)
 
 
 @app.command("read")
 def read_session(folder: Folder, session: Session, keys: Keys = None) -> None:
-    """Print what is kept of a session, one JSON object a line, the oldest first. Exits with 1 if nothing is."""
+    """Print the stored chat of a session, one JSON object a line, the oldest first. Exits with 1 if there is none."""
     kept = _done(folder, keys, lambda store: store.read(session))
     for each in kept:
         typer.echo(orjson.dumps({"turn_id": each.turn_id, "said": each.said, "answered": each.answered}))
@@ -69,12 +69,12 @@ def erase_sessions(
     keys: Keys = None,
     everything: Annotated[bool, typer.Option("--all", help="Erase all sessions.")] = False,
 ) -> None:
-    """Erase what is kept of a session, or of all. Exits with 1 if nothing was.
+    """Erase the stored chat of a session, or of all. Exits with 1 if there was none.
 
-    A server that runs goes on keeping what is said from now on in sessions that agreed to it.
+    A running server continues to store the new turns of sessions that consented.
     """
     if (session is None) != everything:
-        raise typer.BadParameter("Name a session, or say --all.")
+        raise typer.BadParameter("Name a session, or use --all.")
     erased = _done(folder, keys, lambda store: store.erase_all() if session is None else store.erase(session))
     typer.echo(f"{_sessions(int(erased))} erased")
     raise typer.Exit(0 if erased else 1)
@@ -82,27 +82,24 @@ def erase_sessions(
 
 @app.command("rotate")
 def rotate_keys(folder: Folder, keys: Keys = None) -> None:
-    """Seal everything with the first of the keys, so that the others may be thrown away.
+    """Encrypt everything with the first of the keys, so that the older keys can be discarded.
 
-    If something cannot be sealed anew, all the rest is, and it exits with 2: keep the older keys.
+    If something cannot be encrypted again, the rest is, and the command exits with 2: keep the older keys.
     """
     sealed = _done(folder, keys, lambda store: store.rotate())
-    typer.echo(f"{_sessions(sealed)} sealed with the newest key")
+    typer.echo(f"{_sessions(sealed)} encrypted with the newest key")
 
 
 def _done(folder: Path, keys: Path | None, work: Callable[[ContentStore], Awaitable[_T]]) -> _T:
-    """What came of it; what goes wrong ends the command."""
+    """The result of `work` on the store; an error ends the command."""
     _check_extra()
     import trio
 
     from footlights_transports.views.kgent.store import ContentStore, keys_from_environment, keys_from_file
 
-    try:
+    with exit_on_refusal():
         found = keys_from_environment(os.environ) if keys is None else keys_from_file(keys)
         return trio.run(partial(work, ContentStore(folder, found)))
-    except FootlightsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
 
 
 def _check_extra() -> None:

@@ -1,6 +1,6 @@
-"""`footlights run` and `footlights schema`, and `footlights laws` for the streams of the Dexi dialect.
+"""Commands for narrated runs: `footlights run`, `footlights schema`, and `footlights laws --dialect dexi`.
 
-What they need is loaded when they are asked for.
+Each command imports what it needs when it is called.
 """
 
 from __future__ import annotations
@@ -25,48 +25,47 @@ app = typer.Typer()
 
 
 class Schema(StrEnum):
-    """What there are schemas of."""
+    """The schemas that can be printed."""
 
     DEXI = "dexi"
-    """The events of a Dexi stream."""
 
 
 @app.command()
 def schema(
-    which: Annotated[Schema, typer.Argument(metavar="NAME", help="dexi: the events of a Dexi stream.")],
+    which: Annotated[Schema, typer.Argument(metavar="NAME", help="dexi: the events of narrated runs.")],
 ) -> None:
     """Print a JSON Schema."""
     from footlights_transports.views.dexi.pure.schema import dexi_schema
 
-    schemas = {Schema.DEXI: dexi_schema}
-    typer.echo(orjson.dumps(schemas[which](), option=orjson.OPT_INDENT_2).decode())
+    assert which is Schema.DEXI
+    typer.echo(orjson.dumps(dexi_schema(), option=orjson.OPT_INDENT_2).decode())
 
 
 @app.command()
 def run(
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="What is asked for.")],
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Who is asked: analyst or innkeeper.")] = "analyst",
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The request.")],
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent: analyst or innkeeper.")] = "analyst",
     policy: Annotated[
-        ExecutionPolicy, typer.Option(metavar="POLICY", help="Whether it may be executed: deny, auto or force.")
+        ExecutionPolicy, typer.Option(metavar="POLICY", help="Whether the agent may execute it: deny, auto or force.")
     ] = ExecutionPolicy.AUTO,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the events themselves, one a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON, one a line.")] = False,
 ) -> None:
-    """Ask an agent of the tavern, and see what it does about it as it happens.
+    """Send a request to an agent of the tavern, and show its steps as they happen.
 
-    Ctrl-C cancels the run. Exits with 1 if it was not completed. When input or output is not a terminal, the output is
-    plain text, and the agent works without delays.
+    Ctrl-C cancels the run. Exits with 1 if the run was not completed. If input or output is not a terminal, the output
+    is plain text, and the agent works without delays.
     """
     from footlights_actors.demo.tavern.cast import tavern_cast
-    from footlights_transports.cli.play.play import is_terminal
-    from footlights_transports.cli.run.run import run_here
+    from footlights_transports.cli.run import run_here
+    from footlights_transports.cli.screen import is_terminal
     from footlights_transports.views.dexi.pure.events import RunOutcome
-    from footlights_transports.views.dexi.runs import Request
+    from footlights_transports.views.dexi.runs import RunRequest
 
-    # A terminal that lacks a character gets another one, and not a traceback.
+    # A character that the terminal's encoding lacks is replaced, and raises no error.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     tavern = tavern_cast() if is_terminal() else tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
     try:
-        outcome = run_here(tavern, Request(message=message, policy=policy, agent=agent), _printer(as_json))
+        outcome = run_here(tavern, RunRequest(message=message, policy=policy, agent=agent), _printer(as_json))
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
@@ -78,14 +77,10 @@ def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
         from footlights_transports.views.dexi.pure.events import to_json
 
         return lambda event: typer.echo(orjson.dumps(to_json(event)))
-    from rich.console import Console
+    from footlights_transports.cli.run_view import RunView
+    from footlights_transports.cli.screen import standard_screen
 
-    from footlights_transports.cli.play.play import is_terminal
-    from footlights_transports.cli.run.screens import PaperScreen, TerminalScreen
-    from footlights_transports.cli.run.view import RunView
-
-    view = RunView()
-    screen = TerminalScreen(Console(highlight=False)) if is_terminal() else PaperScreen(sys.stdout)
+    view, screen = RunView(), standard_screen(spaced=True)
 
     def show(event: DexiEvent) -> None:
         for piece in view.show(event):
@@ -95,7 +90,7 @@ def _printer(as_json: bool) -> Callable[[DexiEvent], None]:
 
 
 def judge_dexi(lines: Iterable[bytes], *, complete: bool, replayed: bool = False) -> tuple[list[str], str]:
-    """What is wrong with a recording, and how large it is."""
+    """The violations in a recording, and its size in words."""
     from footlights_transports.views.dexi.pure.laws import check_dexi_jsonl
 
     recorded = list(lines)
@@ -108,7 +103,7 @@ def _is_mode(line: bytes) -> bool:
     try:
         event = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return False  # the checker says so
+        return False  # the checker reports it
     match event:
         case {"type": "mode"}:
             return True

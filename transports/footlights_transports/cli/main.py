@@ -1,4 +1,4 @@
-"""The entry point of the `footlights` command. It says what to install when the command line is not."""
+"""Entry point of the `footlights` command. It names the extra to install if the command line's modules are missing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 _EXTRA = ("typer", "rich")
 _INTERRUPTED = 130
-"""What a shell says of a program that Ctrl-C ended; typer does, too, if the interrupt reaches it bare."""
+"""The exit code of a program that Ctrl-C ended; typer uses it for a bare `KeyboardInterrupt`."""
 
 
 def main() -> None:
     try:
         from footlights_transports.cli.commands import app
 
-        app(prog_name="footlights")  # a command loads what it needs itself
+        app(prog_name="footlights")  # each command imports what it needs
     except ModuleNotFoundError as error:
         missing, _, _ = (error.name or "").partition(".")
         if missing not in _EXTRA:
@@ -23,4 +23,4 @@ def main() -> None:
     except BaseExceptionGroup as group:
         if group.split(KeyboardInterrupt)[1] is not None:
             raise
-        sys.exit(_INTERRUPTED)  # a nursery wrapped it; whoever pressed Ctrl-C knows
+        sys.exit(_INTERRUPTED)  # a nursery wrapped the interrupt

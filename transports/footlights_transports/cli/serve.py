@@ -1,4 +1,4 @@
-"""`footlights serve`: what it takes, and what it prints."""
+"""`footlights serve`: its options and its output."""
 
 from __future__ import annotations
 
@@ -22,42 +22,47 @@ app = typer.Typer()
 @app.command()
 def serve(
     config_file: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="A TOML file with settings; a tavern without one.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A TOML file with settings; without one, a demo tavern."),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="The address to listen on; 127.0.0.1 unless the settings say.")
+        str | None, typer.Option(metavar="HOST", help="The address to listen on; 127.0.0.1 by default.")
     ] = None,
     ws_port: Annotated[
-        int | None, typer.Option(metavar="N", help="The WebSocket port: 7600, or 0 for any that is free.")
+        int | None, typer.Option(metavar="N", help="The WebSocket port; 7600 by default, 0 for any free one.")
     ] = None,
     http_port: Annotated[
-        int | None, typer.Option(metavar="N", help="The HTTP port: 7601, or 0 for any that is free.")
+        int | None, typer.Option(metavar="N", help="The HTTP port; 7601 by default, 0 for any free one.")
     ] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Where commits are kept; footlights.ledger, or game.ledger for game.toml."),
+        typer.Option(
+            metavar="PATH", help="The ledger file; by default footlights.ledger, or game.ledger for game.toml."
+        ),
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Write how each turn went, without its words, to this directory."),
+        typer.Option(metavar="DIR", help="Write a trace of each turn, without its text, to this directory."),
     ] = None,
     grace: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long turns may go on once told to stop; 5.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long turns may run after SIGTERM or Ctrl-C; 5 by default."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is wrong with the settings; exits with 1 if anything is.")
+        bool, typer.Option("--check", help="Only check the settings; exits with 1 if there is a problem.")
     ] = False,
 ) -> None:
-    """Serve a cast by WebSocket and HTTP; a tavern on this machine, if nothing is said.
+    """Serve a cast by WebSocket and HTTP; without settings, a demo tavern on this machine.
 
-    SIGTERM and Ctrl-C stop it in order: turns may finish, everybody is told, nothing is lost. A second one ends it at
-    once. SIGHUP makes it read tokens, certificates, origins and the limits of users again. Every setting can also come
-    from the environment, as FOOTLIGHTS_SERVER__WS_PORT; FOOTLIGHTS_LOG is how much is logged: debug, info, warning or
+    SIGTERM and Ctrl-C shut it down in order: turns may finish, clients are notified, nothing is lost. A second one ends
+    it at once. SIGHUP reloads tokens, certificates, origins and the limits of users. Every setting can also come from
+    the environment, such as FOOTLIGHTS_SERVER__WS_PORT. FOOTLIGHTS_LOG sets the log level: debug, info, warning or
     error.
     """
-    gc.disable()  # until it is open: to look for garbage in all that is imported now is a tenth of the start
+    gc.disable()  # until the server is open: collecting what is imported now takes a tenth of the start
     from footlights.failures import describe
-    from footlights_transports.config.config import ConfigError, load_config
+    from footlights_transports.config.config import load_config
+    from footlights_transports.config.source import ConfigError
     from footlights_transports.server.logs import VARIABLE, set_up_logs
 
     given = {
@@ -75,13 +80,13 @@ def serve(
         }
         config = load_config(config_file, os.environ, options)
         if check:
-            typer.echo(f"{config_file or 'The settings'}: nothing is wrong.")
+            typer.echo(f"{config_file or 'The settings'}: Configuration OK.")
             return
         from footlights_transports.server.serve import serve_here
 
         def announce(opened: Opened) -> None:
-            typer.echo(told(config, opened))
-            gc.freeze()  # what is here by now stays
+            typer.echo(summary(config, opened))
+            gc.freeze()  # what exists now stays
             gc.enable()
 
         serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
@@ -91,7 +96,7 @@ def serve(
     except FootlightsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
-    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback has messages, which may quote somebody
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - a traceback contains messages, which may quote text of users
         typer.echo(f"The server failed: {describe(error)}", err=True)
         raise typer.Exit(1) from None
     finally:
@@ -99,13 +104,13 @@ def serve(
         gc.enable()
 
 
-def told(config: Config, opened: Opened) -> str:
-    """Where things are, and something to try."""
+def summary(config: Config, opened: Opened) -> str:
+    """The addresses and files of the server, and a command to try."""
     secure = "s" if config.tls else ""
     host = f"[{config.host}]" if ":" in config.host else config.host
     http = f"http{secure}://{host}:{opened.http_port}"
     rows = {
-        "Speaking": ", ".join(config.cast.personas),
+        "Personas": ", ".join(config.cast.personas),
         "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
         "HTTP": f"{http}/v1",
         "Ledger": f"{config.ledger.absolute()} ({'new' if opened.epoch == 1 else 'continued'})",

@@ -1,1 +1,1 @@
-"""The Python client: sessions on a server that look like sessions in this process, and outlive connections."""
+"""The Python client: sessions on a server, used like local ones, that survive lost connections. No server code."""

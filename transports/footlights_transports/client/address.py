@@ -1,11 +1,10 @@
-"""Where a server is, how to get in, and how long to wait for it. Pure."""
+"""Address of a server, with the credentials and the timeouts of connections to it. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from attrs import Factory, field, frozen
 from wsproto.events import Request
 
 from footlights.errors import InvalidCommand
@@ -17,67 +16,56 @@ if TYPE_CHECKING:
 _PORTS = {"ws": 80, "wss": 443}
 
 
-@frozen
-class _Place:
-    """What an address says."""
-
-    host: str
-    port: int
-    is_secure: bool
-    asked_for: str
-    """The server's name as it is told to the server."""
-    path: str
-
-
-@frozen(kw_only=True)
 class Address:
-    """Where a server is, and how to get in. Raises `InvalidCommand` for what can be no address, token or time."""
+    """Raises `InvalidCommand` for an impossible URL, token or timeout. Neither it nor `repr` shows URL or token."""
 
-    url: str
-    token: str | None = field(default=None, repr=False)
-    tls: ssl.SSLContext | None = None
-    dial_timeout: float = 10.0
-    """Seconds that a connection may take to be made."""
-    silence: float = 30.0
-    """After so many seconds without a sign of life the server is asked for one, and after as many again given up."""
-    place: _Place = field(init=False, repr=False, default=Factory(lambda self: _read(self.url), takes_self=True))
-
-    def __attrs_post_init__(self) -> None:
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token):
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        dial_timeout: float = 10.0,
+        silence: float = 30.0,
+    ) -> None:
+        try:
+            parts = urlsplit(url)
+            self.host, port = parts.hostname or "", parts.port
+            self.host.encode("idna")
+        except ValueError:
+            raise _bad_url("its host or its port cannot be read") from None
+        if parts.scheme not in _PORTS:
+            raise _bad_url("it begins with ws:// or wss://")
+        if not self.host or not self.host.isprintable() or " " in self.host:
+            raise _bad_url("it has no host")
+        if port == 0:
+            raise _bad_url("no server listens on port 0")
+        if parts.query or parts.fragment or "@" in parts.netloc:
+            raise _bad_url("a name, a password, a query or a fragment have no place in it")
+        if not (parts.path.isascii() and parts.path.isprintable()) or " " in parts.path:
+            raise _bad_url("its path is printable ASCII without spaces")
+        if token is not None and not (token.isascii() and token.isprintable() and token):
             raise InvalidCommand("A token is one or more printable ASCII characters.")
-        if not (self.dial_timeout > 0 and self.silence > 0):
+        if not (dial_timeout > 0 and silence > 0):
             raise InvalidCommand("dial_timeout and silence are more than 0 seconds.")
+        self.port = port or _PORTS[parts.scheme]
+        self.is_secure = parts.scheme == "wss"
+        self.tls = tls
+        self.dial_timeout = dial_timeout
+        self.silence = silence
+        self._netloc = parts.netloc
+        self._path = parts.path.rstrip("/") or "/v1"
+        self._token = token
 
     def request(self, *, in_batches: bool) -> Request:
+        """The WebSocket upgrade."""
         return Request(
-            host=self.place.asked_for,
-            target=f"{self.place.path}?batch=1" if in_batches else self.place.path,
+            host=self._netloc,
+            target=f"{self._path}?batch=1" if in_batches else self._path,
             subprotocols=[SUBPROTOCOL],
-            extra_headers=[] if self.token is None else [(b"authorization", f"Bearer {self.token}".encode())],
+            extra_headers=[] if self._token is None else [(b"authorization", f"Bearer {self._token}".encode())],
         )
 
 
-def _read(url: str) -> _Place:
-    """Raises `InvalidCommand`, which does not repeat the address: there may be a secret in it."""
-    try:
-        parts = urlsplit(url)
-        host, port, known = parts.hostname or "", parts.port, _PORTS.get(parts.scheme)
-        host.encode("idna")
-    except ValueError:
-        raise _no_address("its host or its port cannot be read") from None
-    if known is None:
-        raise _no_address("it begins with ws:// or wss://")
-    if not host or not host.isprintable() or " " in host:
-        raise _no_address("it has no host")
-    if port == 0:
-        raise _no_address("nobody listens on port 0")
-    if parts.query or parts.fragment or "@" in parts.netloc:
-        raise _no_address("a name, a password, a query or a fragment have no place in it")
-    if not (parts.path.isascii() and parts.path.isprintable()) or " " in parts.path:
-        raise _no_address("its path is printable ASCII without spaces")
-    path = parts.path.rstrip("/") or "/v1"
-    return _Place(host, port or known, parts.scheme == "wss", parts.netloc, path)
-
-
-def _no_address(why: str) -> InvalidCommand:
+def _bad_url(why: str) -> InvalidCommand:
     return InvalidCommand(f"The address of a server reads ws://HOST:PORT or wss://HOST:PORT: {why}.")

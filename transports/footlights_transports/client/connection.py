@@ -1,94 +1,118 @@
-"""One WebSocket connection of a client: used until it is lost, never repaired.
+"""Connection: one WebSocket connection of a client, used until it is lost and never repaired.
 
-One task reads it and one writes it. Whoever sends hands its message over to the writer: a sender that is cancelled
-leaves no half of a message behind, and harms nobody else's.
+One task reads and one task writes. A sender hands its message to the writer, so a cancelled sender neither leaves half
+of a message on the wire nor delays another sender.
+
+The client drives wsproto itself: trio-websocket's client raises errors into its own nursery, and waits forever when
+the connection breaks inside the handshake.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+import orjson
 import trio
+from attrs import define
+from wsproto import ConnectionType, WSConnection
 from wsproto.connection import ConnectionState
-from wsproto.events import CloseConnection, Ping, TextMessage
+from wsproto.events import (
+    AcceptConnection,
+    CloseConnection,
+    Event,
+    Ping,
+    RejectConnection,
+    RejectData,
+    TextMessage,
+)
 from wsproto.utilities import ProtocolError
 
-from footlights_transports.client.errors import ConnectionLost
+from footlights.errors import FootlightsError, TooLarge
+from footlights_transports.client.protocol import TOO_BIG, ConnectionLost, read_message, refusal
+from footlights_transports.errors import UnsupportedVersion
+from footlights_transports.views.native.protocol import SUBPROTOCOL
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from wsproto import WSConnection
-    from wsproto.events import Event
+    from footlights_transports.client.address import Address
+    from footlights_transports.client.protocol import Message
 
 MAX_MESSAGE_CHARS = 64_000_000
-"""More than any server of ours sends at once; whoever sends more is cut off."""
-TCP_ENDED = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
-_CLOSING = 1.0
-"""Seconds to say goodbye in."""
+"""More than any Footlights server sends in one message; the client drops the connection of a server that sends more."""
+_MAX_REFUSAL_BYTES = 65_536
+_TCP_ENDED = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+_CLOSE_SECONDS = 1.0
+"""Time limit for sending a close frame."""
 
 
+@define(eq=False)
 class Outgoing:
-    """Something to be written."""
+    """A frame for the writer."""
 
-    __slots__ = ("event", "is_begun", "is_sent", "over")
-
-    def __init__(self, event: Event) -> None:
-        self.event = event
-        self.is_begun = False
-        """Whether a part of it may be on its way."""
-        self.is_sent = False
-        """Whether all of it is on its way. If not, the server has not got it."""
-        self.over = trio.Event()
-        """The writer is done with it, one way or the other."""
-
-    @classmethod
-    def text(cls, text: str) -> Outgoing:
-        return cls(TextMessage(data=text))
+    event: Event
+    is_begun: bool = False
+    """Whether a part of it may have left."""
+    is_sent: bool = False
+    """Whether all of it has left. If not, the server has not received it."""
 
 
 class Connection:
-    """Made by `dial`. One task runs `run`, which hands over what comes; while it runs, any task may send."""
+    """A connection after the handshake, made by `dial`. Any task may send, and one task receives."""
 
     def __init__(self, stream: trio.abc.Stream, protocol: WSConnection, silence: float) -> None:
         self._stream = stream
         self._protocol = protocol
         self._silence = silence
         self._to_writer, self._outgoing = trio.open_memory_channel[Outgoing](0)
+        self._to_receiver, self._messages = trio.open_memory_channel[str](0)
+        self._writer_ended = trio.Event()
         self._parts: list[str] = []
         self._chars = 0
         self.is_open = True
         self.close_code: int | None = None
-        """Why the server closed it, if it said so."""
+        """The code of the server's close frame, if it sent one."""
 
     async def send(self, outgoing: Outgoing) -> None:
-        """Have it written. If this is cancelled, or raises `ConnectionLost`, nothing of it will be."""
+        """Hand a frame to the writer. If this is cancelled, or raises `ConnectionLost`, nothing of it is sent."""
         if not self.is_open:
             await trio.lowlevel.checkpoint()
             raise ConnectionLost("The connection is gone.")
         await self._hand_over(outgoing)
 
-    async def run(self, deliver: Callable[[str], Awaitable[None]]) -> None:
-        """Hand over each message until the connection ends. While `deliver` waits, nothing is read."""
+    async def receive(self) -> Message:
+        """The next message; while it is not awaited, the connection reads at most one message ahead.
+
+        Raises `ConnectionLost`, or `TooLarge` if the server closed the connection because of the size of a message.
+        """
+        try:
+            return read_message(await self._messages.receive())
+        except (trio.EndOfChannel, trio.ClosedResourceError):
+            if self.close_code == TOO_BIG:
+                raise TooLarge("The server closed the connection, because a message was too large.") from None
+            raise ConnectionLost("The connection is gone.") from None
+
+    async def run(self) -> None:
+        """Read and write until the connection ends."""
         try:
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(self._write, name="client writer")
-                with suppress(ConnectionLost, ProtocolError, *TCP_ENDED):
-                    while await self._read_events(deliver):
-                        self._protocol.receive_data(await self._receive())
+                with suppress(ConnectionLost, ProtocolError, trio.TooSlowError, *_TCP_ENDED):
+                    while await self._read_events():
+                        self._protocol.receive_data(await self._read())
                 self.is_open = False
                 tasks.cancel_scope.cancel(reason="the connection has ended")
         finally:
             self.is_open = False
+            self._to_receiver.close()
             await trio.aclose_forcefully(self._stream)
 
     async def aclose(self) -> None:
-        """Say goodbye, and do not wait for an answer. Cannot be cancelled, and takes no more than a second."""
+        """Send a close frame without waiting for the answer. Shielded from cancellation; takes at most a second."""
+        self._messages.close()
         if self.is_open:
             self.is_open = False
-            with trio.move_on_after(_CLOSING, shield=True), suppress(ConnectionLost):
-                await self._see_off(CloseConnection(code=1000))
+            with trio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(ConnectionLost):
+                await self._send_close(CloseConnection(code=1000))
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
 
@@ -100,70 +124,129 @@ class Connection:
         except trio.BrokenResourceError:
             raise ConnectionLost("The connection is gone.") from None
 
-    async def _see_off(self, event: Event) -> None:
-        outgoing = Outgoing(event)
-        await self._hand_over(outgoing)
-        await outgoing.over.wait()
+    async def _send_close(self, event: CloseConnection) -> None:
+        await self._hand_over(Outgoing(event))
+        await self._writer_ended.wait()
 
     async def _write(self) -> None:
-        with self._outgoing:
-            async for outgoing in self._outgoing:
-                try:
+        try:
+            with self._outgoing:
+                async for outgoing in self._outgoing:
                     data = self._protocol.send(outgoing.event)
                     outgoing.is_begun = True
                     await self._stream.send_all(data)
                     outgoing.is_sent = True
-                except (ProtocolError, *TCP_ENDED):
-                    # The reader is about to find out too, and may yet read why.
-                    self.is_open = False
-                    return
-                finally:
-                    outgoing.over.set()
+                    if isinstance(outgoing.event, CloseConnection):
+                        return
+        except (ProtocolError, *_TCP_ENDED):
+            self.is_open = False  # the reader goes on, because the server may have sent a reason
+        finally:
+            self._writer_ended.set()
 
     # -- reading
 
-    async def _receive(self) -> bytes | None:
-        for asks in (True, False):
-            with trio.move_on_after(self._silence):
-                return bytes(await self._stream.receive_some()) or None
-            if asks:
-                await self._say(Ping())
-        raise ConnectionLost("The server gives no sign of life.")
-
-    async def _say(self, event: Event) -> None:
-        """Raises `ConnectionLost` if that has to wait for too long: then the server reads nothing any more."""
+    async def _read(self) -> bytes | None:
+        """Raises `TooSlowError` for a server that is silent, also after a ping, or that takes no ping."""
         with trio.move_on_after(self._silence):
-            await self._hand_over(Outgoing(event))
-            return
-        raise ConnectionLost("The server takes nothing.")
+            return bytes(await self._stream.receive_some()) or None
+        await self._send_soon(Ping())
+        with trio.fail_after(self._silence):
+            return bytes(await self._stream.receive_some()) or None
 
-    async def _read_events(self, deliver: Callable[[str], Awaitable[None]]) -> bool:
+    async def _send_soon(self, event: Event) -> None:
+        with trio.fail_after(self._silence):
+            await self._hand_over(Outgoing(event))
+
+    async def _read_events(self) -> bool:
         """Whether the connection goes on."""
         for event in self._protocol.events():
             match event:
                 case TextMessage():
-                    await self._read_text(event, deliver)
+                    await self._read_text(event)
                 case Ping():
-                    await self._say(event.response())
+                    await self._send_soon(event.response())
                 case CloseConnection():
-                    await self._take_leave(event)
+                    self.close_code = event.code
+                    if self._protocol.state is ConnectionState.REMOTE_CLOSING:
+                        with trio.move_on_after(_CLOSE_SECONDS):
+                            await self._send_close(event.response())
                     return False
                 case _:
                     pass
         return True
 
-    async def _take_leave(self, event: CloseConnection) -> None:
-        self.close_code = event.code
-        if self._protocol.state is ConnectionState.REMOTE_CLOSING:
-            with trio.move_on_after(_CLOSING):
-                await self._see_off(event.response())
-
-    async def _read_text(self, event: TextMessage, deliver: Callable[[str], Awaitable[None]]) -> None:
+    async def _read_text(self, event: TextMessage) -> None:
         self._parts.append(event.data)
         self._chars += len(event.data)
         if self._chars > MAX_MESSAGE_CHARS:
-            raise ConnectionLost("The server sent too much at once.")
+            raise ConnectionLost("The server sent a message that is too large.")
         if event.message_finished:
             message = "".join(self._parts)
             self._parts, self._chars = [], 0
-            await deliver(message)
+            await self._to_receiver.send(message)
+
+
+async def dial(address: Address, nursery: trio.Nursery, *, in_batches: bool = False) -> Connection:
+    """A connection that is ready for commands; its tasks run in `nursery`.
+
+    Raises:
+        ConnectionLost: the server does not answer, or not in time.
+        UnsupportedVersion: what answers does not speak our protocol.
+        FootlightsError: the server refuses the connection, for this reason.
+    """
+    with trio.move_on_after(address.dial_timeout):
+        stream = await _open_stream(address)
+        try:
+            connection = await _shake_hands(address, stream, in_batches=in_batches)
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        nursery.start_soon(connection.run, name="client connection")
+        return connection
+    raise ConnectionLost("The server did not answer in time.")
+
+
+async def _open_stream(address: Address) -> trio.abc.Stream:
+    try:
+        if not address.is_secure:
+            return await trio.open_tcp_stream(address.host, address.port)
+        return await trio.open_ssl_over_tcp_stream(
+            address.host, address.port, ssl_context=address.tls, https_compatible=True
+        )
+    except OSError as error:
+        raise ConnectionLost("No server answers at that address.") from error
+
+
+async def _shake_hands(address: Address, stream: trio.abc.Stream, *, in_batches: bool) -> Connection:
+    protocol = WSConnection(ConnectionType.CLIENT)
+    status, body = 0, b""
+    try:
+        await stream.send_all(protocol.send(address.request(in_batches=in_batches)))
+        while data := await stream.receive_some():
+            protocol.receive_data(bytes(data))
+            for event in protocol.events():
+                match event:
+                    case AcceptConnection(subprotocol=subprotocol):
+                        if subprotocol != SUBPROTOCOL:
+                            raise UnsupportedVersion(f"The server does not speak {SUBPROTOCOL}.")
+                        return Connection(stream, protocol, address.silence)
+                    case RejectConnection(status_code=status, has_body=has_body):
+                        is_whole = not has_body
+                    case RejectData(data=part, body_finished=is_whole):
+                        body += part
+                    case _:
+                        continue
+                if is_whole or len(body) > _MAX_REFUSAL_BYTES:
+                    raise _rejection(status, body)
+    except _TCP_ENDED as error:
+        raise ConnectionLost("The connection broke during the handshake.") from error
+    except ProtocolError:
+        raise ConnectionLost("What answers at that address does not speak WebSocket.") from None
+    raise ConnectionLost("The server closed the connection during the handshake.")
+
+
+def _rejection(status: int, body: bytes) -> FootlightsError:
+    with suppress(orjson.JSONDecodeError, KeyError, TypeError):
+        told = cast("dict[str, Any]", orjson.loads(body))["error"]
+        return refusal({"code": told["code"], "message": told["message"]})
+    return UnsupportedVersion(f"What answers at that address is no Footlights server: HTTP {status}.")

@@ -1,4 +1,4 @@
-"""A player's session that is elsewhere, as a client holds it. What is a plain call in process is awaited here."""
+"""ClientSession: a session on a server. Methods that are plain calls in process are awaited here."""
 
 from __future__ import annotations
 
@@ -10,26 +10,22 @@ from attrs import frozen
 
 from footlights.errors import SessionClosed, UnknownSession
 from footlights.events import CommitOutcome
-from footlights_transports.client.messages import nonsense, text_in, texts_in
+from footlights_transports.client.protocol import protocol_error, text_in, texts_in
 from footlights_transports.client.stream import ClientStream
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import trio
-
     from footlights.params import SessionParams, TurnParams
-    from footlights_transports.client.address import Address
-    from footlights_transports.client.calls import Calls
-    from footlights_transports.client.retry import Retry
+    from footlights_transports.client.commands import Commands
 
 MAX_BEGUN = 1_024
-"""Turns that a session remembers to have begun."""
+"""The number of its own turns that a session remembers."""
 
 
 @frozen
 class Commit:
-    """What the authority decided about a turn. The issues are in its commit_final."""
+    """The authority's decision about a turn. The issues are in the commit_final."""
 
     commit_digest: str
     commit_outcome: CommitOutcome
@@ -39,34 +35,22 @@ class Commit:
 class ClientSession:
     """One player's conversation, on a server. Made by `client.start` and `client.session`."""
 
-    def __init__(
-        self,
-        session_id: str,
-        calls: Calls,
-        address: Address,
-        retry: Retry,
-        nursery: trio.Nursery,
-        *,
-        remote_models: bool = False,
-    ) -> None:
+    def __init__(self, session_id: str, commands: Commands, *, remote_models: bool = False) -> None:
         self.session_id = session_id
         self.remote_models = remote_models
-        """What is agreed to if a server that was started again has to open it again."""
-        self.address = address
-        self.retry = retry
-        self.nursery = nursery
+        """The consent that is given again if a restarted server has to reopen the session."""
+        self.commands = commands
         self.is_closed = False
-        """Whether it was closed from here."""
-        self._calls = calls
-        self._known_since = calls.dialled
+        """Whether this client closed it."""
+        self._known_since = commands.dialled
         self._streams: dict[ClientStream, None] = {}
         self._begun: dict[str, None] = {}
 
     async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
         """Have the server accept what the player said, and return the turn's id.
 
-        Raises what `begin_turn` of a session in process raises, and `ConnectionLost` if the connection is lost before
-        the reply: then nobody here knows whether the turn began. Its events tell, if there is a subscriber.
+        Raises what `begin_turn` of a local session raises, and `ConnectionLost` if the connection is lost before the
+        reply: then only the events of a subscriber show whether the turn began.
         """
         fields: dict[str, Any] = {"input": said}
         if params is not None:
@@ -82,39 +66,39 @@ class ClientSession:
     async def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         """Interrupt one turn, or every open one; return the ids of those that this call interrupted.
 
-        If the connection is lost meanwhile it is asked for again, and then what the first one won is not in the
-        answer. The stream tells in any case.
+        If the connection is lost meanwhile, the command is repeated, and the ids of the first attempt are missing from
+        the result. The stream has them in any case.
         """
         fields = {} if turn_id is None else {"turn_id": turn_id}
         return texts_in(await self._call("cancel", fields, again=True), "canceled")
 
     async def finalize(self, turn_id: str) -> Commit:
-        """Wait for the turn's commit. Raises `UnknownTurn` for an id never given out."""
+        """Wait for the turn's commit. Raises `UnknownTurn` for an id that was never assigned."""
         result = await self._call("finalize", {"turn_id": turn_id}, again=True)
         outcome = text_in(result, "commit_outcome")
         if outcome not in set(CommitOutcome):
-            raise nonsense()
+            raise protocol_error()
         return Commit(text_in(result, "commit_digest"), CommitOutcome(outcome), result.get("commit_id"))
 
     async def heard(self, turn_id: str, seq: int) -> None:
-        """Say that the player took the turn in up to this event."""
+        """Report that the player has heard the turn up to this event."""
         await self._call("heard", {"turn_id": turn_id, "seq": seq}, again=True)
 
     def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> ClientStream:
-        """A stream of this session's events, to be entered with `async with`. It means what it means in process."""
+        """A stream of this session's events, to be entered with `async with`. The arguments are as in process."""
         return ClientStream(self, after, terminal_seen)
 
     async def close(self) -> None:
-        """Interrupt what runs, wait until every turn is settled, end every stream. Idempotent."""
+        """Interrupt open turns, wait until every turn is settled, end every stream. Idempotent."""
         if self.is_closed:
             return
         try:
-            await self._calls.call("close", {"session_id": self.session_id}, again=True)
+            await self.commands.call("close", {"session_id": self.session_id}, again=True)
         except UnknownSession:
-            # Closed before, and the reply was lost: a stream that came back meanwhile opened it again.
+            # An earlier attempt closed it and its reply was lost; a stream that came back since has reopened it.
             self.is_closed = True
             for stream in list(self._streams):
-                await stream.hang_up()
+                await stream.drop_connection()
         self.is_closed = True
 
     # -- for its streams
@@ -122,7 +106,7 @@ class ClientSession:
     def attach(self, stream: ClientStream) -> None:
         self._streams[stream] = None
 
-    def let_go(self, stream: ClientStream) -> None:
+    def detach(self, stream: ClientStream) -> None:
         self._streams.pop(stream, None)
 
     def has_begun(self, turn_id: str) -> bool:
@@ -135,19 +119,16 @@ class ClientSession:
             raise SessionClosed(f"The session {self.session_id} is closed.")
         fields = {"session_id": self.session_id, **fields}
         try:
-            result = await self._calls.call(op, fields, again=again)
+            result = await self.commands.call(op, fields, again=again)
         except UnknownSession:
-            if self._known_since == self._calls.dialled:
+            if self._known_since == self.commands.dialled:
                 raise
-            await self._bring_back()
-            result = await self._calls.call(op, fields, again=again)
-        self._known_since = self._calls.dialled
+            # The server may have been restarted: a returning subscriber makes it reopen the session.
+            async with self.subscribe(after={}):
+                pass
+            result = await self.commands.call(op, fields, again=again)
+        self._known_since = self.commands.dialled
         return result
-
-    async def _bring_back(self) -> None:
-        """The server may have been started again: then a subscriber that returns opens the session again."""
-        async with self.subscribe(after={}):
-            pass
 
 
 def write_params(params: SessionParams | TurnParams) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The settings file: its schema, how it is read, and the cast that it describes."""
+"""Configuration of a server: the schema of its settings, the sources that are read, the objects made. No serving."""

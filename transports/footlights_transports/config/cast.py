@@ -1,6 +1,6 @@
-"""The cast that the settings describe: models, tools, rules, personas and a world; or a tavern, if they say nothing.
+"""Cast of a server: the models, tools, rules, personas and world of the settings, or the demo tavern without them.
 
-What cannot be made is complained of, and the rest is made all the same, so that everything wrong is said at once.
+What cannot be made is recorded as a problem, and the rest is made all the same, so that all problems are found at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.models.local.weights import KNOWN, find
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_actors.turn.casting import standard_cast
-from footlights_transports.config.read import checked, section
-from footlights_transports.config.schema import ANALYST, BUDGET, CAST, IMPORT, MODELS, PERSONA, TEXT
+from footlights_transports.config.schema import ANALYST, BUDGET, CAST, MODEL_KIND, MODELS, PERSONA
 
 if TYPE_CHECKING:
     from footlights.authority import Rule
@@ -37,11 +36,11 @@ _WHOLE_CAST = ("models", "personas", "world", "budget")
 _EXTRAS = {"openai": "remote", "anthropic": "anthropic", "local": "local"}
 
 
-def read_cast(source: Source) -> Cast | None:
-    """The cast; None if it cannot be made, which was complained of."""
+def read_cast(source: Source) -> tuple[Cast | None, str | None]:
+    """The cast, and the persona that answers chats if the settings name none; no cast, and a problem, if it fails."""
     if source.file is not None and str(source.file.parent.resolve()) not in sys.path:
         sys.path.insert(0, str(source.file.parent.resolve()))
-    given = section(source, ("cast",), CAST)
+    given = source.section(("cast",), CAST)
     described = [name for name in _WHOLE_CAST if name in source.tree]
     described += [f"cast.{name}" for name in ("tools", "rules", "world_file") if name in given]
     if "analyst" in source.tree and (described or "make" in given):
@@ -49,15 +48,15 @@ def read_cast(source: Source) -> Cast | None:
     if "make" in given:
         if described:
             source.complain(("cast", "make"), f"makes the whole cast: leave it out, or {', '.join(described)}.")
-        return _made_whole(source, given["make"])
+        return _made_whole(source, given["make"]), None
     if not described:
-        return _tavern(source, given)
-    return _assembled(source, given)
+        return _tavern(source, given), "analyst"
+    return _assembled(source, given), None
 
 
 def _tavern(source: Source, given: Mapping[str, Any]) -> Cast | None:
     path = ("analyst", "documents")
-    documents = section(source, ("analyst",), ANALYST).get("documents")
+    documents = source.section(("analyst",), ANALYST).get("documents")
     folder = DOCUMENTS if documents is None else source.resolve(path, documents)
     return _attempt(
         source, path, lambda: tavern_cast(remote_models=given.get("remote_models", False), documents=folder)
@@ -87,7 +86,7 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
     world = _world(source, given)
     known = {tool.name for tool in tools}
     personas = {name: _persona(source, ("personas", name), set(names), known) for name in source.table(("personas",))}
-    budget = checked(source, ("budget",), BUDGET, BudgetConfig)
+    budget = source.checked(("budget",), BUDGET, BudgetConfig)
     if len(source.problems) > before:
         return None
     return _attempt(
@@ -112,19 +111,13 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
 def _model(source: Source, path: KeyPath) -> Model | None:
     before = len(source.problems)
     table = source.table(path)
-    if len(source.problems) > before:
-        return None
-    if "kind" not in table:
-        source.complain(path, f"must have a kind: {', '.join(MODELS)} or an import path.")
-        return None
-    kind = source.read((*path, "kind"), TEXT)
+    if len(source.problems) == before and "kind" not in table:
+        source.complain(path, f"needs kind, {MODEL_KIND.allowed}.")
+    kind = source.read((*path, "kind"), MODEL_KIND) if "kind" in table else None
     if kind is None:
         return None
     if kind in MODELS:
         return _known_model(source, path, kind)
-    if not IMPORT.fits(kind):
-        source.complain((*path, "kind"), f"must be one of {', '.join(MODELS)}, or an import path.")
-        return None
     make = _imported(source, (*path, "kind"), kind)
     options = {name: source.plain((*path, name)) for name in table if name != "kind"}
     made = None if make is None else _attempt(source, path, lambda: make(model_id=path[-1], **options))
@@ -136,49 +129,37 @@ def _model(source: Source, path: KeyPath) -> Model | None:
 
 def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     before = len(source.problems)
-    options = section(source, path, MODELS[kind], beside=("kind",))
+    options = source.section(path, MODELS[kind], beside=("kind",))
     if len(source.problems) > before:
         return None
-    return _attempt(source, path, lambda: _MAKERS[kind](source, path, options), _EXTRAS.get(kind))
+    return _attempt(
+        source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}), _EXTRAS.get(kind)
+    )
 
 
-def _scripted(source: Source, path: KeyPath, options: dict[str, Any]) -> Model | None:
-    script = _imported(source, (*path, "script"), options.pop("script"))
-    if script is None:
-        return None
-    cold = WarmState.COLD if options.get("load_seconds") else WarmState.HOT
-    return ScriptedModel(script, model_id=path[-1], warm_state=cold, **options)
+def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> Model | None:
+    match kind:
+        case "scripted":
+            script = _imported(source, (*path, "script"), options.pop("script"))
+            cold = WarmState.COLD if options.get("load_seconds") else WarmState.HOT
+            return None if script is None else ScriptedModel(script, warm_state=cold, **options)
+        case "local":
+            from footlights_actors.models.local.model import LocalModel
+
+            weights = options.pop("weights")
+            file = find(weights) if weights in KNOWN else find(source.resolve((*path, "weights"), weights))
+            return LocalModel(file, **options)
+        case "openai":
+            from footlights_actors.models.openai import OpenAIModel
+
+            return OpenAIModel(options.pop("name"), **options)
+        case _:
+            from footlights_actors.models.anthropic import AnthropicModel
+
+            return AnthropicModel(options.pop("name"), **options)
 
 
-def _local(source: Source, path: KeyPath, options: dict[str, Any]) -> Model:
-    from footlights_actors.models.local.model import LocalModel
-
-    weights = options.pop("weights")
-    file = find(weights) if weights in KNOWN else find(source.resolve((*path, "weights"), weights))
-    return LocalModel(file, model_id=path[-1], **options)
-
-
-def _openai(_: Source, path: KeyPath, options: dict[str, Any]) -> Model:
-    from footlights_actors.models.openai import OpenAIModel
-
-    return OpenAIModel(options.pop("name"), model_id=path[-1], **options)
-
-
-def _anthropic(_: Source, path: KeyPath, options: dict[str, Any]) -> Model:
-    from footlights_actors.models.anthropic import AnthropicModel
-
-    return AnthropicModel(options.pop("name"), model_id=path[-1], **options)
-
-
-_MAKERS: Mapping[str, Callable[[Source, KeyPath, dict[str, Any]], Model | None]] = {
-    "scripted": _scripted,
-    "local": _local,
-    "openai": _openai,
-    "anthropic": _anthropic,
-}
-
-
-# -- everything else
+# -- tools, rules, world, personas
 
 
 def _tools(source: Source, import_paths: Iterable[str]) -> list[Tool]:
@@ -213,7 +194,7 @@ def _world(source: Source, given: Mapping[str, Any]) -> Any:
     if "world_file" not in given:
         return source.plain(("world",))
     if "world" in source.tree:
-        source.complain(path, "stands beside [world]: one of them is enough.")
+        source.complain(path, "and [world] are both set: use one of them.")
     file = source.resolve(path, given["world_file"])
     try:
         return orjson.loads(file.read_bytes())
@@ -225,7 +206,7 @@ def _world(source: Source, given: Mapping[str, Any]) -> Any:
 
 
 def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -> Persona:
-    given = section(source, path, PERSONA)
+    given = source.section(path, PERSONA)
     facts = _imported(source, (*path, "facts"), given.pop("facts")) if "facts" in given else None
     if "model" in given and given["model"] not in models:
         source.complain((*path, "model"), f"must be one of {_listed(models, 'models')}.")
@@ -241,7 +222,7 @@ def _listed(names: set[str], kind: str) -> str:
 
 
 def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
-    """What an import path names; None if there is nothing, which is complained of."""
+    """The object that an import path names; None and a problem if there is none."""
     module, _, name = import_path.partition(":")
     try:
         found: Any = import_module(module)
@@ -250,7 +231,7 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
     except ModuleNotFoundError as error:
         source.complain(path, f"names the module {module}, but {error.name} is not installed.")
         return None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is somebody else's module, and all of it runs now
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the host's code
         source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
         return None
     if found is None:
@@ -259,17 +240,17 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
 
 
 def _attempt(source: Source, path: KeyPath, make: Callable[[], _T], extra: str | None = None) -> _T | None:
-    """What that makes; None if it fails, which is complained of. `extra` is what brings modules that it needs."""
+    """The result of `make`; None and a problem if it fails. `extra` installs the modules that it needs."""
     try:
         return make()
     except ModuleNotFoundError as missing:
         how = f": pip install 'footlights[{extra}]'" if extra else ", which is not installed."
         source.complain(path, f"needs {missing.name}{how}")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's function may raise whatever it likes
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's function may raise anything
         source.complain(path, f"cannot be made: {_why(error)}")
     return None
 
 
 def _why(error: BaseException) -> str:
-    """Only our own errors promise to quote nobody."""
+    """The message of a Footlights error, which never quotes values; of any other, only its type and place."""
     return str(error) if isinstance(error, FootlightsError) else f"{describe(error)}."

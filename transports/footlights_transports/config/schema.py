@@ -1,7 +1,4 @@
-"""Every setting of `footlights serve`: what it may be, what it is if nobody says, and what it means.
-
-The reference in the docs is made from this.
-"""
+"""Schema of the settings of `footlights serve`: kinds, defaults, meanings. The reference in the docs is made of it."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ Fits: TypeAlias = Callable[[object], bool]
 
 @frozen
 class Kind:
-    """What a value may be."""
+    """The values that a setting accepts."""
 
     allowed: str
     """In words, to be read after "must be"."""
@@ -43,7 +40,7 @@ def _is_path(value: object) -> bool:
 
 
 def _is_whole(value: object) -> bool:
-    """TOML promises no more than 64 bits, and clocks could not be told of more."""
+    """TOML guarantees 64 bits, and clocks take no more."""
     return type(value) is int and abs(value) < 2**63
 
 
@@ -98,106 +95,118 @@ class Setting:
 
 
 SERVER = (
-    Setting("host", TEXT, "The address to listen on. Without tokens it must be this machine's own.", "127.0.0.1"),
-    Setting("ws_port", PORT, "Where WebSocket clients connect; 0 is any free one.", 7600),
-    Setting("http_port", PORT, "Where HTTP clients connect; 0 is any free one.", 7601),
-    Setting("ledger", FILE, "Where commits are kept; game.ledger beside game.toml, footlights.ledger without a file."),
-    Setting("trace", FOLDER, "Where to write how turns went, without a word of what was said. Nothing is if not set."),
-    Setting("grace", SECONDS, "How long turns may go on after SIGTERM or SIGINT before they are interrupted.", 5.0),
+    Setting("host", TEXT, "The address to listen on. Without tokens it must be a loopback address.", "127.0.0.1"),
+    Setting("ws_port", PORT, "The port for WebSocket clients; 0 is any free one.", 7600),
+    Setting("http_port", PORT, "The port for HTTP clients; 0 is any free one.", 7601),
+    Setting("ledger", FILE, "The ledger of commits; game.ledger beside game.toml, footlights.ledger without a file."),
+    Setting("trace", FOLDER, "Where to write traces of turns, which contain no text. No traces if not set."),
+    Setting("grace", SECONDS, "How long turns may run after SIGTERM or SIGINT before they are interrupted.", 5.0),
     Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
-    Setting("tokens_file", FILE, "Who may connect: a user and a token on each line."),
+    Setting("tokens_file", FILE, "The users who may connect: a user and a token on each line."),
     Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
-    Setting("chat_agent", TEXT, "Who answers POST /api/chat; the analyst if there is one, or else the first persona."),
-    Setting("voice_folder", FOLDER, "Where espeak-ng speaks callouts into, as WAV files. Nothing is heard if not set."),
-    Setting("mission_replay", FLAG, "Whether callouts say themselves when they are decided; for replays only.", False),
-    Setting("content_folder", FOLDER, "Where chats are kept, sealed, whose users agreed. None are if not set."),
-    Setting("content_keys_file", FILE, "Their keys, one a line, the newest first; FOOTLIGHTS_CONTENT_KEYS if not set."),
-    Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers speak TLS."),
+    Setting("chat_agent", TEXT, "The persona that answers POST /api/chat; the first if not set, the tavern's analyst."),
+    Setting("voice_folder", FOLDER, "Where espeak-ng writes callouts as WAV files. No speech if not set."),
+    Setting("mission_replay", FLAG, "Whether requests carry the time of the decision; for replays only.", False),
+    Setting("content_folder", FOLDER, "Where chats are stored, encrypted, if the user consents. None are if not set."),
+    Setting(
+        "content_keys_file",
+        FILE,
+        "Keys of stored chats, one a line, newest first; FOOTLIGHTS_CONTENT_KEYS if not set.",
+    ),
+    Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers use TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )
 USER = (
-    Setting("operator", FLAG, "Whether this user runs the server: it sees the whole world.", False),
+    Setting("operator", FLAG, "Whether this user operates the server and may see the whole world.", False),
     Setting(
-        "game_server", FLAG, "Whether this user speaks for many players: limits of one user do not hold for it.", False
+        "game_server",
+        FLAG,
+        "Whether this user acts for many players: the limits per user do not apply to it.",
+        False,
     ),
 )
 CAST = (
-    Setting("make", IMPORT, "A function without arguments that returns a whole Cast, in place of all that follows."),
-    Setting("tools", IMPORTS, "What turns may call: each path names a tool, or several in a list.", ()),
-    Setting("rules", IMPORTS, "What may become true: each path names a rule, or a mapping of rules by name.", ()),
-    Setting("world_file", FILE, "What is true at first, as JSON. A ledger that has a world knows better."),
-    Setting("remote_models", FLAG, "Whether sessions that do not say let their text go to models elsewhere.", False),
-    Setting("model_memory_bytes", whole_from(1), "What all loaded models may take together. No limit if not set."),
+    Setting("make", IMPORT, "A function without arguments that returns a whole Cast, in place of what follows."),
+    Setting("tools", IMPORTS, "The tools: each path names a tool, or a list of tools.", ()),
+    Setting("rules", IMPORTS, "The authority's rules: each path names a rule, or a mapping of rules by name.", ()),
+    Setting("world_file", FILE, "The initial world, as JSON. The world of an existing ledger takes precedence."),
+    Setting("remote_models", FLAG, "Whether sessions consent to remote models unless they say otherwise.", False),
+    Setting(
+        "model_memory_bytes", whole_from(1), "The memory that all loaded models may use together. No limit if not set."
+    ),
 )
-ANALYST = (
-    Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; some come along if not set."),
-)
+ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
 DEXI = (
-    Setting("secret_patterns", TEXTS, "Regular expressions of what else runs must not show.", ()),
-    Setting("secret_fields", TEXTS, 'Names of fields whose values they must not show, such as "maiden name".', ()),
+    Setting("secret_patterns", TEXTS, "Regular expressions of further text that runs must not show.", ()),
+    Setting(
+        "secret_fields", TEXTS, 'Names of further fields whose values runs must not show, such as "maiden name".', ()
+    ),
 )
 PERSONA = (
-    Setting("text", TEXT, "Who it is and how it speaks, told to the model.", ""),
-    Setting("model", TEXT, "The name of the model that speaks for it; the first one if not set."),
+    Setting("text", TEXT, "A description of the character and its way of speaking, for the model.", ""),
+    Setting("model", TEXT, "The name of its model; the first one if not set."),
     Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
     Setting("facts", IMPORT, "A function that makes its facts from the world."),
 )
 
-_SILENCE = Setting("silence_timeout", SECONDS, "How long the server may say nothing.", 60.0)
-_REMOTE = Setting("remote", FLAG, "Whether what it is told leaves this machine; seen from base_url if not set.")
-_NAME = Setting("name", TEXT, "What the server calls it.", required=True)
-_BEGINS_IN_THOUGHT = Setting("begins_in_thought", FLAG, "Whether its prompt opens the thought.", False)
+_SILENCE = Setting("silence_timeout", SECONDS, "How long the server of the model may be silent.", 60.0)
+_REMOTE = Setting("remote", FLAG, "Whether prompts leave this machine; derived from base_url if not set.")
+_NAME = Setting("name", TEXT, "The name of the model on its server.", required=True)
+_BEGINS_IN_THOUGHT = Setting("begins_in_thought", FLAG, "Whether its prompt template opens the reasoning block.", False)
 _ROOM = (
-    Setting("context_tokens", whole_from(1), "What it may be told and say in one turn. No limit if not set."),
-    Setting("slots", whole_from(1), "How many turns it speaks in at once. No limit if not set."),
+    Setting("context_tokens", whole_from(1), "The context window: prompt and answer of one turn. No limit if not set."),
+    Setting("slots", whole_from(1), "The number of turns that it serves at once. No limit if not set."),
 )
 
 MODELS: Mapping[str, tuple[Setting, ...]] = {
     "scripted": (
         Setting("script", IMPORT, "A function from the prompt to lines.", required=True),
         Setting("pace", SECONDS, "How long it waits before each word.", 0.0),
-        Setting("load_seconds", SECONDS, "How long it takes to load, the first time.", 0.0),
+        Setting("load_seconds", SECONDS, "How long the first load takes.", 0.0),
     ),
     "local": (
         Setting("weights", TEXT, "The path of a GGUF file, or the name of weights, such as smollm2.", required=True),
-        Setting("slots", whole_from(1), "How many turns it speaks in at once.", 2),
-        Setting("context_tokens", whole_from(32), "What it may be told and say in one turn.", 2048),
-        Setting("threads", whole_from(1), "How many threads it computes with.", 1),
+        Setting("slots", whole_from(1), "The number of turns that it serves at once.", 2),
+        Setting("context_tokens", whole_from(32), "The context window: prompt and answer of one turn.", 2048),
+        Setting("threads", whole_from(1), "The number of threads for computing.", 1),
         Setting("tool_choice", one_of("auto", "required"), "When it calls tools.", "auto"),
         _BEGINS_IN_THOUGHT,
-        Setting("memory_bytes", whole_from(1), "What it takes; about the size of its file if not set."),
+        Setting("memory_bytes", whole_from(1), "The memory that it uses; about the size of its file if not set."),
     ),
     "openai": (
         _NAME,
-        Setting("base_url", TEXT, "Where it is served, up to the /v1.", required=True),
+        Setting("base_url", TEXT, "The URL of its server, up to and including /v1.", required=True),
         Setting("key_env", TEXT, "The environment variable that holds the key.", "OPENAI_API_KEY"),
         _REMOTE,
         Setting(
             "max_tokens_field",
             one_of("max_tokens", "max_completion_tokens"),
-            "What it calls the most that it may say.",
+            "The name of the field that limits the length of an answer.",
             "max_tokens",
         ),
-        Setting("send_temperature", FLAG, "Whether it takes a temperature.", True),
+        Setting("send_temperature", FLAG, "Whether to send a temperature.", True),
         _BEGINS_IN_THOUGHT,
         *_ROOM,
         _SILENCE,
     ),
     "anthropic": (
         _NAME,
-        Setting("base_url", TEXT, "Where it is served.", "https://api.anthropic.com"),
+        Setting("base_url", TEXT, "The URL of its server.", "https://api.anthropic.com"),
         Setting("key_env", TEXT, "The environment variable that holds the key.", "ANTHROPIC_API_KEY"),
-        Setting("api_version", TEXT, "Which version of the interface to speak; the newest one known if not set."),
+        Setting("api_version", TEXT, "The version of the API; the newest one known if not set."),
         _REMOTE,
         *_ROOM,
         _SILENCE,
     ),
 }
-"""By `kind`. Any other kind is the import path of something that makes a model."""
+"""By `kind`. Any other kind is the import path of a function that makes a model."""
+MODEL_KIND = Kind(
+    f"{', '.join(MODELS)} or an import path", lambda value: value in list(MODELS) or _is_import_path(value)
+)
 
 
 def _of_class(kind: type[Any]) -> tuple[Setting, ...]:
-    """The class checks its values itself; what they mean stands there too."""
+    """The settings of a class that checks and documents its values itself."""
     kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
     return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
 

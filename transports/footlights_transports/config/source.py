@@ -1,39 +1,44 @@
-"""Where settings come from, laid over each other: a TOML file, then the environment, then the command line.
+"""Source of settings: a TOML file, overridden by the environment, overridden by the command line.
 
     FOOTLIGHTS_SERVER__WS_PORT=7700     is     [server]
                                                ws_port = 7700
 
-A value from the environment is text if the setting is text, and is read as TOML otherwise. Values are never repeated
-in what is said about them: one of them may be a secret in the wrong place.
+A value from the environment is text if the setting is text, and is parsed as TOML otherwise. What does not fit is
+recorded as a problem, and the rest is read all the same. A problem never repeats a value, which may be a misplaced
+secret.
 """
 
 from __future__ import annotations
 
 import tomllib
+from difflib import get_close_matches
+from os.path import exists, isdir
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from attrs import frozen
 
-from footlights.errors import FootlightsError
+from footlights.errors import FootlightsError, RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from footlights_transports.config.schema import Kind
+    from footlights_transports.config.schema import Kind, Setting
+
+_T = TypeVar("_T")
 
 KeyPath: TypeAlias = tuple[str, ...]
 PREFIX = "FOOTLIGHTS_"
 SEPARATOR = "__"
 _SECRET = "tokens"
 
-# What tomllib really raises: also for a number of thousands of digits, and for thousands of brackets.
+# tomllib raises these also for a number of thousands of digits, and for thousands of brackets.
 _NOT_TOML = (ValueError, RecursionError)
 
 
 @frozen
 class Problem:
-    """Something that is wrong with a setting, and where it was set."""
+    """A problem with a setting, and the place where it was set."""
 
     where: str
     line: int
@@ -45,7 +50,7 @@ class Problem:
 
 
 class ConfigError(FootlightsError):
-    """Settings that cannot be used: all that is wrong with them, one sentence a line."""
+    """Settings that cannot be used: all of their problems, one on each line."""
 
     code = "invalid_config"
 
@@ -56,11 +61,11 @@ class ConfigError(FootlightsError):
 
 @frozen
 class FromText:
-    """A value that came as text and may be meant as TOML."""
+    """A value of an environment variable, which may be text or TOML."""
 
     text: str
 
-    def meant(self) -> object:
+    def parsed(self) -> object:
         try:
             read = tomllib.loads(f"value = {self.text}")
         except _NOT_TOML:
@@ -69,7 +74,7 @@ class FromText:
 
 
 class Source:
-    """All that was set, as one tree. Raises `ConfigError` if the file cannot be read at all."""
+    """All settings as one tree. Raises `ConfigError` if the file cannot be read."""
 
     def __init__(
         self, file: Path | None, environ: Mapping[str, str], options: Mapping[KeyPath, object] | None = None
@@ -80,8 +85,7 @@ class Source:
         self._text = ""
         self._origins: dict[KeyPath, str] = {}
         if file is not None:
-            self._text = _text_of(file)
-            self.tree = _parsed(file, self._text)
+            self._text, self.tree = _loaded(file)
         for variable, text in sorted(environ.items()):
             if variable.startswith(PREFIX) and SEPARATOR in variable:
                 path = tuple(variable.removeprefix(PREFIX).lower().split(SEPARATOR))
@@ -90,36 +94,36 @@ class Source:
             self._lay_over(path, value, f"--{path[-1].replace('_', '-')}")
 
     def complain(self, path: KeyPath, sentence: str) -> None:
-        """Something is wrong with what stands there. The sentence begins after the name."""
+        """Record a problem with a setting. The sentence continues after the name of the setting."""
         where, line = self._place(path)
         self.problems.append(Problem(where, line, f"{'.'.join(path)} {sentence}"))
 
     def read(self, path: KeyPath, kind: Kind) -> Any:
-        """What stands there; None if it does not fit, which is complained of."""
+        """A value; None and a problem if it does not fit."""
         value = self._at(path)
         if isinstance(value, FromText):
-            value = value.text if kind.fits(value.text) else value.meant()
+            value = value.text if kind.fits(value.text) else value.parsed()
         if kind.fits(value):
             return value
         self.complain(path, f"must be {kind.allowed}.")
         return None
 
     def text(self, path: KeyPath) -> str:
-        """What stands there, if it is text; else nothing, and nothing is said of it."""
+        """A value if it is text; else an empty text, without a problem."""
         value = self._at(path)
         value = value.text if isinstance(value, FromText) else value
         return value if isinstance(value, str) else ""
 
     def plain(self, path: KeyPath) -> Any:
-        """What stands there, whatever it is; None if it is too deep, which is complained of."""
+        """A value of any kind; None and a problem if it is nested too deeply."""
         try:
             return _plain(self._at(path))
         except RecursionError:
-            self.complain(path, "has too many tables inside of each other.")
+            self.complain(path, "has too many nested tables.")
             return None
 
     def table(self, path: KeyPath) -> dict[str, Any]:
-        """The table that stands there; empty if there is none, or if it is none, which is complained of."""
+        """A table, which is empty if it is not set; empty, with a problem, if it is not a table."""
         value = self._at(path)
         if value is None or isinstance(value, dict):
             return cast("dict[str, Any]", value or {})
@@ -133,13 +137,53 @@ class Source:
         return path not in self._origins
 
     def resolve(self, path: KeyPath, named: str) -> Path:
-        """The path that a setting names: in a file, relative to that file."""
+        """The path that a setting names. Settings in a file are relative to that file."""
         try:
             resolved = Path(named).expanduser()
         except RuntimeError:
-            self.complain(path, "names the home of a user whom this machine does not know.")
+            self.complain(path, "names the home of a user that does not exist on this machine.")
             resolved = Path(named)
         return self.file.parent / resolved if self.file is not None and self.is_in_file(path) else resolved
+
+    def folder(self, path: KeyPath, named: str) -> Path:
+        """The folder that a setting names, which need not exist; a problem if it is something else."""
+        folder = self.resolve(path, named)
+        if _exists(folder) and not is_folder(folder):
+            self.complain(path, f"names {folder}, which is not a folder.")
+        return folder
+
+    # -- sections
+
+    def section(self, path: KeyPath, settings: Collection[Setting], *, beside: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The values of a section that are set and fit, by name. The names in `beside` are read elsewhere."""
+        table, known = self.table(path), [*beside, *(each.name for each in settings)]
+        for name in table:
+            if name not in known:
+                self.complain_unknown((*path, name), known)
+        for setting in settings:
+            if setting.required and setting.name not in table:
+                self.complain(path, f"needs {setting.name}, {setting.kind.allowed}.")
+        read = {each.name: self.read((*path, each.name), each.kind) for each in settings if each.name in table}
+        return {name: value for name, value in read.items() if value is not None}
+
+    def checked(self, path: KeyPath, settings: Collection[Setting], make: Callable[..., _T]) -> _T:
+        """An instance of a class that checks its values, made of those values of the section that it accepts."""
+        accepted: dict[str, Any] = {}
+        for name, value in self.section(path, settings).items():
+            try:
+                make(**{name: value})
+            except RegistrationError as error:
+                self.complain((*path, name), f"is refused: {error}")
+            else:
+                accepted[name] = value
+        return make(**accepted)
+
+    def complain_unknown(self, path: KeyPath, known: Collection[str]) -> None:
+        close = get_close_matches(path[-1], known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        self.complain(path, f"is not a setting.{hint} There are: {', '.join(known)}.")
+
+    # -- inside
 
     def _at(self, path: KeyPath) -> Any:
         value: Any = self.tree
@@ -148,7 +192,7 @@ class Source:
         return value
 
     def _as_in_file(self, path: KeyPath) -> KeyPath:
-        """The same path as the file spells it: variables have no small letters."""
+        """The path in the case that the file uses: variables are upper case."""
         spelled: list[str] = []
         table: Any = self.tree
         for name in path:
@@ -165,7 +209,7 @@ class Source:
             if not isinstance(below, dict):
                 # The names of tokens may be tokens.
                 where, what = ("environment", path[0]) if path[0] == _SECRET else (origin, ".".join(path))
-                self.problems.append(Problem(where, 0, f"{what} stands inside of what is no table."))
+                self.problems.append(Problem(where, 0, f"{what} is inside of something that is not a table."))
                 return
             table = cast("dict[str, Any]", below)
         table[path[-1]] = value
@@ -182,7 +226,7 @@ class Source:
 
 
 def line_of(text: str, path: KeyPath) -> int:
-    """The line on which a key of a TOML text is set; that of the nearest table around it if it is not there."""
+    """The line on which a key of a TOML text is set; that of the nearest table around it if it is not set."""
     lines = [f"{line}\n" for line in text.split("\n")]
     try:
         tree = tomllib.loads(text)
@@ -192,18 +236,18 @@ def line_of(text: str, path: KeyPath) -> int:
         path = path[:-1]
     if not path:
         return 0
-    # The beginnings of a text that can be parsed either have the key or not, and none after the first that has.
+    # Of the prefixes that can be parsed, the shorter ones lack the key and the longer ones have it: bisect.
     low, high = 0, len(lines)
     while high - low > 1:
-        middle, begun = _beginning_near((low + high) // 2, low, high, lines)
-        if begun is None:
+        middle, prefix = _prefix_near((low + high) // 2, low, high, lines)
+        if prefix is None:
             break
-        low, high = (low, middle) if _has(begun, path) else (middle, high)
+        low, high = (low, middle) if _has(prefix, path) else (middle, high)
     return low + 1
 
 
-def _beginning_near(middle: int, low: int, high: int, lines: list[str]) -> tuple[int, dict[str, Any] | None]:
-    """The longest beginning up to `middle` that can be parsed, or else the shortest one after it."""
+def _prefix_near(middle: int, low: int, high: int, lines: list[str]) -> tuple[int, dict[str, Any] | None]:
+    """The longest prefix of up to `middle` lines that can be parsed, or else the shortest one after it."""
     for end in [*range(middle, low, -1), *range(middle + 1, high)]:
         try:
             return end, tomllib.loads("".join(lines[:end]))
@@ -222,30 +266,37 @@ def _has(tree: object, path: KeyPath) -> bool:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, FromText):
-        return value.meant()
+        return value.parsed()
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in cast("dict[str, Any]", value).items()}
     return value
 
 
-def _text_of(file: Path) -> str:
+def _loaded(file: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a file, and what it parses to. Raises `ConfigError`."""
+    text, line = "", 0
     try:
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
     except OSError as error:
-        raise ConfigError([Problem(str(file), 0, f"cannot be read: {error.strerror}.")]) from None
+        sentence = f"cannot be read: {error.strerror}."
     except UnicodeDecodeError:
-        raise ConfigError([Problem(str(file), 0, "is not UTF-8 text.")]) from None
-
-
-def _parsed(file: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
+        sentence = "is not UTF-8 text."
     except RecursionError:
-        raise ConfigError([Problem(str(file), 0, "has too many brackets inside of each other.")]) from None
-    except ValueError as error:
-        if not isinstance(error, tomllib.TOMLDecodeError):
-            raise ConfigError([Problem(str(file), 0, "has a number of too many digits.")]) from None
-        sentence, _, place = str(error).partition(" (at ")
+        sentence = "has too many nested brackets."
+    except tomllib.TOMLDecodeError as error:
+        reason, _, place = str(error).partition(" (at ")
         digits = place.removeprefix("line ").partition(",")[0]
         line = int(digits) if digits.isdigit() else len(text.splitlines())
-        raise ConfigError([Problem(str(file), line, f"This is not TOML: {sentence}.")]) from None
+        sentence = f"This is not TOML: {reason}."
+    except ValueError:
+        sentence = "has a number with too many digits."
+    raise ConfigError([Problem(str(file), line, sentence)])
+
+
+def _exists(path: Path) -> bool:
+    return exists(path)  # noqa: PTH110 - Path.exists raises for a path that is too long or forbidden
+
+
+def is_folder(path: Path) -> bool:
+    return isdir(path)  # noqa: PTH112 - as above

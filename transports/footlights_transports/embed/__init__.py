@@ -1,1 +1,1 @@
-"""A stage on a thread of its own, for hosts that are not trio programs."""
+"""A stage on a thread of its own, for hosts without trio. No sockets and no views."""

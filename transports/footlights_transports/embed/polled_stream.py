@@ -1,7 +1,7 @@
-"""A stream that is read on the stage's thread and polled on another.
+"""PolledStream: a stream that is read on the thread of the stage and polled on another.
 
-Between the threads lie at most `CAPACITY` events. A host that does not keep up leaves the rest where the rules for
-slow subscribers hold: there, deltas are joined, and in the end some are dropped and declared.
+At most `CAPACITY` events wait between the threads. If the host does not keep up, the rest stays in the outbox, where
+the rules for slow subscribers apply: deltas are joined, and finally some are dropped and declared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import trio
 
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
+from footlights.stream.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from footlights_transports.embed.trio_thread import TrioThread
 
 CAPACITY = 256
-_TERMINAL = frozenset({EventType.TURN_FINAL, EventType.TURN_INTERRUPTED})
-_LOOK_ROUND = 0.25
-"""Seconds between two looks whether the thread has ended, for those who wait."""
+_CHECK_SECONDS = 0.25
+"""Interval, in seconds, at which a waiting poll checks whether the thread has ended."""
 
 
 class PolledStream:
-    """One subscriber's stream, for one thread that polls. Made by a session of a `StageThread`."""
+    """One subscriber's stream, polled by one thread. Made by a session of a `StageThread`."""
 
     def __init__(self, thread: TrioThread[Any], subscription: Subscription) -> None:
         self._thread = thread
@@ -43,39 +43,38 @@ class PolledStream:
         self._capacity = CAPACITY
         self._room: trio.Event | None = None
         self._scope = trio.CancelScope()
-        self._polled: dict[str, int] = {}
-        """The last seq of each turn that was polled and has more to come."""
-        self._ended = set(subscription.terminal_seen)
+        self._polled = Cursor(terminal_seen=set(subscription.terminal_seen))
+        """The position in each turn that was polled in part."""
         self._detached_for: str | None = None
         self._has_ended = False
-        self._end_was_told = False
+        self._end_was_raised = False
 
-    # -- the host's side
+    # -- on the thread of the host
 
     def poll(self, max_events: int = 64, timeout: float = 0.0) -> list[StreamEvent]:
-        """What has come, up to `max_events`. It never blocks, unless there is nothing and you give it a timeout.
+        """The events that have come, up to `max_events`. It blocks only if there are none, for up to `timeout` seconds.
 
         Raises:
-            Detached: this subscriber was let go, and has got everything from before.
-            StageThreadDied: the stage failed, and everything from before was taken.
+            Detached: this subscriber was detached, and has polled everything before that.
+            StageThreadDied: the stage failed, and everything before that was polled.
         """
         if max_events < 1:
             raise InvalidCommand("A poll needs a max_events of at least 1.")
         if timeout > 0:
             self._wait(timeout)
-        # Looked at first: what came before the end is in the inbox now.
+        # Checked first: if it is over, all events are in the inbox by now.
         over = self._is_over
         events = self._take(max_events)
         self._make_room()
         if over and not events and (end := self._bad_end()) is not None:
-            self._end_was_told = True
+            self._end_was_raised = True
             raise end
         return events
 
     @property
     def is_open(self) -> bool:
-        """Whether there is, or may be, more to poll; a bad end, which `poll` raises, is something too."""
-        return not self._is_over or bool(self._inbox) or (not self._end_was_told and self._bad_end() is not None)
+        """Whether there is, or may be, more to poll, including an error that `poll` has yet to raise."""
+        return not self._is_over or bool(self._inbox) or (not self._end_was_raised and self._bad_end() is not None)
 
     @property
     def cursor(self) -> Mapping[str, int]:
@@ -86,31 +85,27 @@ class PolledStream:
 
     @property
     def terminal_seen(self) -> frozenset[str]:
-        """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
-        return frozenset(self._ended)
+        """The turns whose end was polled but not their commit, for `subscribe(terminal_seen=...)`."""
+        return frozenset(self._polled.terminal_seen)
 
     def close(self) -> None:
-        """Let go. What lies here can still be polled."""
+        """Unsubscribe. Events that have come can still be polled."""
         self._thread.run_soon(self._scope.cancel)
 
     def _wait(self, timeout: float) -> None:
         deadline = monotonic() + timeout
         while not self._inbox and not self._is_over and (left := deadline - monotonic()) > 0:
             with suppress(Empty):
-                self._bell.get(timeout=min(left, _LOOK_ROUND))
+                self._bell.get(timeout=min(left, _CHECK_SECONDS))
 
     def _take(self, max_events: int) -> list[StreamEvent]:
         inbox = self._inbox
         events: list[StreamEvent] = []
         while inbox and len(events) < max_events:
             event = inbox.popleft()
+            self._polled.note(event)
             if event.event_type is EventType.COMMIT_FINAL:
-                self._polled.pop(event.turn_id, None)
-                self._ended.discard(event.turn_id)
-            else:
-                self._polled[event.turn_id] = event.seq
-                if event.event_type in _TERMINAL:
-                    self._ended.add(event.turn_id)
+                del self._polled.after[event.turn_id]
             events.append(event)
         return events
 
@@ -124,13 +119,13 @@ class PolledStream:
         return self._has_ended or self._thread.has_ended
 
     def _bad_end(self) -> FootlightsError | None:
-        """A new one each time: an error that is raised again and again would grow."""
+        """The error that ended the stream. A new one each time, because a traceback grows with each raise."""
         return self._thread.failure() if self._detached_for is None else Detached(self._detached_for)
 
-    # -- the stage's side
+    # -- on the thread of the stage
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Read until the session is closed, or this subscriber is let go."""
+        """Read until the session is closed, or this subscriber is detached."""
         try:
             with self._scope:
                 async with self._subscription as stream:
@@ -146,13 +141,13 @@ class PolledStream:
         self._ring()
 
     def lift(self) -> None:
-        """Take in all that is left, because it is not much more: the session is about to close."""
+        """Remove the limit and take in the rest, which is little: the session is about to close."""
         self._capacity = sys.maxsize
         if self._room is not None:
             self._room.set()
 
     async def _wait_for_room(self) -> None:
-        self._room = trio.Event()  # before the look: from here on, a poll that makes room sets it
+        self._room = trio.Event()  # before the check: from here on, a poll that makes room sets it
         while len(self._inbox) >= self._capacity:
             await self._room.wait()
         self._room = None
@@ -162,8 +157,8 @@ class PolledStream:
             self._bell.put(None)
 
     def _cursor_now(self) -> Mapping[str, int]:
-        """Here nothing is between the subscription and the inbox."""
+        """On this thread, every event that the subscription has counted is in the inbox or was polled."""
         before = self._subscription.after or {}
         waiting = {event.turn_id: before.get(event.turn_id, -1) for event in self._inbox}
-        polled = {turn_id: self._polled.get(turn_id, seq) for turn_id, seq in waiting.items()}
+        polled = {turn_id: self._polled.after.get(turn_id, seq) for turn_id, seq in waiting.items()}
         return {**self._subscription.cursor, **polled}

@@ -1,4 +1,4 @@
-"""A stage for a host that is no trio program: a game loop, a server of another kind, a script.
+"""StageThread: a stage for a host that is no trio program, such as a game loop, another server or a script.
 
     with StageThread(cast) as stage:
         session = stage.start()
@@ -6,9 +6,9 @@
         while running:
             for event in session.poll(): ...   # once a frame; it never blocks
 
-The stage runs on a thread of its own. Calls are handed over to it, and each waits until its result or its error is
-back; its `_soon` twin hands you a ticket instead. They may come from any thread; a stream is polled by one. Leaving the
-block closes the stage in order, and what it said until then can still be polled.
+The stage runs on a thread of its own. Calls may come from any thread, and each waits for its result; its `_soon`
+variant returns a ticket instead. A stream is polled by one thread. Leaving the block shuts the stage down in order, and
+events from before can still be polled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from footlights.stage.stage import open_stage
-from footlights_transports.embed.handover import StageThreadStuck, Ticket
-from footlights_transports.embed.polled_stream import PolledStream
 from footlights_transports.embed.thread_session import Readers, ThreadSession
 from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
@@ -35,9 +33,8 @@ if TYPE_CHECKING:
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
     from footlights.trace.files import TraceFiles
+    from footlights_transports.embed.ticket import Ticket
     from footlights_transports.embed.trio_thread import Inside
-
-__all__ = ["PolledStream", "StageThread", "StageThreadDied", "StageThreadStuck", "ThreadSession", "Ticket"]
 
 T = TypeVar("T")
 
@@ -75,7 +72,7 @@ class StageThread:
                 raise
 
     def close(self) -> None:
-        """Interrupt what runs, wait for the last commits, end the thread. Idempotent.
+        """Interrupt open turns, wait for the last commits, end the thread. Idempotent.
 
         Raises `StageThreadDied` if the stage failed.
         """
@@ -87,18 +84,18 @@ class StageThread:
         return self.start_soon(params).result()
 
     def start_soon(self, params: SessionParams | None = None) -> Ticket[ThreadSession]:
-        """The same, without waiting for the answer."""
+        """The same, without waiting for the result."""
         return self._listen(lambda stage: stage.start(params), None, ())
 
     def resume(
         self, session_id: str, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()
     ) -> ThreadSession:
-        """The session with this id, heard from there on. Raises what `Stage.resume` and `subscribe` raise."""
+        """The session with this id, subscribed from there on. Raises what `Stage.resume` and `subscribe` raise."""
         return self._listen(lambda stage: stage.resume(session_id), after, terminal_seen).result()
 
     @property
     def world(self) -> Any:
-        """What is true: a copy of the world as it was committed last."""
+        """A copy of the world after the last commit."""
         return self.call(lambda stage: stage.world)
 
     def call(self, work: Callable[[Stage], T]) -> T:
@@ -106,7 +103,7 @@ class StageThread:
         return self.call_soon(work).result()
 
     def call_soon(self, work: Callable[[Stage], T]) -> Ticket[T]:
-        """The same, without waiting for the answer."""
+        """The same, without waiting for the result."""
         return self._thread.ask(work)
 
     def _listen(

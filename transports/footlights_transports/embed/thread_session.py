@@ -1,4 +1,4 @@
-"""A session of a `StageThread`, as another thread holds it."""
+"""ThreadSession: a session of a `StageThread`, used from other threads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from footlights.params import TurnParams
     from footlights.session.session import InteractionSession
     from footlights.stage.stage import Stage
-    from footlights_transports.embed.handover import Ticket
+    from footlights_transports.embed.ticket import Ticket
     from footlights_transports.embed.trio_thread import Inside, TrioThread
 
 
 class ThreadSession:
-    """One player's conversation. Made by `StageThread.start`; it listens from the beginning."""
+    """One player's conversation. Made by `StageThread.start`, and subscribed from the beginning."""
 
     def __init__(self, readers: Readers, session: InteractionSession, stream: PolledStream) -> None:
         self._readers = readers
@@ -31,7 +31,7 @@ class ThreadSession:
 
     @property
     def session_id(self) -> str:
-        """The host's name for it, or the number that the stage gave it."""
+        """The id that the host chose, or the one that the stage assigned."""
         return self._session.session_id
 
     # -- turns
@@ -41,7 +41,7 @@ class ThreadSession:
         return self.begin_turn_soon(said, params).result()
 
     def begin_turn_soon(self, said: str, params: TurnParams | None = None) -> Ticket[str]:
-        """The same, without waiting for the answer."""
+        """The same, without waiting for the result."""
         return self._thread.ask(lambda _stage: self._session.begin_turn(said, params))
 
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
@@ -49,23 +49,23 @@ class ThreadSession:
         return self.cancel_soon(turn_id).result()
 
     def cancel_soon(self, turn_id: str | None = None) -> Ticket[tuple[str, ...]]:
-        """The same, without waiting for the answer."""
+        """The same, without waiting for the result."""
         return self._thread.ask(lambda _stage: self._session.cancel(turn_id))
 
     def heard(self, turn_id: str, seq: int) -> None:
-        """Say that the player took the turn in up to this event."""
+        """Report that the player has heard the turn up to this event."""
         self.heard_soon(turn_id, seq).result()
 
     def heard_soon(self, turn_id: str, seq: int) -> Ticket[None]:
-        """The same, without waiting for the answer."""
+        """The same, without waiting for the result."""
         return self._thread.ask(lambda _stage: self._session.heard(turn_id, seq))
 
     def commit(self, turn_id: str) -> CommitFinal | None:
-        """The decision about the turn if it is known now, without looking into the ledger. Raises `UnknownTurn`."""
+        """The commit of the turn if it is known now, without reading the ledger. Raises `UnknownTurn`."""
         return self._thread.ask(lambda _stage: self._session.finalize(turn_id).commit).result()
 
     def finalize(self, turn_id: str) -> Ticket[CommitFinal]:
-        """A ticket for the decision about the turn; its `result` waits for as long as that takes.
+        """A ticket for the commit of the turn; its `result` waits without limit.
 
         Raises what `CommitHandle.wait` raises.
         """
@@ -74,17 +74,17 @@ class ThreadSession:
     # -- events
 
     def poll(self, max_events: int = 64, timeout: float = 0.0) -> list[StreamEvent]:
-        """What has come since, up to `max_events`. It never blocks, unless there is nothing and you give it a timeout.
+        """The events that have come, up to `max_events`. It blocks only if there are none, for up to `timeout` seconds.
 
         Raises:
-            Detached: nobody polled for too long; `resume` goes on from there.
-            StageThreadDied: the stage failed, and everything from before was taken.
+            Detached: the host did not poll for too long; `resume` continues from there.
+            StageThreadDied: the stage failed, and everything before that was polled.
         """
         return self._stream.poll(max_events, timeout)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is, or may be, more to poll; a bad end, which `poll` raises, is something too."""
+        """Whether there is, or may be, more to poll, including an error that `poll` has yet to raise."""
         return self._stream.is_open
 
     @property
@@ -94,11 +94,11 @@ class ThreadSession:
 
     @property
     def terminal_seen(self) -> frozenset[str]:
-        """The turns whose end was polled and whose commit was not, for `subscribe(terminal_seen=...)`."""
+        """The turns whose end was polled but not their commit, for `subscribe(terminal_seen=...)`."""
         return self._stream.terminal_seen
 
     def resume(self) -> None:
-        """Listen again after `Detached`, without a gap and without a repeat."""
+        """Subscribe again after `Detached`, without a gap and without a repeat."""
         cursor, ended = self._stream.cursor, self._stream.terminal_seen
         self._stream.close()
         self._stream = self.subscribe(cursor, ended)
@@ -110,11 +110,11 @@ class ThreadSession:
     # -- the end
 
     def close(self) -> None:
-        """Interrupt what runs, wait until every turn is settled. What was said can still be polled. Idempotent."""
+        """Interrupt open turns, wait until every turn is settled. Events can still be polled. Idempotent."""
         self.close_soon().result()
 
     def close_soon(self) -> Ticket[None]:
-        """The same, without waiting for it."""
+        """The same, without waiting for the end."""
         return self._thread.ask_task(self._close, patient=True)
 
     async def _close(self, _inside: Inside[Stage]) -> None:
@@ -123,7 +123,7 @@ class ThreadSession:
 
 
 class Readers:
-    """The tasks that read streams for other threads."""
+    """The tasks that read the streams of other threads."""
 
     def __init__(self, thread: TrioThread[Stage]) -> None:
         self.thread = thread
@@ -144,13 +144,13 @@ class Readers:
         return stream
 
     def lift(self, session_id: str) -> None:
-        """Let the readers of this session finish: it is about to close."""
+        """Let the readers of this session finish, because it is about to close."""
         for stream, its_session in self._streams.items():
             if its_session == session_id:
                 stream.lift()
 
     def lift_all(self) -> None:
-        """Let all finish, and those that still come: the stage is about to close."""
+        """Let all readers finish, and later ones too, because the stage is about to close."""
         self._lifted = True
         for stream in self._streams:
             stream.lift()

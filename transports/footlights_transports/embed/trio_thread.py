@@ -1,7 +1,7 @@
-"""A trio run on a thread of its own, which keeps something open and makes calls on it for other threads.
+"""TrioThread: a trio run on a thread of its own, which keeps a resource open and makes calls on it for other threads.
 
-An error of such a call comes back to whoever asked and never hurts the run. If the run itself fails, everybody who
-asks, or waits, is told. It ends when it is told to, or when nobody is left in the program who could do that.
+An error of a call is raised to its caller and does not harm the run. If the run itself fails, all waiting and later
+calls raise `StageThreadDied`. It ends on request, or when no other thread is left that could request it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attrs import frozen
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, SessionClosed
 from footlights.failures import contained
-from footlights_transports.embed.handover import Ticket
+from footlights_transports.embed.ticket import Ticket
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,9 +28,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 MAX_WAITING = 1024
-"""Calls that wait for the thread. It makes them all at once, so only one that is stuck has so many."""
-_LOOK_ROUND = 0.25
-"""Seconds between two looks whether the program has ended."""
+"""The limit of waiting calls. The thread makes all of them at once, so only a blocked one has so many."""
+_CHECK_SECONDS = 0.25
+"""Interval, in seconds, at which the run checks whether the program has ended."""
 
 
 class StageThreadDied(FootlightsError):
@@ -41,11 +41,11 @@ class StageThreadDied(FootlightsError):
 
 @frozen
 class Inside(Generic[R]):
-    """What is there while the run is open."""
+    """What exists while the run is open."""
 
     resource: R
     tasks: trio.Nursery
-    """Outlives the resource; what runs in it must end by itself when that is closed."""
+    """Outlives the resource; its tasks must end by themselves when the resource is closed."""
     token: trio.lowlevel.TrioToken
 
 
@@ -57,7 +57,7 @@ class TrioThread(Generic[R]):
         self._timeout = timeout
         self._jobs: deque[Ticket[Any]] = deque()
         self._begun: set[Ticket[Any]] = set()
-        """Those of tasks, until they are answered."""
+        """The tickets of tasks that have begun, until they are answered."""
         self._opened: SimpleQueue[None] = SimpleQueue()
         self._leave = trio.Event()
         self._leaving = False
@@ -69,7 +69,7 @@ class TrioThread(Generic[R]):
     # -- for other threads
 
     def open(self) -> None:
-        """Start it and wait until it is ready. What goes wrong until then is raised here."""
+        """Start the thread and wait until the resource is open. Raises the error if that fails."""
         if self._thread.ident is not None:
             raise InvalidCommand("A stage thread is opened once; make another.")
         try:
@@ -82,36 +82,36 @@ class TrioThread(Generic[R]):
             raise self._failure
 
     def leave(self) -> None:
-        """Say that it shall end."""
+        """Request the end of the run."""
         self._leaving = True
         if self._inside is not None:
             self.run_soon(self._leave.set)
 
     def join(self) -> None:
-        """Wait until it has ended. Raises `StageThreadDied` if it failed."""
+        """Wait for the end of the thread. Raises `StageThreadDied` if the run failed."""
         if self._thread.ident is not None:
             self._thread.join()
         self.raise_failure()
 
     def run_soon(self, work: Callable[[], object]) -> None:
-        """Have this done, once for any number of times that it is asked for; not at all if the run has ended."""
+        """Make a call soon; once, if it is requested several times before. Not at all if the run has ended."""
         with suppress(trio.RunFinishedError):
             self._now_inside().token.run_sync_soon(work, idempotent=True)
 
     def ask(self, work: Callable[[R], T]) -> Ticket[T]:
-        """Have a plain call made."""
+        """Request a plain call."""
         inside, context = self._now_inside(), copy_context()
 
         def call(ticket: Ticket[T]) -> None:
             try:
                 ticket.succeed(context.run(work, inside.resource))
-            except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the one who asked
+            except BaseException as error:  # noqa: BLE001 - every error of the call is raised to its caller
                 ticket.fail(error)
 
         return self._hand_over(Ticket(call, self._timeout))
 
     def ask_task(self, work: Callable[[Inside[R]], Awaitable[T]], *, patient: bool = False) -> Ticket[T]:
-        """Have a task run. A `patient` ticket waits for as long as that takes."""
+        """Request a task. The `result` of a `patient` ticket waits without limit."""
         inside, context = self._now_inside(), copy_context()
 
         async def task(ticket: Ticket[T]) -> None:
@@ -121,19 +121,19 @@ class TrioThread(Generic[R]):
 
         def start(ticket: Ticket[T]) -> None:
             self._begun.add(ticket)
-            with suppress(RuntimeError):  # everything is over, but for the very end of the run
+            with suppress(RuntimeError):  # the nursery is closed, and the run is about to end
                 context.run(inside.tasks.start_soon, task, ticket)
 
         return self._hand_over(Ticket(start, None if patient else self._timeout))
 
     def raise_failure(self) -> None:
-        """Raise `StageThreadDied` if it failed."""
+        """Raise `StageThreadDied` if the run failed."""
         failure = self.failure()
         if failure is not None:
             raise failure
 
     def failure(self) -> StageThreadDied | None:
-        """A new `StageThreadDied` if it failed."""
+        """A new `StageThreadDied` if the run failed."""
         if self._failure is None:
             return None
         died = StageThreadDied("The stage failed, and its thread has ended.")
@@ -147,12 +147,12 @@ class TrioThread(Generic[R]):
         if self._inside is None:
             raise SessionClosed("The stage is not open yet: enter it with `with`.")
         if threading.current_thread() is self._thread:
-            raise InvalidCommand("This is the stage's own thread; it would wait for itself.")
+            raise InvalidCommand("This is the stage's own thread, which would wait for itself.")
         return self._inside
 
     def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
         if len(self._jobs) >= MAX_WAITING:
-            ticket.fail(Busy(f"The stage's thread is held up, and {MAX_WAITING} calls wait for it already."))
+            ticket.fail(Busy(f"The thread of the stage is blocked, and {MAX_WAITING} calls wait for it already."))
             return ticket
         try:
             self._jobs.append(ticket)
@@ -161,7 +161,7 @@ class TrioThread(Generic[R]):
             self._thread.join()
             self._refuse_jobs()
         except BaseException:
-            ticket.withdraw()  # a Ctrl-C: nobody will ever hold this ticket
+            ticket.withdraw()  # a Ctrl-C: the caller never gets this ticket
             raise
         return ticket
 
@@ -177,7 +177,7 @@ class TrioThread(Generic[R]):
             trio.run(self._main)
         except BaseExceptionGroup as errors:
             self._failure = errors.exceptions[0] if len(errors.exceptions) == 1 else errors
-        except BaseException as error:  # noqa: BLE001 - kept for whoever asks next
+        except BaseException as error:  # noqa: BLE001 - kept for later calls
             self._failure = error
         self.has_ended = True
         self._refuse_jobs()
@@ -190,7 +190,7 @@ class TrioThread(Generic[R]):
             self._inside = Inside(resource, tasks, trio.lowlevel.current_trio_token())
             self._opened.put(None)
             while not (self._leaving or _program_has_ended()):
-                with trio.move_on_after(_LOOK_ROUND):
+                with trio.move_on_after(_CHECK_SECONDS):
                     await self._leave.wait()
 
     def _do_jobs(self) -> None:
@@ -199,11 +199,11 @@ class TrioThread(Generic[R]):
 
 
 class _RunThread(threading.Thread):
-    """Not a daemon: a program that forgot to close its stage still waits for the last commits."""
+    """Not a daemon, so that a program that forgot to close its stage still waits for the last commits."""
 
 
 def _program_has_ended() -> bool:
-    """Whether only such threads, and daemons, are left."""
+    """Whether only threads of this kind, and daemons, are left."""
     return not any(
         thread.is_alive() and not thread.daemon and not isinstance(thread, _RunThread)
         for thread in threading.enumerate()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from footlights_transports.server.metrics import Metrics
     from footlights_transports.server.readiness import Readiness
     from footlights_transports.views.chat_feed.feeds import ChatFeeds
-    from footlights_transports.views.dexi.runs import DexiRuns
+    from footlights_transports.views.dexi.runs import Runs
     from footlights_transports.views.mission.missions import Missions
 
 PUBLIC = frozenset(each.path for each in operations_of(ServerRoutes) if each.public)
@@ -58,7 +58,7 @@ def http_app(
     streams: OpenStreams,
     metrics: Metrics,
     readiness: Readiness,
-    runs: DexiRuns,
+    runs: Runs,
     feeds: ChatFeeds,
     missions: Missions,
 ) -> Starlette:

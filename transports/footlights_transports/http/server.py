@@ -26,17 +26,17 @@ from footlights_transports.server.acceptor import Acceptor
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi.runs import DexiRuns
+from footlights_transports.views.dexi.runs import Runs
 from footlights_transports.views.mission.missions import Missions
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Collection
+    from collections.abc import Awaitable, Callable, Collection
 
     from footlights_transports.access.policy import User, WireLimits
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.listening import Listening
-    from footlights_transports.views.dexi.runs import DexiSettings
+    from footlights_transports.views.dexi.runs import RunSettings
     from footlights_transports.views.mission.missions import MissionSettings
 
 _MAX_HEADER_BYTES = 16_384
@@ -50,7 +50,7 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
-    dexi: DexiSettings | None = None,
+    dexi: RunSettings | None = None,
     mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -75,13 +75,13 @@ class _Server(Acceptor):
         metrics: Metrics,
         tls: ssl.SSLContext | None,
         goodbye: float,
-        dexi: DexiSettings | None,
+        dexi: RunSettings | None,
         mission: MissionSettings | None,
     ) -> None:
         super().__init__(access, goodbye)
         self._tls = tls
         self._metrics = metrics
-        self._runs = DexiRuns(access, dexi)
+        self._runs = Runs(access, dexi)
         self._feeds = ChatFeeds(access.stage.ledger, access.incidents)
         self._missions = Missions(access, mission)
         self._readiness = Readiness(access)
@@ -92,6 +92,10 @@ class _Server(Acceptor):
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, None] = {}
         self._emptied = trio.Event()
+
+    async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
+        async with self._missions.announcer:  # voices end with their requests, after everything else
+            await super().run(accept)
 
     async def start_views(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._metrics.watch_event_loop, name="event loop lag")

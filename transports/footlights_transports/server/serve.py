@@ -29,7 +29,7 @@ from footlights_transports.http.server import serve_http
 from footlights_transports.server.collecting import collect_gently
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.reload import reload_at_each
-from footlights_transports.views.dexi.runs import DexiSettings
+from footlights_transports.views.dexi.runs import RunSettings
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.templates import with_templates
@@ -191,7 +191,7 @@ async def serve(
                 access = SessionAccess(stage, config.policy, watch=metrics)
                 kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
                 ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
-                dexi = DexiSettings(chat_agent=config.chat_agent, redactor=config.redactor)
+                dexi = RunSettings(chat_agent=config.chat_agent, redactor=config.redactor)
                 http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
                 http = await _listen(servers, http_server, config, config.http_port)
                 announce(Opened(ws.port, http.port, stage.epoch))

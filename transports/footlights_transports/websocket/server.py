@@ -19,7 +19,7 @@ from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSess
 from footlights.failures import contained, leaves
 from footlights.token_bucket import TokenBucket
 from footlights_transports.server.acceptor import Acceptor, PendingConnection
-from footlights_transports.views.kgent.connection import Welcome
+from footlights_transports.views.kgent.connection import AcceptedHandshake
 from footlights_transports.views.kgent.gateway import UnknownAgent
 from footlights_transports.views.native.connection import NativeConnection
 from footlights_transports.views.native.protocol import SUBPROTOCOL
@@ -175,7 +175,7 @@ class WsServer(Acceptor):
     async def _answer(
         self,
         request: WebSocketRequest,
-        verdict: Admitted | Welcome | Refused,
+        verdict: Admitted | AcceptedHandshake | Refused,
         wire: WireStream,
         nursery: trio.Nursery,
     ) -> tuple[Client, User] | None:
@@ -183,13 +183,13 @@ class WsServer(Acceptor):
             self.access.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
-        if isinstance(verdict, Welcome):
+        if isinstance(verdict, AcceptedHandshake):
             with verdict:
                 socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
         else:
             socket = await request.accept(subprotocol=SUBPROTOCOL)
         wire.let_frames_pass(self._byte_budget(), self.access.byte_budget(verdict.user))
-        if isinstance(verdict, Welcome):
+        if isinstance(verdict, AcceptedHandshake):
             return verdict.connection(socket, wire, nursery), verdict.user
         return NativeConnection(self.access, self._broadcaster, socket, wire, verdict, nursery), verdict.user
 
@@ -197,7 +197,7 @@ class WsServer(Acceptor):
         burst = self.limits.byte_burst
         return TokenBucket(burst, burst / self.limits.bytes_per_second, trio.current_time())
 
-    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | Welcome | Refused:
+    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | AcceptedHandshake | Refused:
         verdict = judge(request, self.access.policy, has_gateway=self._kgent is not None)
         if isinstance(verdict, Refused):
             return verdict
@@ -208,10 +208,10 @@ class WsServer(Acceptor):
         place.callback(self.access.disconnect, verdict.user)
         return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
 
-    def _welcome(self, visitor: Visitor) -> Welcome | Refused:
+    def _welcome(self, visitor: Visitor) -> AcceptedHandshake | Refused:
         assert self._kgent is not None, "only a gateway has visitors"
         try:
-            return Welcome(self._kgent, visitor)
+            return AcceptedHandshake(self._kgent, visitor)
         except (UnknownAgent, UnknownSession) as error:
             return Refused(404, error)
         except InvalidCommand as error:

@@ -1,1 +1,1 @@
-"""The analyst: searches documents, simulates a cohort, and commits a report."""
+"""Demo analyst: searches documents, simulates a cohort, and commits a report."""

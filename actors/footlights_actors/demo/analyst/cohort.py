@@ -1,22 +1,18 @@
-"""A cohort of made-up people: how many keep to a habit, week by week, with and without help.
+"""Cohort simulation: how many invented people keep a habit, week by week, with and without help.
 
-The same plan gives the same numbers in any process, under any Python: everything is counted in whole numbers, and
-chance is SplitMix64 (Steele, Lea and Flood, 2014), one stream for each person. So a person is the same person in a
-longer study, or in a study with other arms. The chances are invented: this shows how such a study is run, and says
-nothing about real people.
+The same plan gives the same numbers in any process, under any Python: all arithmetic uses integers, and the random
+numbers are SplitMix64 (Steele, Lea and Flood, 2014), one stream for each person. So a person is the same in a longer
+study, or in a study with other arms. The probabilities are invented: this shows how such a study is run, and is no
+evidence about real people.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from footlights.errors import ToolError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PEOPLE = (8, 2_000)
 WEEKS = (1, 52)
@@ -24,19 +20,19 @@ SEEDS = (0, 2**32 - 1)
 
 _MASK = 2**64 - 1
 _ALL = 10_000
-"""Chances are parts of this many."""
+"""Denominator of the probabilities."""
 
 
 @frozen(kw_only=True)
 class CohortPlan:
-    """Who is studied, and for how long. Raises `ToolError` for a study that cannot be run."""
+    """The parameters of a study. Raises `ToolError` for an invalid number."""
 
     people: int = 200
     weeks: int = 12
     onboarding: bool = True
-    """Whether some are shown how to begin."""
+    """Whether there is an arm with onboarding."""
     reminders: bool = True
-    """Whether some are reminded each week."""
+    """Whether there is an arm with weekly reminders."""
     seed: int = 1
 
     def __attrs_post_init__(self) -> None:
@@ -46,31 +42,27 @@ class CohortPlan:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The groups that people are put into, one after the other."""
+        """The arms, to which people are assigned in turn."""
         kinds = [("onboarding", self.onboarding), ("reminders", self.reminders)]
         given = [name for name, is_given in kinds if is_given]
         return ("control", *given, *(["both"] if len(given) == len(kinds) else []))
 
 
-def _numbers(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(given)
-
-
 @frozen
 class ArmCount:
-    """What became of one group."""
+    """The counts of one arm."""
 
     arm: str
     people: int
-    adherent: tuple[int, ...] = field(converter=_numbers)
-    """How many kept to it, in each week."""
+    adherent: tuple[int, ...] = field(converter=tuple[int, ...])
+    """The number of adherent people in each week."""
     squares: int
-    """The weeks that each of them kept to it, squared and added up: how much they differ."""
+    """The sum of squares of each person's adherent weeks, for the variance."""
 
 
 @frozen
 class Cohort:
-    """A plan, and what became of it."""
+    """A plan and its counts."""
 
     plan: CohortPlan
     arms: tuple[ArmCount, ...]
@@ -78,7 +70,7 @@ class Cohort:
 
 @lru_cache(maxsize=64)
 def simulate(plan: CohortPlan) -> Cohort:
-    """Run the study. The largest takes a tenth of a second, so the last ones are remembered for the rule."""
+    """Run the study. The largest takes a tenth of a second, so recent results are cached for the rule."""
     adherent = {arm: [0] * plan.weeks for arm in plan.arms}
     squares = dict.fromkeys(plan.arms, 0)
     people = dict.fromkeys(plan.arms, 0)
@@ -97,7 +89,7 @@ def _weeks_kept(chance: Chance, arm: str, weeks: int) -> list[int]:
     habit = 3_000 + chance.below(3_001) + chance.below(3_001)
     kept: list[int] = []
     for week in range(1, weeks + 1):
-        # Both are drawn in every week, so that what came before does not shift what comes after.
+        # Both numbers are drawn in every week, so that the stream stays aligned.
         leaves, keeps = chance.below(_ALL), chance.below(_ALL)
         if leaves < _chance_to_leave(arm, week):
             break
@@ -118,7 +110,7 @@ def _boost(arm: str, week: int) -> int:
 
 
 class Chance:
-    """SplitMix64: whole numbers that look like chance, and are the same for the same seed."""
+    """SplitMix64: pseudo-random integers from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -132,5 +124,5 @@ class Chance:
         return mixed ^ (mixed >> 31)
 
     def below(self, limit: int) -> int:
-        """From 0 up to and without `limit`."""
+        """An integer from 0 to `limit` - 1."""
         return (self.next() * limit) >> 64

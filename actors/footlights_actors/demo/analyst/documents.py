@@ -1,8 +1,8 @@
-"""A folder of documents, and a full-text search over it.
+"""Document shelf: full-text search over a folder of documents.
 
-What is found is what the files say now: the index is in memory, and made again when a file was changed. What is looked
-for is words, never a query language. Secrets are taken out of a document before anything else is done with it, so none
-is found, and none is cut in half. It blocks, so it is used from a thread; several may use it at once.
+Results reflect the current files: the index is in memory and is rebuilt when a file has changed. A query is a list of
+words, without syntax. Secrets are redacted before a document is indexed, so none can be found or cut in half. Searches
+block, so they run in threads; several may run at the same time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".md", ".txt")
 MAX_DOCUMENTS = 1_000
 MAX_DOCUMENT_BYTES = 262_144
-"""What a longer document says after that is not found."""
+"""The rest of a longer document is not indexed."""
 MAX_TOTAL_BYTES = 8_000_000
 MAX_FILES_SEEN = 20_000
 MAX_PATH_CHARS = 256
@@ -41,34 +41,34 @@ _COMMON_WORDS = """
     its me my no not of on or our should so some than that the their them there these they this those to us was we were
     what when where which who why will with would you your
 """
-"""They say nothing about what is looked for."""
+"""Words that are ignored in queries."""
 _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @frozen
 class Hit:
-    """A document that speaks of it."""
+    """A document that matches."""
 
     identifier: str
     """Its path in the folder."""
     title: str
     snippet: str
-    """Where it speaks of it."""
+    """The matching part."""
 
     @property
     def is_redacted(self) -> bool:
-        """Whether something was taken out of what is shown of it."""
+        """Whether the title or the snippet is redacted."""
         return REDACTED in self.title or REDACTED in self.snippet
 
 
 @frozen
 class Found:
-    """What a search found."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...]
     """The best first."""
     documents: int
-    """How many were searched."""
+    """The number of searched documents."""
 
 
 @frozen
@@ -76,33 +76,33 @@ class _File:
     identifier: str
     path: Path
     state: tuple[int, int, int]
-    """Differs when the file was written to, or is another."""
+    """Changes when the file is written or replaced."""
 
 
 @frozen
 class _Index:
     database: bytes
-    """Not a connection: those belong to a thread, and somebody would have to close it."""
+    """A serialized database, because a connection belongs to one thread."""
     documents: int
 
 
 class DocumentShelf:
-    """The `.md` and `.txt` files of a folder and of the folders in it. Raises `RegistrationError` if there is none.
+    """The `.md` and `.txt` files of a folder and its subfolders. Raises `RegistrationError` if it does not exist.
 
-    What is hidden, or elsewhere behind a link, does not belong to it.
+    Hidden files and symbolic links are excluded.
     """
 
     def __init__(self, folder: str | os.PathLike[str], redactor: Redactor | None = None) -> None:
         self._folder = Path(folder)
         self._redactor = redactor or Redactor()
         if not self._folder.is_dir():
-            raise RegistrationError("The folder of documents does not exist, or is no folder.")
+            raise RegistrationError("The folder of documents does not exist, or is not a folder.")
         self._lock = Lock()
         self._indexed: tuple[_File, ...] | None = None
         self._index = _Index(b"", 0)
 
     def search(self, words: str, limit: int) -> Found:
-        """The documents that speak of any of these words, those that do so most first. Raises `ToolError`."""
+        """The documents that match any of these words, the best first. Raises `ToolError`."""
         index = self._up_to_date()
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(index.database)
@@ -122,9 +122,9 @@ class DocumentShelf:
 
 
 def _files(folder: Path) -> Iterator[_File]:
-    """In the order of their paths, as many as there may be."""
+    """The documents in the order of their paths, up to the limits."""
     seen = documents = size = 0
-    for place, folders, names in os.walk(folder, onerror=_give_up):
+    for place, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             seen += 1
@@ -140,13 +140,13 @@ def _files(folder: Path) -> Iterator[_File]:
             yield _File(identifier, path, (found.st_mtime_ns, found.st_size, found.st_ino))
 
 
-def _give_up(error: OSError) -> None:
+def _raise(error: OSError) -> None:
     raise error
 
 
 def _belongs(path: Path, identifier: str) -> bool:
     is_document = path.suffix in SUFFIXES and not path.name.startswith(".") and len(identifier) <= MAX_PATH_CHARS
-    # A name that is no Unicode could not be told to anybody.
+    # A name that is not valid Unicode could not be sent to a model.
     return is_document and path.is_file() and not path.is_symlink() and identifier.isprintable()
 
 
@@ -160,7 +160,7 @@ def _index_of(files: Iterable[_File], redactor: Redactor) -> _Index:
 
 
 def _row(file: _File, redactor: Redactor) -> tuple[str, str, str] | None:
-    """Path, title and body; None if it cannot be read, or is gone by now."""
+    """Path, title and body; None if the file cannot be read any more."""
     try:
         with file.path.open("rb") as opened:
             said = opened.read(MAX_DOCUMENT_BYTES).decode(errors="replace").replace("\0", " ")
@@ -176,7 +176,7 @@ def _title_and_body(said: str) -> tuple[str, str]:
 
 
 def _any_of(words: str) -> str:
-    """A query in which nothing is syntax: every word is quoted, and none holds a quote."""
+    """A query without syntax: every word is quoted, and no word contains a quote."""
     found = list(dict.fromkeys(_WORD.findall(words.casefold())))
     telling = [word for word in found if word not in _COMMON]
     return " OR ".join(f'"{word}"' for word in (telling or found)[:MAX_WORDS]) or '""'
@@ -187,7 +187,7 @@ def _on_one_line(snippet: str) -> str:
 
 
 _TABLE = "CREATE VIRTUAL TABLE documents USING fts5(path UNINDEXED, title, body, tokenize = 'porter unicode61')"
-# A title weighs as much as four mentions; equal ones are told apart, so that the order is always the same.
+# A word in the title has weight 4; ties are broken by path, so that the order is deterministic.
 _SEARCH = (
     "SELECT path, title, snippet(documents, 2, '', '', '...', 24) FROM documents WHERE documents MATCH ? "
     "ORDER BY bm25(documents, 0, 4, 1), path LIMIT ?"

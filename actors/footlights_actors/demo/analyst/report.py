@@ -1,6 +1,6 @@
-"""What a cohort shows: a table, and how much each kind of help did. Made of the counts alone, and of no words but ours.
+"""Report of a cohort: a table, and the effect of each kind of help. It depends only on the counts.
 
-Numbers are worked out exactly and rounded once, so the same counts give the same report everywhere.
+Numbers are computed exactly and rounded once, so the same counts give the same report everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IN_WORDS = {"onboarding": "with onboarding", "reminders": "with reminders", "bo
 
 
 def report(cohort: Cohort) -> dict[str, JsonValue]:
-    """The whole of it, as JSON."""
+    """The report as JSON."""
     control, weeks = cohort.arms[0], cohort.plan.weeks
     arms: list[JsonValue] = [
         {
@@ -38,7 +38,7 @@ def report(cohort: Cohort) -> dict[str, JsonValue]:
 
 
 def sentence(cohort: Cohort) -> str:
-    """The gist of it, for people."""
+    """The result in one sentence."""
     plan, control, last = cohort.plan, cohort.arms[0], cohort.arms[-1]
     begin = f"{plan.people} simulated people over {plan.weeks} weeks: adherence {_percent(control, plan.weeks)} %"
     if last is control:
@@ -50,7 +50,7 @@ def sentence(cohort: Cohort) -> str:
 
 
 def _mean(count: ArmCount) -> Fraction:
-    """Weeks that one of them kept to it."""
+    """The mean number of adherent weeks."""
     return Fraction(sum(count.adherent), count.people)
 
 
@@ -63,13 +63,13 @@ def _points(count: ArmCount, control: ArmCount, weeks: int) -> float:
 
 
 def _cohens_d(count: ArmCount, control: ArmCount) -> float | None:
-    """The difference in standard deviations; None where nobody differs from the others."""
+    """The difference in standard deviations; None if the variance is zero."""
     deviations = sum(each.squares - _mean(each) ** 2 * each.people for each in (count, control))
     pooled = deviations / (count.people + control.people - 2)
     if not pooled:
         return None
     difference = _mean(count) - _mean(control)
-    # The root of whole numbers is exact on every machine.
+    # An integer square root is the same on every machine.
     size = Fraction(isqrt(int(difference**2 / pooled * 10**8)), 10**4)
     return _rounded(size if difference >= 0 else -size, 100)
 

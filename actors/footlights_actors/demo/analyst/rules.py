@@ -1,7 +1,7 @@
-"""What may remain of an analysis: the report of a simulation, as an artifact. The world does not change.
+"""Rule of the analyst: commits the report of a simulation as an artifact. The world does not change.
 
-A tool hands over a plan and its counts. The plan is run here again, and the report is made of counts that come out the
-same: an artifact holds what the simulation gave and our own words, whatever a tool or a model may have been told.
+The intent holds a plan and its counts. The rule runs the plan again and accepts only equal counts, so an artifact
+contains nothing but the result of a simulation, independent of the text that a tool or a model got.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _read = arguments_reader((Member("act", str, True), Member("cohort", Cohort, Tru
 
 
 def artifact_of(cohort: Cohort) -> Artifact:
-    """What is kept of it. Its `ref` is known before it is."""
+    """The artifact to commit. Its `ref` is known beforehand."""
     return Artifact(KIND, report(cohort))
 
 
@@ -45,12 +45,12 @@ def _as_json(cohort: Cohort) -> JsonValue:
 
 
 def asks_to_keep(intent: Intent) -> bool:
-    """Whether it is about a simulation at all."""
+    """Whether the intent concerns a simulation."""
     return isinstance(intent.payload, dict) and intent.payload.get("act") == _ACT
 
 
 def simulations(_: object, intents: tuple[Intent, ...]) -> Ruling:
-    """Keep each simulation once, if it is one."""
+    """Commit each valid simulation once."""
     kept: dict[str, Artifact] = {}
     for intent in filter(asks_to_keep, intents):
         try:

@@ -1,8 +1,8 @@
-"""What the analyst says and does: it searches and simulates when it is asked to and may, and explains or reports else.
+"""Script of the analyst: searches and simulates on request, and otherwise explains or reports.
 
-What asks for work is decided by `footlights.modes`, as it is for everybody. Work is done step by step, one tool at a
-time, and then told in a few sentences made of what the tools answered. Where no tools may be used, it says what it
-could do. The same words in the same world always get the same answer, and nothing that the player said is repeated.
+`footlights.modes` detects a request for work. Work is done one tool at a time, and then summarized from the tool
+results. Without tools the analyst says what it could do. The same input in the same world always gives the same answer,
+which never repeats the player's text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def analyst(prompt: Prompt) -> Iterable[Line]:
 
 
 def _answer(words: str, facts: Sequence[str]) -> str:
-    """The facts that are named; or else what a word means; or else all the facts. The host's words, or ours."""
+    """The named facts, or the definition of a known word, or all facts."""
     asked_for = [fact for fact in facts if re.search(rf"\b{_begin_of_name(fact)}", words)]
     if asked_for:
         return f"{'. '.join(asked_for)}."
@@ -87,27 +87,27 @@ class Step:
 
 
 def _query(words: str) -> Arguments:
-    """What was said from where a search is asked for, without the words that only ask."""
+    """The input from the request for a search on, without the words of the request itself."""
     asking = [part for part in _PARTS.split(words) if re.match(_SEARCH, part)]
     return {"query": " ".join(_WORD.findall(_ASKING.sub(" ", "".join(asking) or words)))}
 
 
 def _cohort(words: str) -> Arguments:
-    # What a search is to look for says nothing about who is to be simulated.
+    # The part that requests a search does not describe the simulation.
     words = "".join(part for part in _PARTS.split(words) if not re.match(_SEARCH, part))
     numbers = {name: re.search(pattern, words) for name, pattern in _NUMBERS.items()}
     arguments: dict[str, JsonValue] = {name: _number(found[1]) for name, found in numbers.items() if found is not None}
     without = [kind for kind, word in _HELP.items() if re.search(rf"\b(no|without)( any)? {word}\b", words)]
     wanted = [kind for kind, word in _HELP.items() if re.search(rf"\b{word}\b", words) and kind not in without]
     for kind in _HELP:
-        # Whoever names one kind of help means that one; whoever names none means both.
+        # An input that names one kind of help means only that one; without a name both are meant.
         if kind in without or (wanted and kind not in wanted):
             arguments[kind] = False
     return arguments
 
 
 def _number(said: str) -> int:
-    """The number that was said. One with more digits is cut, and still far more than any tool takes."""
+    """The number in the input. A very long one is cut, and still exceeds the limits of every tool."""
     said = said.rstrip(",;:.)")
     digits = re.sub(_BETWEEN_THOUSANDS, "", said) if _IN_THOUSANDS.fullmatch(said) else said
     return int(digits.lstrip("0")[:_MOST_DIGITS] or "0") if digits.isdecimal() else _UNREADABLE
@@ -135,7 +135,7 @@ _ASKING = re.compile(rf"{_SEARCH}|\b(?:please|the|documents?|for|and|then)\b")
 _WORD = re.compile(r"\w[\w'-]*")
 _HELP = {"onboarding": "onboarding", "reminders": "reminders?"}
 _UNREADABLE = -1
-"""No number of anything: the tool refuses it and says what it takes. Nothing else is simulated in its place."""
+"""An invalid number, which the tool refuses with its limits, so that no other number is simulated instead."""
 _MOST_DIGITS = 15
 _BETWEEN_THOUSANDS = r"[,'\u2019_ \u00a0\u202f]"
 _IN_THOUSANDS = re.compile(rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}}){{1,6}}")
@@ -145,7 +145,7 @@ _IN_WORDS = (
     r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?|dozens?|hundreds?|thousands?|millions?)"
 )
 _NUMBER = rf"(?<![^\s(\"])(?<!seed )({_IN_THOUSANDS.pattern}|{_IN_DIGITS}?|{_IN_WORDS})"
-"""Whatever stands where a number should, readable or not. However long it is, it is looked through only once."""
+"""Any word in the place of a number, readable or not. Matching takes linear time."""
 _NUMBERS = {
     "people": rf"{_NUMBER} (?:simulated |synthetic )?(?:people|persons|users|guests|members|participants|patients)\b",
     "weeks": rf"{_NUMBER}[ -]weeks?\b",

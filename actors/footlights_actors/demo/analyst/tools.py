@@ -1,7 +1,7 @@
-"""The analyst's tools: a search over a folder of documents, and a simulated cohort.
+"""Tools of the analyst: a search over a folder of documents, and a cohort simulation.
 
-Both only look: what a simulation leaves behind is for the rules to keep (`footlights_actors.demo.analyst.rules`).
-They run in threads, and tell of every artifact that they read or make.
+Both have no side effects: the rule in `footlights_actors.demo.analyst.rules` commits the report of a simulation. They
+run in threads, and note every artifact that they read or generate.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 DOCUMENTS = Path(__file__).parents[1] / "documents"
-"""A few that come with the package."""
+"""The sample documents of the package."""
 MAX_HITS = 20
 
 _looking = tool(side_effects=SideEffects.NONE, timeout=20.0)
 
 
 def analyst_tools(documents: str | os.PathLike[str] = DOCUMENTS) -> tuple[Tool, ...]:
-    """`search_documents` over this folder, and `simulate_cohort`. Raises `RegistrationError` if it is no folder."""
+    """`search_documents` over this folder, and `simulate_cohort`. Raises `RegistrationError` if it is not a folder."""
     return search_tool(DocumentShelf(documents)), simulate_cohort
 
 

@@ -1,1 +1,1 @@
-"""The tavern: an innkeeper, rooms, a kitchen, a purse, and what needs a player's approval."""
+"""Demo tavern: an innkeeper, rooms, a kitchen, a purse, and an act that needs the player's approval."""

@@ -1,4 +1,4 @@
-"""Who the analyst of the house is, and what it knows: the accounts, from the world and nothing else."""
+"""Persona of the tavern's analyst, and its facts: the accounts, made from the world alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANALYST = (
 
 
 def accounts(tavern: Tavern) -> list[Fact]:
-    """What the analyst knows of the house, the most important first."""
+    """The facts of the analyst, the most important first."""
     rooms = tavern["rooms"].values()
     let = sum(room["guest"] is not None for room in rooms)
     open_for = sum(room["price"] for room in rooms if room["guest"] is None)

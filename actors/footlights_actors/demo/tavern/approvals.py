@@ -1,7 +1,7 @@
-"""What the tavern does only when the traveller has said so: part with its lantern.
+"""Approval in the tavern: the lantern is sold only after the player's approval.
 
-Selling it is the one act that cannot be made good. So whoever asks for it, it waits, and the traveller decides in a
-turn of its own. Until then it is promised to nobody else.
+The sale is the one act that cannot be undone. So it is held, and the player decides in a turn of its own. Until then no
+other session can buy the lantern.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LANTERN_QUESTION = f"Buy the lantern of the house for {coins(LANTERN_PRICE)}?"
 
 
 def lantern(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
-    """It is sold once, at its price."""
+    """The lantern is sold once, at its price."""
     sales = [intent for intent in intents if _is_sale(intent)]
     if not sales:
         return accept()
@@ -38,7 +38,7 @@ def lantern(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
 
 
 def needs_approval(_: Tavern, intent: Intent) -> str | None:
-    """What the traveller is asked before this is done."""
+    """The question about a sale of the lantern."""
     return LANTERN_QUESTION if _is_sale(intent) else None
 
 
@@ -47,14 +47,14 @@ def _is_sale(intent: Intent) -> bool:
 
 
 def may_answer(approval: PendingApproval, session_id: str) -> bool:
-    """Whoever asked. If that one had no name, and its stage is gone, so may whoever comes to the next without one."""
+    """The owner that asked. For a session without a name of an earlier epoch, any session without a name."""
     asked_in, answered_in = epoch_of_session(approval.session_id), epoch_of_session(session_id)
     is_gone = asked_in is not None and answered_in is not None and asked_in < answered_in
     return is_gone or same_owner(approval, session_id)
 
 
 def waiting(tavern: Tavern) -> list[Fact]:
-    """What the innkeeper knows of what the traveller has not answered: no more than fits into a prompt."""
+    """Facts of the innkeeper about pending approvals: only as many as fit into a prompt."""
     oldest = pending_approvals(tavern)[:MAX_FACTS]
     return [Fact("Waits for the traveller's word", each.question) for each in oldest]
 

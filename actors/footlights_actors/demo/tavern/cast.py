@@ -1,8 +1,7 @@
-"""The Mended Lantern: a whole cast to talk to, to learn from and to test with.
+"""Cast of the Mended Lantern, for demos, tutorials and tests.
 
-An innkeeper with a scripted model, five tools, a small world and the rules that guard it; and an analyst, who reports,
-searches documents and simulates cohorts. Everything is deterministic. The models are cold at first, as real ones are,
-and hot after the first turn.
+It has an innkeeper with a scripted model, five tools, a small world and its rules; and an analyst, who reports,
+searches documents and simulates cohorts. Everything is deterministic. The models are cold at first, as real ones are.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ def tavern_cast(
     remote_models: bool = False,
     documents: str | os.PathLike[str] = DOCUMENTS,
 ) -> Cast:
-    """The tavern at its opening hour. With the first three at 0 it answers as fast as it can.
+    """The tavern in its initial state. With the first three arguments at 0 it answers without delay.
 
-    `model` takes the place of the innkeeper's; `with_tools` says whether it may use the tavern's tools. `documents` is
-    the folder that the analyst searches; raises `RegistrationError` if it is none.
+    `model` replaces that of the innkeeper; `with_tools` permits it the tavern's tools. `documents` is the folder that
+    the analyst searches; raises `RegistrationError` if it does not exist.
     """
     house, study = tavern_tools(tool_seconds), analyst_tools(documents)
     return standard_cast(
@@ -78,7 +77,7 @@ def _scripted(name: str, script: Script, pace: float, load_seconds: float) -> Sc
 
 
 def known(tavern: Tavern) -> list[Fact]:
-    """What the innkeeper knows of the house, the most important first."""
+    """The facts of the innkeeper, the most important first."""
     rooms = sorted(tavern["rooms"].values(), key=lambda room: room["price"])
     free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if not room["guest"]]
     return [

@@ -1,8 +1,8 @@
-"""What the innkeeper says: a table of topics, the first that fits the player's words wins.
+"""Script of the innkeeper: a table of topics, of which the first that matches the input is used.
 
-A topic may open with a few words and a tool; when the tool has come back, its `closing` makes a sentence of the
-result. The same words in the same world always get the same answer. The innkeeper never repeats what the player said
-and promises nothing: what is true is for the commit to say.
+A topic may open with text and a tool; its `closing` then turns the tool's result into a sentence. The same input in the
+same world always gives the same answer. The innkeeper never repeats the player's text and promises nothing, because
+only a commit decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _close(topic: Topic, exchange: ToolExchange) -> str:
 
 
 def _one_of(*answers: str) -> Opening:
-    """Different words get different answers, and the same words the same one: nothing here is random."""
+    """Select an answer by a checksum of the input, so that the choice varies and is deterministic."""
 
     def opening(words: str) -> Iterable[Line]:
         return [Say(answers[sum(map(ord, words)) % len(answers)])]
@@ -116,7 +116,7 @@ class Topic:
     closing: Closing | None = None
 
 
-# From the particular to the general: renting names rooms too, and an order may begin with a greeting.
+# Specific topics come before general ones: renting names rooms too, and an order may begin with a greeting.
 _TOPICS = (
     Topic(
         r"\b(good ?bye|bye|farewell|good night|leaving)\b",

@@ -1,8 +1,7 @@
-"""What may become true in the tavern, whatever the innkeeper says.
+"""Rules of the tavern, independent of what the innkeeper says.
 
-Tools ask for acts, by intents; these rules decide. Each rule looks after one part of the world and sees every act
-of the turn, so two acts that are fine alone are still refused when the purse cannot pay for both. Only a commit
-that all rules accept moves a coin or fills a room.
+Tools request acts by intents; these rules decide. Each rule concerns one part of the world and sees every act of the
+turn, so two acts that are valid alone are refused when the purse cannot pay for both.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class TellRumour:
 
 @frozen
 class SellLantern:
-    """It waits for the traveller's own word: see `tavern_approvals`."""
+    """Needs the player's approval: see `footlights_actors.demo.tavern.approvals`."""
 
     price: int
 

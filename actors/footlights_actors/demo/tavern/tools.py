@@ -1,8 +1,7 @@
-"""What the innkeeper can do besides talk: look at the book, let a room, serve, remember a rumour, sell the lantern.
+"""Tools of the innkeeper: check and rent rooms, serve orders, recall a rumour, sell the lantern.
 
-The tools read the world as it was committed last and ask for acts. They change nothing themselves, so each of them
-may be cancelled anywhere. What the book shows, they check, and fail in words the innkeeper can pass on; whether the
-purse can pay is for the rules alone.
+The tools read the last committed world and request acts by intents. They have no side effects, so each may be cancelled
+at any point. They check rooms and menu, and raise errors that the innkeeper can repeat; only the rules check the purse.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ _asking = tool(cancel_safe=True, side_effects=SideEffects.NONE)
 
 
 def tavern_tools(seconds: float) -> tuple[Tool, ...]:
-    """The tools, each of which takes `seconds` before it answers."""
-    return tuple(_taking(seconds, each) for each in (check_rooms, rent_room, serve_order, recall_rumour, sell_lantern))
+    """The tools, each with a delay of `seconds`."""
+    return tuple(_delayed(seconds, each) for each in (check_rooms, rent_room, serve_order, recall_rumour, sell_lantern))
 
 
-def _taking(seconds: float, asked: Tool) -> Tool:
+def _delayed(seconds: float, inner: Tool) -> Tool:
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         await trio.sleep(seconds)
-        return await asked.run(arguments, context)
+        return await inner.run(arguments, context)
 
-    return evolve(asked, run=run)
+    return evolve(inner, run=run)
 
 
 @_asking

@@ -1,7 +1,6 @@
-"""The tavern as it stands when the doors open: rooms, a menu, two purses, and how many rumours were told.
+"""World of the tavern: rooms, a menu, two purses, and the number of rumours told.
 
-It is a plain JSON document; `Tavern` names its parts for rules and tools. Nothing here changes it: that is what
-commits are for.
+It is a plain JSON document; `Tavern` describes its type for rules and tools.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 GUEST = "the traveller"
-"""What the innkeeper's book calls the player."""
+"""The player's name in the innkeeper's book."""
 LANTERN_PRICE = 15
-"""For the lantern over the door, which the house is named after."""
 
 
 class Room(TypedDict):
@@ -27,9 +25,9 @@ class Tavern(TypedDict):
     till: int
     rumours_told: int
     lantern: NotRequired[str]
-    """Who bought it, once somebody has."""
+    """The buyer, once it is sold."""
     approvals: NotRequired[dict[str, Any]]
-    """What waits for the traveller's word, once something did: see `footlights.authority.approvals`."""
+    """Pending approvals: see `footlights.authority.approvals`."""
 
 
 def opening_hour() -> Tavern:

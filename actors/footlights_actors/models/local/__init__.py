@@ -1,1 +1,1 @@
-"""The local model: weights, the worker process that runs llama.cpp, and the driver that talks to it."""
+"""Local model: weights, the worker process that runs llama.cpp, and its driver. No remote server is involved."""

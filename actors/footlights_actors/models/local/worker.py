@@ -1,12 +1,11 @@
-"""The process in which a local model runs: it loads the weights, then does what its slots are asked, one line each.
+"""Worker process of a local model: loads the weights, then serves its slots, each over its own connection.
 
-Its own process, because loading holds Python's lock for as long as it takes, and because a crash in native code ends
-the process it is in. Run as a script: it knows the standard library and the engine, and nothing of Footlights.
+It is a separate process because loading holds the GIL, and because a crash in native code ends its process. It runs as
+a script that imports the standard library and the engine, and nothing of Footlights.
 
-It reads its settings from standard input, and ends when that is closed: it never outlives who started it. A line is
-a connection to the starter. A message on it is its length in four bytes, then itself. A request is answered by
-chunks and then by an empty message. Any message meanwhile ends the work. A process that cannot begin says why by
-its exit code.
+It reads its settings from standard input and ends when that is closed, so it never outlives its parent. A line is a
+connection to the parent. A message has a four-byte length in front. The answer to a request is a sequence of chunks,
+then an empty message. Any message during an answer stops it. The exit code gives the reason for a failed start.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ ENGINE_BROKEN = 4
 NOT_LOADED = 5
 
 HEAD = struct.Struct(">I")
-"""The length that goes before each message."""
+"""The length in front of each message."""
 
 
 class ChatServer(Protocol):
-    """What is needed of the engine."""
+    """The part of the engine's interface that is used."""
 
     def handle_chat_completions(self, request: bytes, callback: Any, /) -> None:
-        """Call back with each chunk, until the callback returns True."""
+        """Call `callback` with each chunk until it returns True."""
         ...
 
 
 class Line:
-    """One connection: whole messages, one at a time."""
+    """One connection with framed messages."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -49,12 +48,12 @@ class Line:
         self._connection.sendall(HEAD.pack(len(message)) + message)
 
     def receive(self) -> bytes | None:
-        """The next message; None at the end. It reads no byte of the one after it."""
+        """The next message; None at the end. Reads no byte beyond it."""
         head = self._read(HEAD.size)
         return None if head is None else self._read(HEAD.unpack(head)[0])
 
-    def is_spoken_to(self) -> bool:
-        """Whether there is something to receive, or the other end is gone."""
+    def has_input(self) -> bool:
+        """Whether a message can be received, or the parent has closed the line."""
         readable, _, _ = select.select([self._connection], [], [], 0)
         return bool(readable)
 
@@ -72,7 +71,7 @@ class Line:
 
 
 def serve(server: ChatServer, line: Line) -> None:
-    """Answer one request after the other, until the other end is gone. An empty one is a stop that came too late."""
+    """Answer requests until the parent closes the line. An empty request is a stop that came too late."""
     with suppress(OSError):
         while (request := line.receive()) is not None:
             if request:
@@ -82,7 +81,7 @@ def serve(server: ChatServer, line: Line) -> None:
 
 def _answer(server: ChatServer, line: Line, request: bytes) -> None:
     def hand_over(chunk: bytes) -> bool:
-        if line.is_spoken_to():
+        if line.has_input():
             return True
         try:
             line.send(chunk)
@@ -92,13 +91,13 @@ def _answer(server: ChatServer, line: Line, request: bytes) -> None:
 
     try:
         server.handle_chat_completions(request, hand_over)
-    except (ValueError, RuntimeError):  # what the engine throws; its words may quote the request
+    except (ValueError, RuntimeError):  # of the engine; the message may quote the request
         line.send(b'{"error": {"type": "invalid_request_error"}}')
     line.send(b"")
 
 
 def connect(port: int, secret: str) -> Line:
-    """A line to the starter, who knows it by the secret."""
+    """A line to the parent, authenticated by the secret."""
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(secret.encode("ascii"))
@@ -106,29 +105,29 @@ def connect(port: int, secret: str) -> Line:
 
 
 def load(engine: Any, settings: dict[str, Any]) -> ChatServer:
-    """The model, loaded. The engine insists on a listener: it gets one that nobody knows the key of."""
+    """Load the model. The engine always opens an HTTP listener, so it gets a random key."""
     params = engine.CommonParams()
     params.model.path = settings["path"]
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["slots"] * settings["context_tokens"]
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
-    # A batch cannot be interrupted: what is read of a prompt at once is what a cancel may have to wait for.
+    # A batch cannot be interrupted, so its size bounds the delay of a cancel.
     params.n_batch = params.n_ubatch = settings["batch_tokens"]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [os.urandom(32).hex()]
     params.ui = params.endpoint_slots = False
     params.n_threads_http = 1
-    params.cache_ram_mib = 0  # what was said stays in the slots, and nowhere else
+    params.cache_ram_mib = 0  # text is kept only in the slots
     params.verbosity = -1  # the engine's log quotes prompts
     server: ChatServer = engine.Server(params)
     return server
 
 
-def run(settings: dict[str, Any], starter: IO[bytes]) -> int:
-    """Connect, load, serve, until the starter is gone. Returns the exit code."""
+def run(settings: dict[str, Any], parent: IO[bytes]) -> int:
+    """Connect, load, and serve until the parent is gone. Returns the exit code."""
     try:
-        engine = import_module("xllamacpp")  # it has no types
+        engine = import_module("xllamacpp")  # without type stubs
     except ModuleNotFoundError:
         return ENGINE_MISSING
     except ImportError:
@@ -140,14 +139,14 @@ def run(settings: dict[str, Any], starter: IO[bytes]) -> int:
         for line in lines:
             line.close()
         return NOT_LOADED
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the turn
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     for line in lines:
         threading.Thread(target=serve, args=(server, line), daemon=True).start()
         line.send(b"")
-    starter.read()
+    parent.read()
     return 0
 
 
 if __name__ == "__main__":
-    # Not sys.exit: a slot may be at work, and the engine would be taken down in the middle of it.
+    # Not sys.exit, which would finalize the engine while a slot may be working.
     os._exit(run(json.loads(sys.stdin.buffer.readline()), sys.stdin.buffer))

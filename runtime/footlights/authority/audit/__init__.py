@@ -1,1 +1,1 @@
-"""The audit: a ledger read again, its chain recomputed and its commits judged again. It never writes to a ledger."""
+"""Audit of a ledger: recomputes its digests, its chains and its world. It never judges, and never writes."""

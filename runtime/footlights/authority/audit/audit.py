@@ -1,9 +1,9 @@
-"""The proof that a ledger says what it said when it was written, by somebody who trusts none of it.
+"""Audit: proof that a ledger is unaltered, without trust in any of its data.
 
-An audit walks the ledger once, from its genesis. It recomputes every digest, follows every chain and makes the
-world again, and stops at the first row that is not what it must be. It has its reader see to the tables and indexes
-that hold the rows. It is pure: it asks no clock, no rules and no stage. What it cannot see is that the end was cut
-with care, or written anew; for that, give it the heads that were kept elsewhere.
+An audit reads the ledger once, from its genesis. It recomputes every digest, follows every chain and rebuilds the
+world, and stops at the first row that is wrong. Its reader checks the tables and indexes. It is pure: no clock, no
+rules, no stage. It cannot detect that the end was removed consistently, or that the whole ledger was rewritten; for
+that, pass heads of an earlier audit that were stored elsewhere.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _TURN_ID = re.compile(r"t([1-9][0-9]{0,14})-[0-9]{6,}")
 
 @frozen(kw_only=True)
 class AuditReport:
-    """What an audit found. The numbers count what was found good before the flaw, if there is one."""
+    """The result of an audit. The numbers count the valid rows before the flaw, if there is one."""
 
     flaw: Flaw | None
-    """The first thing that is not as it was written; None if all is."""
+    """The first flaw; None if the ledger is unaltered."""
     commits: int
     sessions: int
     epochs: int
     world_digest: str
-    """Of the world after the last good commit."""
+    """The digest of the world after the last valid commit."""
     world_rebuilt: bool
-    """Whether the world could be made again. One of the host's own kind needs its genesis."""
+    """Whether the world was rebuilt. A world of the host's own kind needs its genesis."""
     head: str
-    """The digest of all epochs and commits up to here. Keep it elsewhere, and give it to a later audit."""
+    """The head of the chain of epochs and commits. Store it elsewhere, and pass it to a later audit."""
     head_position: int | None
-    """Where the head that was kept elsewhere was found."""
+    """The position at which the head of an earlier audit was found."""
     tool_steps: int
-    """How many steps of tools there are: that one began, how it ended, that its key was given back."""
+    """The number of tool steps: started, ended, released."""
     tools_head: str
-    """The digest of all of these up to here, to be kept like `head`."""
+    """The head of the chain of tool steps, to be stored like `head`."""
     tools_head_position: int | None
-    """Behind which step the head of the tools that was kept elsewhere was found."""
+    """The step after which the tools head of an earlier audit was found."""
 
     @property
     def ok(self) -> bool:
@@ -67,8 +67,8 @@ def audit(
 ) -> AuditReport:
     """Examine a whole ledger.
 
-    `head` and `tools_head` are those of an earlier report, kept elsewhere: unless they are found, the ledger was cut
-    or written anew. `genesis` is the first world, for a ledger whose world is of the host's own kind.
+    `head` and `tools_head` are those of an earlier report: if they are not found, the ledger was cut or rewritten.
+    `genesis` is the first world, for a ledger with a world of the host's own kind.
     """
     walk, tools = _Walk(head, genesis), ToolsWalk(tools_head)
     try:
@@ -98,12 +98,12 @@ def _in_order(reader: LedgerReader) -> Iterator[Entry | EpochRow]:
 
 
 def _place(row: Entry | EpochRow) -> tuple[int, bool]:
-    """Where a row belongs: an epoch is in front of the commit that it begins with."""
+    """Sort key of a row: an epoch comes before its first commit."""
     return (row.position, True) if isinstance(row, Entry) else (row.first_position, False)
 
 
 class _Walk:
-    """How far an audit has come: the ends of all chains, and the world."""
+    """The state of an audit: the ends of all chains, and the world."""
 
     def __init__(self, kept_head: str | None, genesis: World | None) -> None:
         self._kept_head = kept_head
@@ -231,7 +231,7 @@ class _Walk:
 
 
 def _check_row(entry: Entry, record: CommitRecord) -> None:
-    """The record is what its digest says, is written in the one way it can be, and the row repeats it faithfully."""
+    """Check that the record has its digest and canonical form, and that the row's columns repeat it."""
     try:
         commit_digest = recompute_digest(record)
         record_json = canonical(record_to_json(record))

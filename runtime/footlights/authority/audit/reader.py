@@ -1,7 +1,7 @@
-"""What somebody who examines a ledger sees of it: its rows as they stand, none of them believed yet.
+"""Ledger reader: the protocol by which an audit reads the rows of a ledger, and the rows.
 
-A reader promises that everything it hands out belongs to one moment, also while a stage is writing, and that it
-changes nothing. Whether the rows are true is for `footlights.authority.audit.audit` to say.
+A reader returns data of a single moment, even while a stage writes, and changes nothing. It checks the shape of rows;
+`footlights.authority.audit.audit` checks their content.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 class LedgerUnreadable(FootlightsError):
-    """The file is not there, is no ledger, or is one that this version cannot read."""
+    """The file does not exist, is not a ledger, or has a format that this version cannot read."""
 
     code = "ledger_unreadable"
 
 
 @frozen
 class Flaw:
-    """Something in a ledger that is not as it was written."""
+    """An altered part of a ledger."""
 
     place: str
-    """Which commit, which epoch, which step of a tool; the genesis, the world; the ledger or the tools as a whole, or
-    what is kept of their ends; the schema or the file that holds all of it."""
+    """The part: a commit, an epoch, a tool step, the genesis, the world, the ledger or the tools as a whole, their
+    ends, the schema or the file."""
     what: str
-    """What is wrong with it: a sentence."""
+    """The flaw, as a sentence."""
     position: int | None = None
-    """Of the commit, if it is one."""
+    """The position of the commit, if it is one."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}"
 
 
 class Altered(FootlightsError):
-    """Something in a ledger is not as it was written."""
+    """A part of a ledger was altered."""
 
     code = "ledger_altered"
 
@@ -50,7 +50,7 @@ class Altered(FootlightsError):
 
 @frozen
 class Entry:
-    """One row of the ledger: a commit, and its place in the chain over all commits."""
+    """A commit, with its link in the chain of all commits."""
 
     position: int
     epoch: int
@@ -67,13 +67,13 @@ class EpochRow:
 
     epoch: int
     first_position: int
-    """Where its first commit is, or would have been."""
+    """The position of its first commit, or where that would have been."""
     digest: str
 
 
 @frozen
 class GenesisRow:
-    """What the ledger began from."""
+    """The genesis of the ledger."""
 
     format: int
     digest: str
@@ -83,21 +83,21 @@ class GenesisRow:
 
 @frozen
 class WorldRow:
-    """The newest world, kept so that a stage need not make it again from the beginning."""
+    """The current world, stored so that a stage need not rebuild it."""
 
     position: int
-    """The last commit that it contains; 0 if there is none yet."""
+    """The position of the last commit that it contains; 0 before the first."""
     document: bytes | None
     """In canonical JSON; None if it is of the host's own kind."""
 
 
 @frozen
 class ToolRow:
-    """One step of a tool, and its place in the chain of all such steps."""
+    """One tool step, with its link in the chain of all tool steps."""
 
     position: int
     epoch: int
-    """The one in which the step was taken."""
+    """The epoch of the step."""
     key: str
     step: str
     digest: str
@@ -105,19 +105,19 @@ class ToolRow:
 
 @frozen
 class EndsRow:
-    """The last digest of each chain, as it was written with what it ends."""
+    """The last digest of each chain, as every transaction writes it."""
 
     entry_digest: str
-    """Of the last epoch or commit."""
+    """The digest of the last epoch or commit."""
     tool_digest: str
-    """Of the last step of a tool."""
+    """The digest of the last tool step."""
 
 
 class LedgerReader(Protocol):
-    """Raises `Altered` for a row that is not even of the right shape, and `LedgerUnreadable`."""
+    """Reads a ledger. Raises `Altered` for a malformed row, and `LedgerUnreadable`."""
 
     def check_schema(self) -> None:
-        """Raises `Altered` if there is anything else than what holds the rows, or that is not made as it should be."""
+        """Raises `Altered` if the tables and indexes are not exactly the expected ones."""
         ...
 
     def genesis(self) -> GenesisRow: ...
@@ -139,5 +139,5 @@ class LedgerReader(Protocol):
     def ends(self) -> EndsRow: ...
 
     def check_file(self) -> None:
-        """Raises `Altered` if a stage that looks for one of the rows might not find it, or find another."""
+        """Raises `Altered` if the storage is damaged, so that a lookup could miss a row or find a wrong one."""
         ...

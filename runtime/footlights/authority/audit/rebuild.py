@@ -1,14 +1,18 @@
-"""The world, made again from nothing but the changes that commits recorded.
+"""Rebuild of the world from the genesis and the recorded changes, without trust in the stored world.
 
-Nothing here believes the world that a ledger keeps: it begins at the genesis and applies each commit's changes in
-order. It checks no chain; that is for `footlights.authority.audit.audit`.
+A commit records the patch operations that it made and the digest of the world after them, so applying all patches in
+order must give a world with the last recorded digest. Computing the digest of a large world costs more than patching
+it, so a JSON world is advanced by batches of commits: a document is the same whether its patches come one commit at a
+time or many. A batch that fails is applied again commit by commit, which finds the first commit that does not fit. A
+world of the host's own kind may count its calls, so it always gets one commit at a time. The chains are checked by
+`footlights.authority.audit.audit`, not here.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import reduce
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import orjson
@@ -28,21 +32,19 @@ if TYPE_CHECKING:
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
-# To write a large world down takes longer than to change it, and a JSON document is the same whether its changes
-# come one commit at a time or many. A host's own world may count its commits, so it gets them one at a time.
-_JSON_STEP = 256
+_JSON_BATCH = 256
 
 
 @frozen
 class Replay:
-    """A world that was made again, and what the ledger says it should be."""
+    """A rebuilt world, and the digest that the ledger states for it."""
 
     commits: int
     world: World
     expected: str
-    """The digest that the last of these commits gives the world."""
+    """The digest of the world by the last of these commits."""
     kept: JsonWorld | None
-    """The world that the ledger keeps; None if it keeps none for this commit."""
+    """The stored world; None if none is stored for this commit."""
 
     @property
     def identical(self) -> bool:
@@ -50,48 +52,36 @@ class Replay:
 
 
 def replay(reader: LedgerReader, *, at: int | None = None, genesis: World | None = None) -> Replay:
-    """Make the world again, up to the commit at position `at` or to the end.
+    """Rebuild the world up to the commit at position `at`, or to the end.
 
-    `genesis` is the first world, for a ledger whose world is of the host's own kind. Raises `Altered`, and
-    `LedgerUnreadable` without such a genesis.
+    `genesis` is the first world, for a ledger with a world of the host's own kind. Raises `Altered`, and
+    `LedgerUnreadable` if such a genesis is missing.
     """
     row = reader.genesis()
     world = genesis_world(row) or genesis
     if world is None:
-        raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can make it again.")
-    passed = _Passed(row.digest)
-    world = rebuild(world, passed.through(reader.entries(), at))
+        raise LedgerUnreadable("The world of this ledger is of the host's own kind: only its host can rebuild it.")
+    commits = 0
+    last: Entry | None = None
+
+    def counted() -> Iterator[Entry]:
+        nonlocal commits, last
+        for last in takewhile(lambda entry: at is None or entry.position <= at, reader.entries()):
+            commits += 1
+            yield last
+
+    world = rebuild(world, counted())
+    expected = row.digest if last is None else read_record(last).world_after
     document = reader.world().document if at is None else None
     kept = None if document is None else read_world(document, "world")
-    return Replay(passed.commits, world, passed.world_after, kept)
-
-
-class _Passed:
-    """Remembers what went by."""
-
-    def __init__(self, genesis_digest: str) -> None:
-        self.commits = 0
-        self._last: Entry | None = None
-        self._genesis_digest = genesis_digest
-
-    @property
-    def world_after(self) -> str:
-        return self._genesis_digest if self._last is None else read_record(self._last).world_after
-
-    def through(self, entries: Iterable[Entry], at: int | None) -> Iterator[Entry]:
-        for entry in entries:
-            if at is not None and entry.position > at:
-                return
-            self.commits += 1
-            self._last = entry
-            yield entry
+    return Replay(commits, world, expected, kept)
 
 
 def rebuild(world: World, entries: Iterable[Entry]) -> World:
     """`world` after all of `entries`. Raises `Altered` at the first that cannot be read or does not fit."""
-    step = _JSON_STEP if isinstance(world, JsonWorld) else 1
+    size = _JSON_BATCH if isinstance(world, JsonWorld) else 1
     remaining = iter(entries)
-    while batch := list(islice(remaining, step)):
+    while batch := list(islice(remaining, size)):
         world = _advanced(world, [(entry, read_record(entry)) for entry in batch])
     return world
 
@@ -103,7 +93,7 @@ def _advanced(world: World, batch: Sequence[tuple[Entry, CommitRecord]]) -> Worl
     try:
         return world.changed(changes)
     except (PatchFailed, TooLarge):
-        # Once more, one at a time, to find the one to blame.
+        # Again, one commit at a time, to find the one that does not fit.
         return reduce(lambda before, pair: apply(before, *pair), batch, world)
 
 
@@ -118,7 +108,7 @@ def apply(world: World, entry: Entry, record: CommitRecord) -> World:
 
 
 def genesis_world(row: GenesisRow) -> JsonWorld | None:
-    """The world that a ledger began from; None if it is of the host's own kind. Raises `Altered`."""
+    """The genesis world; None if it is of the host's own kind. Raises `Altered`."""
     if row.document is None:
         return None
     world = read_world(row.document, "genesis")
@@ -128,7 +118,7 @@ def genesis_world(row: GenesisRow) -> JsonWorld | None:
 
 
 def read_world(document: bytes, place: str) -> JsonWorld:
-    """A world as a ledger keeps it, without limits on its size. Raises `Altered` if it is none."""
+    """A stored world, without limits on its size. Raises `Altered` if it is malformed."""
     try:
         world = JsonWorld(orjson.loads(document), max_bytes=sys.maxsize, max_depth=MAX_DEPTH)
     except (orjson.JSONDecodeError, FootlightsError):
@@ -139,7 +129,7 @@ def read_world(document: bytes, place: str) -> JsonWorld:
 
 
 def read_record(entry: Entry) -> CommitRecord:
-    """The record of a row. Raises `Altered` if there is none to be read."""
+    """The record of a row. Raises `Altered` if it is malformed."""
     try:
         return record_from_json(orjson.loads(entry.record_json))
     except (orjson.JSONDecodeError, FootlightsError):

@@ -1,4 +1,4 @@
-"""The half of an audit that examines the steps of tools: their digests, their chain, and whether they make sense."""
+"""Audit of tool steps: their digests, their chain, and their order for each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ToolsWalk:
-    """How far an audit of the tools has come. `kept_head` is one that was kept elsewhere."""
+    """The state of the audit of tool steps. `kept_head` is the tools head of an earlier audit."""
 
     def __init__(self, kept_head: str | None) -> None:
         self._kept_head = kept_head
@@ -31,7 +31,7 @@ class ToolsWalk:
         expected = self.position + 1
         if row.position > expected:
             raise Altered(_place(expected), "It is missing.")
-        # Not named by its key: that may be made of what a model said.
+        # Not named by its key, which may contain text of a model.
         place = _place(row.position)
         if row.position < expected:
             raise Altered(place, "No step has such a number.")

@@ -1,1 +1,1 @@
-"""Ledgers: the protocol, the one in memory, and the one in a SQLite file. No rule and no judgement lives here."""
+"""Ledgers: the protocol, the ledger in memory, and the ledger in a SQLite file. Rules and the judge never live here."""

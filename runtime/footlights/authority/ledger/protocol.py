@@ -1,7 +1,7 @@
-"""Where commits are kept: the protocol, and a ledger that lives in memory.
+"""Ledger protocol, and a ledger in memory.
 
-A ledger keeps the order of commits, exactly one for each turn, and what became of every tool that was ever
-begun. It judges nothing.
+A ledger stores commits in order, exactly one for each turn, and the state of every tool that was begun. It judges
+nothing.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _V = TypeVar("_V")
 
 
 class ToolState(StrEnum):
-    """How far a tool got."""
+    """State of a tool key."""
 
     STARTED = "started"
-    """Begun, and nothing more was heard of it: whether it had its effect is unknown."""
+    """The tool was begun and has not ended: it is unknown whether it had its effect."""
     OK = "ok"
-    """It ended well."""
+    """The tool succeeded."""
     ERROR = "error"
-    """It ended, and failed."""
+    """The tool failed."""
 
 
 @frozen
 class ToolRecord:
-    """What the ledger knows of a tool that claimed a key."""
+    """The ledger's record of a tool that claimed a key."""
 
     key: str
     state: ToolState
@@ -52,80 +52,83 @@ class ToolRecord:
 
 @frozen
 class Opening:
-    """What a stage is told when it opens on a ledger."""
+    """The state of a ledger when a stage opens on it."""
 
     epoch: int
-    """Which opening of this ledger it is, counting from 1. Ids carry it, so none comes back."""
+    """The number of this opening of the ledger, from 1. Ids contain it, so they are never used again."""
     world: World
-    """The world as it was committed last."""
+    """The last committed world."""
 
 
 class Ledger(Protocol):
-    """What a ledger promises. A cancelled call that has not begun to write has no effect."""
+    """Interface of a ledger. A call that is cancelled before it begins to write has no effect."""
 
     async def begin_epoch(self, genesis: World) -> Opening:
-        """Called once by each stage that opens on this ledger, with the world to begin from if it has none yet.
+        """Called once by each stage that opens on this ledger. `genesis` is the initial world of a new ledger.
 
-        Raises `RegistrationError` for a world that has no proper digest.
+        Raises `RegistrationError` for a world with a malformed digest.
         """
         ...
 
     async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
-        """The commit_digest to which each session's next commit must be chained. Those without any are left out.
+        """The last commit_digest of each session, to which its next commit must be chained. New sessions are omitted.
 
-        Asked once for a whole batch, because a ledger on disk may have to look. Raises `LedgerUnavailable`.
+        Called once for a whole batch, because a ledger on disk may have to read. Raises `LedgerUnavailable`.
         """
         ...
 
     async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        """Keep all of `records`, in this order and after all others, or none. Durable when it returns.
+        """Append all of `records`, in this order, or none. Durable when it returns.
 
-        `world` is what the last of them leaves behind, for ledgers that hand it to the next epoch.
+        `world` is the world after the last record, for ledgers that store it for the next epoch.
 
-        Raises `LedgerUnavailable` when it is certain that none was kept, and `InvalidCommand` if a turn
-        would be committed twice or a record is not chained to its session's last.
+        Raises `LedgerUnavailable` when certainly none was appended, and `InvalidCommand` if a turn would be committed
+        twice or a record is not chained to its session's last.
         """
         ...
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
-        """The commit of this turn, if it is here."""
+        """The commit of this turn, or None."""
         ...
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        """The commits of this session's turns that began after this one, the first `limit` of them, in the order in
-        which the turns began."""
+        """The first `limit` commits of this session's turns that began after this one, in the order of the turns."""
+        ...
+
+    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of this session, at most `limit`, oldest first. Raises `LedgerUnavailable`."""
         ...
 
     async def begin_tool(self, key: str) -> ToolRecord | None:
-        """Claim `key` before the tool has any effect. None: it is yours, durably, so go ahead.
+        """Claim `key` before the tool has any effect. None means that the claim is durable and the tool may run.
 
-        Otherwise what is known of whoever claimed it before; the tool must not run again. Raises
-        `LedgerUnavailable` if the claim could not be kept, and `InvalidCommand` for a key that is no plain string of
-        valid Unicode, as the other two do.
+        Otherwise the result is the record of an earlier claim, and the tool must not run again. Raises
+        `LedgerUnavailable` if the claim could not be written, and, like the other two methods, `InvalidCommand` for a
+        key that is not a plain string of valid Unicode.
         """
         ...
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
-        """Say how the tool ended. Saying the same again changes nothing.
+        """Record the outcome of the tool. Repeating the same outcome changes nothing.
 
-        Raises `InvalidCommand` if the key was never begun or has ended otherwise, and `LedgerUnavailable`.
+        Raises `InvalidCommand` if the key was never begun or has another outcome, and `LedgerUnavailable`.
         """
         ...
 
     async def release_tool(self, key: str) -> None:
-        """The tool was stopped before it had any effect: give the key back. Raises `LedgerUnavailable`."""
+        """Release the key of a tool that was stopped before it had any effect. Raises `LedgerUnavailable`."""
         ...
 
 
 class MemoryLedger:
-    """A ledger for tests and for games that may forget. It ends with the process, and its memory is bounded.
+    """A ledger for tests and for games without persistence. It ends with the process, and its memory is bounded.
 
-    - Of the commits, the latest `max_records` can be found, and of those only as many as fit into `max_bytes`.
-    - Within an epoch, chains outlive them: a chain's end takes little room, so those of the `max_sessions`
-      sessions that committed last are kept. A session that has been silent for longer than that begins a new chain.
-    - Of the tools, `max_records` keys are kept, and those that ended are forgotten oldest first. A key that
-      names its turn can never come back. One from a tool's `idempotency_key` can, and its tool would then run
-      again. One that has not ended is never forgotten; with `max_records` of them open, no other may begin.
+    - It stores the latest `max_records` commits, and of those only as many as fit into `max_bytes`.
+    - Within an epoch, chains outlive their commits: the last digests of the `max_sessions` sessions that committed
+      last are stored. An older session begins a new chain.
+    - It stores `max_records` tool keys, and evicts ended ones, the oldest first. A key that names its turn is never
+      used again. A key from a tool's `idempotency_key` can be, and the tool would then run again. A key that has not
+      ended is never evicted; with `max_records` of them open, no other tool may begin.
     """
 
     def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000, max_bytes: int = 64_000_000) -> None:
@@ -135,19 +138,19 @@ class MemoryLedger:
         self._epoch = 0
         self._bytes = 0
         self._records: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-        """As they are written: then their size is known, and nobody can change them."""
+        """As canonical JSON, which is immutable and has a known size."""
         self._heads: OrderedDict[str, str] = OrderedDict()
         self._open_tools: set[str] = set()
         self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
 
-    # In each method the checkpoint comes first and is the only one: a call that is cancelled has done
-    # nothing, and one that has done something cannot be cancelled any more.
+    # In each method the only checkpoint comes first: a call that is cancelled has no effect, and a call that had an
+    # effect cannot be cancelled.
 
     async def begin_epoch(self, genesis: World) -> Opening:
         await trio.lowlevel.checkpoint()
         checked_digest(genesis)
         self._epoch += 1
-        self._heads.clear()  # it keeps no world, so each epoch begins anew, and its chains do
+        self._heads.clear()  # it stores no world, so each epoch begins anew, and so do its chains
         return Opening(self._epoch, genesis)
 
     async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
@@ -192,7 +195,7 @@ class MemoryLedger:
         return [record_from_json(orjson.loads(self._records[session_id, turn])) for turn in first]
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
-        """The newest commits of this session that can be found, no more than `limit`, in their order."""
+        """The newest stored commits of this session, at most `limit`, in their order."""
         await trio.lowlevel.checkpoint()
         newest_first = (data for (session, _), data in reversed(self._records.items()) if session == session_id)
         return [record_from_json(orjson.loads(data)) for data in islice(newest_first, limit)][::-1]

@@ -215,7 +215,7 @@ async def test_a_process_that_does_not_listen_is_killed(weights: Path, mock_cloc
         _send(model, signal.SIGSTOP)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_jump, mock_clock, local_engine.STOP_SECONDS + 1)
-            with pytest.raises(StreamError, match="does not listen"):
+            with pytest.raises(StreamError, match="does not respond"):
                 await _all(model, "word " * 5_000_000)
         assert model.warm_state is WarmState.WARM
 
@@ -264,7 +264,7 @@ async def test_a_required_call_is_the_first_round_and_nothing_of_it_is_said(weig
 
 async def test_a_required_call_that_is_none_is_an_error(weights: Path) -> None:
     async with loaded(weights, tool_choice="required") as model:
-        with pytest.raises(ModelError, match="is not the tool call"):
+        with pytest.raises(ModelError, match="is not the required tool call"):
             await _all(model, "Hello", ToolOffer("pour", "Pour."))
 
 

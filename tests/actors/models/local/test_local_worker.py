@@ -126,7 +126,7 @@ def test_the_work_ends_when_the_other_end_is_gone(fake: dict[str, Any], weights:
 class _Deaf(Line):
     """It never notices that the other end is gone, before it speaks."""
 
-    def is_spoken_to(self) -> bool:
+    def has_input(self) -> bool:
         return False
 
 

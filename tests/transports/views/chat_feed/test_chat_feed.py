@@ -1,4 +1,4 @@
-"""The chat feed as a pure view: which sentence each event becomes, who says it, and what is forgotten."""
+"""The chat feed as a pure projection: the message and the role of each event, and the limits."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from footlights_transports.views.chat_feed.pure.feed import (
     ChatFeed,
     ChatMessage,
     ChatRole,
+    messages_of,
     player_said,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -86,19 +86,19 @@ SYSTEM: list[tuple[Payload, str]] = [
 
 
 @pytest.mark.parametrize(("payload", "sentence"), SYSTEM, ids=lambda it: it if isinstance(it, str) else "")
-def test_what_happened_is_said_by_the_controller_in_a_fixed_sentence(payload: Payload, sentence: str) -> None:
-    assert [(each.role, each.content) for each in told(event(payload), 0.0)] == [(ChatRole.SYSTEM, sentence)]
+def test_events_become_fixed_sentences_of_the_role_system(payload: Payload, sentence: str) -> None:
+    assert [(each.role, each.content) for each in messages_of(event(payload), 0.0)] == [(ChatRole.SYSTEM, sentence)]
 
 
 def test_every_reason_for_an_interruption_has_its_sentence() -> None:
     assert INTERRUPTED.keys() == set(InterruptReason)
     for reason in InterruptReason:
-        (message,) = told(event(TurnInterrupted(reason, "ValueError", Heard(3, "words of the agent"))), 0.0)
+        (message,) = messages_of(event(TurnInterrupted(reason, "ValueError", Heard(3, "words of the agent"))), 0.0)
         assert (message.role, message.content) == (ChatRole.SYSTEM, INTERRUPTED[reason])
 
 
-def test_the_agents_words_are_its_own_and_the_controllers_are_never_the_agents() -> None:
-    (message,) = told(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
+def test_the_agents_words_have_the_role_agent() -> None:
+    (message,) = messages_of(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
     assert (message.role, message.content) == (ChatRole.AGENT, "I rented you a room. All is committed!")
 
 
@@ -113,11 +113,11 @@ def test_the_agents_words_are_its_own_and_the_controllers_are_never_the_agents()
         ModelReady("m", WarmState.HOT, 0),
     ],
 )
-def test_what_nobody_needs_to_read_is_no_message(payload: Payload) -> None:
-    assert told(event(payload), 0.0) == []
+def test_some_events_are_no_message(payload: Payload) -> None:
+    assert messages_of(event(payload), 0.0) == []
 
 
-def test_every_kind_of_event_is_told_or_left_out_on_purpose() -> None:
+def test_every_kind_of_event_is_a_message_or_left_out_on_purpose() -> None:
     left_out = {TokenDelta, ModelSelected, ModelReady}
     known = {type(payload) for payload, _ in SYSTEM} | {TurnInterrupted, TurnFinal}
     assert known | left_out == set(PAYLOAD_TYPES.values())
@@ -131,9 +131,9 @@ def test_every_kind_of_event_is_told_or_left_out_on_purpose() -> None:
         ("approval.denied", "Denied (a-000001): Sell the horse?"),
     ],
 )
-def test_an_approval_is_asked_for_and_told_of_by_the_controller(kind: str, sentence: str) -> None:
+def test_an_approval_is_a_message_of_the_role_system(kind: str, sentence: str) -> None:
     artifact = Artifact(kind, dict(QUESTION))
-    messages = told(event(ok(artifact)), 0.0, [artifact])
+    messages = messages_of(event(ok(artifact)), 0.0, [artifact])
     assert [(each.role, each.content) for each in messages] == [
         (ChatRole.SYSTEM, "The turn is committed."),
         (ChatRole.SYSTEM, sentence),
@@ -141,13 +141,13 @@ def test_an_approval_is_asked_for_and_told_of_by_the_controller(kind: str, sente
 
 
 @pytest.mark.parametrize("artifact", [Artifact("deed", {"room": 3}), Artifact("approval.pending", {"id": 7})])
-def test_another_artifact_is_named_and_not_shown(artifact: Artifact) -> None:
-    _, message = told(event(ok(artifact)), 0.0, [artifact])
+def test_another_artifact_is_named_without_its_data(artifact: Artifact) -> None:
+    _, message = messages_of(event(ok(artifact)), 0.0, [artifact])
     assert message.content == f"An artifact was kept: {artifact.kind}, {artifact.ref}."
 
 
 def test_a_message_has_three_fields_and_its_time_is_iso() -> None:
-    (message,) = told(event(TurnAccepted(), wall_ts=1_700_000_000.5), 0.0)
+    (message,) = messages_of(event(TurnAccepted(), wall_ts=1_700_000_000.5), 0.0)
     assert message.document == {
         "timestamp": "2023-11-14T22:13:20.500Z",
         "role": "system",
@@ -156,12 +156,12 @@ def test_a_message_has_three_fields_and_its_time_is_iso() -> None:
     assert datetime.fromisoformat(message.timestamp).timestamp() == 1_700_000_000.5
 
 
-def test_an_event_without_a_time_happened_when_it_was_told() -> None:
-    (message,) = told(event(TurnAccepted(), wall_ts=None), 60.0)
+def test_an_event_without_a_time_gets_the_current_one() -> None:
+    (message,) = messages_of(event(TurnAccepted(), wall_ts=None), 60.0)
     assert message.timestamp == "1970-01-01T00:01:00.000Z"
 
 
-def test_what_the_player_said_is_the_players() -> None:
+def test_the_players_words_have_the_role_user() -> None:
     message = player_said("A room?", 1.0)
     assert (message.role, message.content) == (ChatRole.USER, "A room?")
 
@@ -177,7 +177,7 @@ def messages(*contents: str) -> list[ChatMessage]:
     return [ChatMessage("", ChatRole.USER, content) for content in contents]
 
 
-def test_a_feed_keeps_the_newest_and_says_nothing_of_the_others() -> None:
+def test_a_feed_keeps_the_newest_messages() -> None:
     feed = ChatFeed()
     feed.append(messages(*(str(number) for number in range(MAX_MESSAGES + 7))))
     assert [each.content for each in feed.messages] == [str(number) for number in range(7, MAX_MESSAGES + 7)]
@@ -187,7 +187,7 @@ def contents(feed: ChatFeed) -> list[str]:
     return [each.content for each in feed.messages]
 
 
-def test_a_feed_keeps_no_more_than_so_many_characters() -> None:
+def test_a_feed_keeps_a_limited_number_of_characters() -> None:
     feed = ChatFeed(max_chars=10)
     feed.append(messages("12345", "678", "90"))
     assert contents(feed) == ["12345", "678", "90"]

@@ -1,4 +1,4 @@
-"""The feeds of a server: they begin when they are read, follow their sessions, and die without harming anything."""
+"""The feeds of a server: their beginning, their limits, and ends that harm nothing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def open_house(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_feed_begins_when_it_is_read_and_makes_no_history_again() -> None:
+async def test_a_feed_begins_with_its_first_read_and_has_no_earlier_history() -> None:
     async with open_house() as house:
         session = house.stage.start()
         await house.say(session, "one")
@@ -86,7 +86,7 @@ async def test_a_feed_begins_when_it_is_read_and_makes_no_history_again() -> Non
         ]  # fmt: skip
 
 
-async def test_a_turn_that_is_open_when_the_feed_begins_is_told_from_its_beginning(quiet_clock: MockClock) -> None:
+async def test_a_feed_has_the_open_turn_from_its_beginning(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
         session.begin_turn("stall")
@@ -96,7 +96,7 @@ async def test_a_turn_that_is_open_when_the_feed_begins_is_told_from_its_beginni
         assert (await house.contents(session))[1:] == ["The turn was canceled.", "Nothing of the turn was committed."]
 
 
-async def test_what_is_dropped_is_forgotten_and_what_comes_after_it_is_not() -> None:
+async def test_after_a_drop_a_feed_begins_again() -> None:
     async with open_house() as house:
         session = house.stage.start()
         await house.contents(session)
@@ -109,7 +109,7 @@ async def test_what_is_dropped_is_forgotten_and_what_comes_after_it_is_not() -> 
         house.feeds.drop("nobody")
 
 
-async def test_an_approval_is_looked_up_in_the_ledger_and_asked_for() -> None:
+async def test_an_approval_is_read_from_the_ledger() -> None:
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as house:
         session = house.stage.start()
         await house.contents(session)
@@ -121,7 +121,7 @@ async def test_an_approval_is_looked_up_in_the_ledger_and_asked_for() -> None:
 
 
 class BrokenLedger(MemoryLedger):
-    """Whoever looks a commit up finds that it cannot be read, or that it is gone."""
+    """A ledger that cannot be read, or finds nothing."""
 
     error: Exception | None = None
 
@@ -132,7 +132,7 @@ class BrokenLedger(MemoryLedger):
 
 
 @pytest.mark.parametrize("error", [None, LedgerUnavailable("no disk")])
-async def test_without_the_ledger_a_feed_tells_what_it_knows(error: Exception | None) -> None:
+async def test_without_the_ledger_only_artifacts_are_missing(error: Exception | None) -> None:
     ledger = BrokenLedger()
     ledger.error = error
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=ledger) as house:
@@ -169,7 +169,7 @@ async def test_a_feed_ends_with_its_session() -> None:
         assert await house.contents(session) == []
 
 
-async def test_a_feed_for_which_there_is_no_place_stays_empty() -> None:
+async def test_a_feed_without_a_place_for_its_observer_stays_empty() -> None:
     async with open_house() as house:
         session = house.stage.start()
         async with AsyncExitStack() as watched:
@@ -179,7 +179,7 @@ async def test_a_feed_for_which_there_is_no_place_stays_empty() -> None:
             assert house.feeds.feed(session.session_id) is None
 
 
-async def test_a_feed_takes_no_place_of_a_players() -> None:
+async def test_a_feed_is_an_observer_and_no_subscriber() -> None:
     async with open_house(limits=Limits(max_subscribers=1)) as house:
         session = house.stage.start()
         await house.contents(session)
@@ -187,7 +187,7 @@ async def test_a_feed_takes_no_place_of_a_players() -> None:
             assert house.feeds.feed(session.session_id) is not None
 
 
-async def test_a_session_that_is_begun_again_under_its_name_has_a_feed_of_its_own(quiet_clock: MockClock) -> None:
+async def test_a_new_session_of_the_same_id_has_a_feed_of_its_own(quiet_clock: MockClock) -> None:
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
         ann = SessionParams(session_id="ann")
         first = house.stage.start(ann)
@@ -202,7 +202,7 @@ async def test_a_session_that_is_begun_again_under_its_name_has_a_feed_of_its_ow
         assert (await house.contents(house.stage.session("ann")))[-1] == "The turn is committed."
 
 
-async def test_a_feed_that_is_dropped_lets_its_session_go_and_so_do_those_who_wait_for_it() -> None:
+async def test_dropping_a_feed_ends_its_subscription_and_its_readers() -> None:
     async with open_house() as house:
         session = house.stage.start()
         async with trio.open_nursery() as nursery:
@@ -214,7 +214,7 @@ async def test_a_feed_that_is_dropped_lets_its_session_go_and_so_do_those_who_wa
         assert session.statistics().observers == ()
 
 
-async def test_when_there_are_too_many_feeds_the_one_not_read_for_longest_goes() -> None:
+async def test_above_the_limit_the_least_recently_read_feed_ends() -> None:
     async with open_house() as house:
         sessions = [house.stage.start() for _ in range(4)]
         for session in sessions[:3]:
@@ -226,7 +226,7 @@ async def test_when_there_are_too_many_feeds_the_one_not_read_for_longest_goes()
         assert [len(session.statistics().observers) for session in sessions] == [1, 0, 1, 1]
 
 
-async def test_a_feed_that_nobody_reads_lets_its_session_go(quiet_clock: MockClock) -> None:
+async def test_a_feed_that_is_not_read_ends_its_subscription(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
         await house.contents(session)
@@ -240,7 +240,7 @@ async def test_a_feed_that_nobody_reads_lets_its_session_go(quiet_clock: MockClo
         assert session.statistics().observers == ()
 
 
-async def test_many_who_read_at_once_read_one_feed() -> None:
+async def test_many_readers_share_one_feed() -> None:
     async with open_house() as house:
         session = house.stage.start()
         async with trio.open_nursery() as nursery:
@@ -249,13 +249,13 @@ async def test_many_who_read_at_once_read_one_feed() -> None:
         assert len(session.statistics().observers) == 1
 
 
-async def test_a_server_that_closes_begins_no_feed() -> None:
+async def test_no_feed_begins_during_shutdown() -> None:
     async with open_house() as house:
         one, other = house.stage.start(), house.stage.start()
         await house.contents(one)
         house.nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
-            for _ in range(10):  # at every step of its closing
+            for _ in range(10):  # at every step of the shutdown
                 await trio.lowlevel.checkpoint()
                 assert await house.feeds.read(other) == ()
             assert house.feeds.feed(one.session_id) is None
@@ -263,13 +263,13 @@ async def test_a_server_that_closes_begins_no_feed() -> None:
 
 
 class SlowLedger(MemoryLedger):
-    """Whoever looks a commit up waits for ever."""
+    """A ledger that never answers a read."""
 
     async def find(self, session_id: str, turn_id: str) -> None:
         await trio.sleep_forever()
 
 
-async def test_a_feed_that_never_comes_on_slows_no_turn(quiet_clock: MockClock) -> None:
+async def test_a_feed_that_waits_for_the_ledger_delays_no_turn(quiet_clock: MockClock) -> None:
     async with open_house(tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ledger=SlowLedger()) as house:
         session = house.stage.start()
         await house.contents(session)
@@ -284,7 +284,7 @@ async def test_a_feed_that_never_comes_on_slows_no_turn(quiet_clock: MockClock) 
         assert (await house.contents(session)).count("The turn is committed.") == 4
 
 
-async def test_a_feed_that_waits_for_the_ledger_keeps_few_words_and_ends_when_nobody_reads_it(
+async def test_a_feed_that_waits_for_the_ledger_ends_when_it_is_not_read(
     quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("footlights_transports.views.chat_feed.feeds.LOOK_UP_SECONDS", 10 * UNREAD_SECONDS)
@@ -300,7 +300,7 @@ async def test_a_feed_that_waits_for_the_ledger_keeps_few_words_and_ends_when_no
         assert session.statistics().observers == ()
 
 
-async def test_words_that_are_too_many_or_too_long_push_the_oldest_out_and_none_outlive_the_feed() -> None:
+async def test_a_feed_keeps_a_limited_number_of_the_players_words() -> None:
     async with open_house() as house:
         opened = OpenFeed(house.stage.start())
         for number in range(MAX_WORDS + 1):

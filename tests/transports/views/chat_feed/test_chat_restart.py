@@ -1,4 +1,4 @@
-"""A restart forgets the chat and nothing else: what happens next is what would have happened without it."""
+"""Restart: the chat is lost, and the next turn is the same as without a restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PORTS = ("--ws-port", "0", "--http-port", "0")
 
 @define
 class Told:
-    """An innkeeper, and all that it was ever told."""
+    """An innkeeper, and all of its prompts."""
 
     prompts: list[Prompt] = Factory(list["Prompt"])
 
@@ -72,7 +72,7 @@ async def ask_for_the_lantern(session: InteractionSession) -> None:
 
 
 async def begin_and_leave_open(session: InteractionSession) -> None:
-    """The stage closes on it: it is interrupted, and nothing of it is kept."""
+    """The stage closes during this turn, so it is interrupted and nothing is committed."""
     session.begin_turn("rent the garden room")
 
 
@@ -112,7 +112,7 @@ async def test_the_next_action_is_the_same_after_a_restart(
     assert len(restarted[0]) == 2
 
 
-async def test_a_session_that_rested_is_gone_back_to_and_goes_on_as_if_it_had_not(tmp_path: Path) -> None:
+async def test_a_session_that_rested_goes_on_as_if_it_had_not(tmp_path: Path) -> None:
     outcomes = []
     for rests in (False, True):
         told = Told()
@@ -155,7 +155,7 @@ async def open_inn(folder: Path) -> AsyncGenerator[tuple[Served, httpx2.AsyncCli
             yield server, client
 
 
-async def test_a_server_that_is_killed_comes_back_without_its_chat_and_with_all_else(tmp_path: Path) -> None:
+async def test_a_killed_server_restarts_without_its_chat_and_with_everything_else(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE):
         async with open_inn(tmp_path) as (server, client):
             created = await client.post("/v1/sessions", json={"params": {"session_id": "ann"}})

@@ -1,4 +1,4 @@
-"""The chat over HTTP: read it, throw it away, and never anybody else's."""
+"""The chat over HTTP: reading, dropping, and access."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def chat(guest: HttpGuest) -> list[dict[str, str]]:
 
 
 async def until(guest: HttpGuest, come: Callable[[list[str]], bool]) -> list[dict[str, str]]:
-    """The chat, read again until this has come: it is filled by a task of its own, behind the turn."""
+    """Read the chat until this holds: a task of its own fills it."""
     with trio.fail_after(PATIENCE):
         while True:
             messages = await chat(guest)
@@ -40,7 +40,7 @@ async def until(guest: HttpGuest, come: Callable[[list[str]], bool]) -> list[dic
             await trio.lowlevel.checkpoint()
 
 
-async def test_a_turn_is_told_by_its_player_its_agent_and_the_controller() -> None:
+async def test_a_turn_has_messages_of_the_player_the_agent_and_the_system() -> None:
     async with open_house() as house:
         guest = await house.start()
         assert await chat(guest) == []
@@ -56,7 +56,7 @@ async def test_a_turn_is_told_by_its_player_its_agent_and_the_controller() -> No
     assert all(each.keys() == {"timestamp", "role", "content"} for each in messages)
 
 
-async def test_what_is_said_over_any_server_of_the_desk_is_in_the_chat_and_what_is_refused_is_not() -> None:
+async def test_begun_turns_of_every_server_are_in_the_chat_and_refused_ones_are_not() -> None:
     model = CuedModel()
     async with open_house(model) as house:
         guest = await house.start()
@@ -72,7 +72,7 @@ async def test_what_is_said_over_any_server_of_the_desk_is_in_the_chat_and_what_
     assert [each["content"] for each in messages if each["role"] == "user"] == ["by ~another way"]
 
 
-async def test_a_chat_that_is_thrown_away_is_gone_and_the_turn_goes_on() -> None:
+async def test_dropping_a_chat_does_not_affect_the_turn() -> None:
     model = CuedModel()
     async with open_house(model) as house:
         guest = await house.start()
@@ -104,7 +104,7 @@ async def test_an_approval_is_asked_for_in_the_chat_and_given_by_a_turn() -> Non
 
 
 @pytest.mark.parametrize("approvals", [{"a-1": True}, {"a-000001": "yes"}, {"a-000001": None}, [], "a-000001"])
-async def test_an_answer_that_makes_no_sense_is_refused_without_quoting_it(approvals: Any) -> None:
+async def test_an_invalid_approval_is_refused_without_quoting_it(approvals: Any) -> None:
     async with open_house() as house:
         guest = await house.start()
         body = {"input": "Yes.", "params": {"approvals": approvals}}
@@ -114,7 +114,7 @@ async def test_an_answer_that_makes_no_sense_is_refused_without_quoting_it(appro
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_chat_is_its_users_own(method: str) -> None:
+async def test_a_chat_belongs_to_its_user(method: str) -> None:
     async with open_house(policy=AccessPolicy(TOKENS), headers=bearer("ann")) as house:
         guest = await house.start()
         await chat(guest)
@@ -127,7 +127,7 @@ async def test_a_chat_is_its_users_own(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_session_that_is_closed_or_never_was_has_no_chat(method: str) -> None:
+async def test_a_closed_or_unknown_session_has_no_chat(method: str) -> None:
     async with open_house() as house:
         guest = await house.start()
         await chat(guest)
@@ -136,7 +136,7 @@ async def test_a_session_that_is_closed_or_never_was_has_no_chat(method: str) ->
             assert refused(await house.client.request(method, f"{path}/chat")) == (404, "unknown_session")
 
 
-async def test_who_reads_too_often_is_refused() -> None:
+async def test_reading_too_often_is_refused() -> None:
     limits = WireLimits(user_commands_per_second=0.001, user_command_burst=2)
     async with open_house(wire_limits=limits) as house:
         guest = await house.start()
@@ -145,14 +145,14 @@ async def test_who_reads_too_often_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-async def test_nobody_can_write_into_a_chat(method: str) -> None:
+async def test_a_chat_cannot_be_written(method: str) -> None:
     async with open_house() as house:
         guest = await house.start()
         answer = await house.client.request(method, f"{guest.path}/chat", json={"content": "You agreed."})
         assert answer.status_code == 405
 
 
-async def test_a_desk_without_its_server_tells_nobody_what_is_said() -> None:
+async def test_a_stopped_server_no_longer_listens_for_turns() -> None:
     async with open_house() as house:
         assert len(house.access.turn_listeners) == 1
         house.stop()
@@ -160,7 +160,7 @@ async def test_a_desk_without_its_server_tells_nobody_what_is_said() -> None:
         assert house.access.turn_listeners == []
 
 
-def test_the_document_names_the_roles_that_there_are() -> None:
+def test_the_openapi_document_lists_the_roles() -> None:
     document: Any = document_of_routes(wants_tokens=True)
     message = document["components"]["schemas"]["ChatMessage"]
     assert message["properties"]["role"]["enum"] == [role.value for role in ChatRole]

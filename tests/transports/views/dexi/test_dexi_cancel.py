@@ -1,4 +1,4 @@
-"""An execution run, canceled at every point: whatever happens, its stream is lawful, whole and ends."""
+"""Runs that are canceled at every point: each ends with a lawful and complete stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from footlights_actors import Call, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.runs import DexiRuns, Request
+from footlights_transports.views.dexi.runs import RunRequest, Runs
 from tests.kit.views.dexi_kit import lawful, output, types
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from footlights_transports.views.dexi.run import Run
 
 ANN = User("ann")
-ASKED = Request(message="Search and simulate it.", policy=ExecutionPolicy.AUTO)
+ASKED = RunRequest(message="Search and simulate it.", policy=ExecutionPolicy.AUTO)
 
 
 def study(*, cold: bool = False, cancel_safe: bool = True) -> Cast:
-    """A model that looks, then simulates twice at once, with a silence that wants a heartbeat."""
+    """A model that searches, then runs two simulations in parallel, with a silence long enough for a heartbeat."""
 
     def script(prompt: Prompt) -> Iterable[Line]:
         if not prompt.rounds:
@@ -55,7 +55,7 @@ def study(*, cold: bool = False, cancel_safe: bool = True) -> Cast:
 
 
 def check(run: Run) -> str:
-    """How the run ended."""
+    """Check the run; returns its outcome."""
     events = lawful([to_json(entry.event) for entry in run.entries])
     assert types(events)[:2] == ["mode", "plan_narrative"]
     assert types(events).count("tool_start") == types(events).count("tool_result")
@@ -72,7 +72,7 @@ def explore(make_cast: Callable[[], Cast], *, orders: int = 2, pairs: int = 10) 
     async def scenario(trial: Trial) -> None:
         async with open_stage(make_cast(), wall_clock=trio.current_time) as stage, trio.open_nursery() as nursery:
             access = SessionAccess(stage, AccessPolicy({"ann": "a-token-for-this-test-only"}))
-            runs = DexiRuns(access, wall_clock=lambda: 1_700_000_000.0)
+            runs = Runs(access, wall_clock=lambda: 1_700_000_000.0)
             await nursery.start(runs.keep)
             run = await runs.begin(ANN, ASKED)
             won: list[bool] = []
@@ -103,7 +103,7 @@ def test_a_run_is_lawful_wherever_its_stage_closes() -> None:
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as host:
                 async with open_stage(study(), wall_clock=trio.current_time) as stage:
-                    runs = DexiRuns(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
+                    runs = Runs(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
                     await nursery.start(runs.keep)
                     run = await runs.begin(User(), ASKED)
                     trial.aim(host.cancel)
@@ -116,12 +116,12 @@ def test_a_run_is_lawful_wherever_its_stage_closes() -> None:
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
 
 
-def test_whoever_asks_for_a_run_may_be_canceled_anywhere() -> None:
-    """What was begun goes on, and what was not begun leaves nothing behind."""
+def test_a_request_for_a_run_can_be_canceled_anywhere() -> None:
+    """A run that has begun continues, and one that has not begun leaves no session."""
 
     async def scenario(trial: Trial) -> None:
         async with open_stage(study(), wall_clock=trio.current_time) as stage, trio.open_nursery() as nursery:
-            runs = DexiRuns(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
+            runs = Runs(SessionAccess(stage), wall_clock=lambda: 1_700_000_000.0)
             await nursery.start(runs.keep)
             with trio.CancelScope() as asking:
                 trial.aim(asking.cancel)

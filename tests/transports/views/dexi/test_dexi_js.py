@@ -1,7 +1,6 @@
-"""Clients from other projects read a run: Node's own EventSource, and the npm package eventsource-parser.
+"""JavaScript clients of narrated runs: Node's own EventSource, and the npm package eventsource-parser.
 
-(httpx2's `sse` reads every stream of the other tests.) The package is looked for in the folder that the variable
-`FOOTLIGHTS_NODE_MODULES` names, a `node_modules` with `eventsource-parser` in it.
+`FOOTLIGHTS_NODE_MODULES` names a `node_modules` folder with that package. The other tests read streams with httpx2.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import pytest
 from footlights_transports.views.dexi.pure.schema import EVENT_NAMES
 from tests.kit.peers.http_peer import open_house
 from tests.kit.peers.js_peer import nodes, run_js
-from tests.kit.views.dexi_house import agency, answer_of
 from tests.kit.views.dexi_kit import lawful, types
+from tests.kit.views.dexi_server import agency, answer_of
 
 if TYPE_CHECKING:
     from tests.kit.peers.js_peer import Script

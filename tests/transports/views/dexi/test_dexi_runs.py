@@ -1,4 +1,4 @@
-"""Runs without a server: what becomes of one whose subscription is let go, and when nobody keeps runs any more."""
+"""Runs without an HTTP server: detached subscriptions, closing, settings, and access."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.runs import DexiRuns, DexiSettings, Request, UnknownRun
-from tests.kit.views.dexi_house import agency
+from footlights_transports.views.dexi.runs import RunRequest, Runs, RunSettings, UnknownRun
 from tests.kit.views.dexi_kit import lawful, output, types
+from tests.kit.views.dexi_server import agency
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from tests.kit.views.dexi_kit import Raw
 
 ME = User()
-SLOW = Request(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
+SLOW = RunRequest(message="Search the shelves with search_slowly.", policy=ExecutionPolicy.AUTO)
 
 
 @asynccontextmanager
-async def keeping(stage: Stage, settings: DexiSettings | None = None) -> AsyncGenerator[DexiRuns]:
+async def keeping(stage: Stage, settings: RunSettings | None = None) -> AsyncGenerator[Runs]:
     async with trio.open_nursery() as nursery:
-        runs = DexiRuns(SessionAccess(stage), settings)
+        runs = Runs(SessionAccess(stage), settings)
         await nursery.start(runs.keep)
         yield runs
         nursery.cancel_scope.cancel()
@@ -50,7 +50,7 @@ def events_of(run: Run) -> list[Raw]:
     return [to_json(entry.event) for entry in run.entries]
 
 
-async def test_a_run_that_is_detached_goes_on_where_it_was(quiet_clock: MockClock) -> None:
+async def test_a_run_continues_after_its_subscription_is_detached(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         run = await runs.begin(ME, SLOW)
         for _ in range(3):
@@ -68,9 +68,9 @@ async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockC
     async with trio.open_nursery() as nursery:
         limits = Limits(shutdown_deadline=5)
         async with open_stage(agency(), ledger=FlakyLedger(MemoryLedger(), delay=inf), limits=limits) as stage:
-            runs = DexiRuns(SessionAccess(stage))
+            runs = Runs(SessionAccess(stage))
             await nursery.start(runs.keep)
-            run = await runs.begin(ME, Request(message="Good evening.", policy=ExecutionPolicy.FORCE))
+            run = await runs.begin(ME, RunRequest(message="Good evening.", policy=ExecutionPolicy.FORCE))
             await trio.testing.wait_all_tasks_blocked()
             assert not run.is_over
         await run.wait_over()
@@ -79,39 +79,39 @@ async def test_a_run_whose_commit_is_in_doubt_ends_as_unknown(quiet_clock: MockC
     assert [event["outcome"] for event in events if event["type"] in ("step_end", "done")] == ["completed", "unknown"]
 
 
-async def test_when_nobody_keeps_runs_none_is_begun(quiet_clock: MockClock) -> None:
+async def test_no_run_begins_after_the_server_has_closed(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage:
         async with keeping(stage) as runs:
             run = await runs.begin(ME, SLOW)
-        assert run.is_over, "readers are let go"
+        assert run.is_over, "so that readers end too"
         with pytest.raises(SessionClosed):
             await runs.begin(ME, SLOW)
 
 
-async def test_a_host_s_own_rules_and_agent_decide(quiet_clock: MockClock) -> None:
+async def test_a_host_can_set_rules_and_the_chat_agent(quiet_clock: MockClock) -> None:
     divining = IntentRule(
         id="host.divine", activity="divine", conditions=(Condition.TOOLS_NEEDED,), verbs=["divine"]
     )  # fmt: skip
-    settings = DexiSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
+    settings = RunSettings(rules=STANDARD_RULES.adding(divining), chat_agent="porter")
     async with open_stage(agency()) as stage, keeping(stage, settings) as runs:
-        run = await runs.begin(ME, Request(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
+        run = await runs.begin(ME, RunRequest(message="Divine the weather.", policy=ExecutionPolicy.AUTO))
         await run.wait_over()
     events = lawful(events_of(run))
     assert events[1]["content"].startswith("The agent will divine")
     assert "tool_start" not in types(events), "the porter has no tools"
 
 
-async def test_who_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
+async def test_a_message_that_names_a_tool_of_the_cast_asks_for_it(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         name = stage.tools[0]
-        request = Request(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
+        request = RunRequest(message=f"Use {name}, please.", policy=ExecutionPolicy.AUTO)
         run = await runs.begin(ME, request)
         await run.wait_over()
     events = lawful(events_of(run))
     assert (events[0]["mode"], "tool_start" in types(events)) == ("execution", True)
 
 
-async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> None:
+async def test_a_run_is_found_only_for_its_user(quiet_clock: MockClock) -> None:
     async with open_stage(agency()) as stage, keeping(stage) as runs:
         run = await runs.begin(ME, SLOW)
         assert runs.find(ME, run.run_id) is run
@@ -122,14 +122,14 @@ async def test_a_run_is_not_found_by_somebody_else(quiet_clock: MockClock) -> No
         await run.wait_over()
 
 
-async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
+async def test_a_run_ends_when_the_server_closes_even_if_its_narration_fails_then(
     caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
 ) -> None:
     class Broken:
         def text(self, text: str) -> Redacted:
             return Redacted("\ud800" if "not seen" in text else text, applied=False)
 
-    settings = DexiSettings(redactor=Broken())  # type: ignore[arg-type]
+    settings = RunSettings(redactor=Broken())  # type: ignore[arg-type]
     async with open_stage(agency()) as stage:
         async with keeping(stage, settings) as runs:
             run = await runs.begin(ME, SLOW)
@@ -138,11 +138,11 @@ async def test_a_server_that_goes_ends_a_run_even_if_it_cannot_be_told_how(
     assert [record.getMessage()[:17] for record in caplog.records] == ["run_stream failed"]
 
 
-async def test_what_a_document_keeps_secret_is_in_no_event_of_a_run(tmp_path: Path, quiet_clock: MockClock) -> None:
+async def test_a_secret_in_a_document_is_in_no_event_of_a_run(tmp_path: Path, quiet_clock: MockClock) -> None:
     (tmp_path / "keys.md").write_text("# Rain\nThe rain api_key: zz99secret, and mail bob@example.com about the rain.")
     cast = tavern_cast(documents=tmp_path)
     async with open_stage(cast) as stage, keeping(stage) as runs:
-        request = Request(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
+        request = RunRequest(message="Search the documents about rain.", policy=ExecutionPolicy.AUTO, agent="analyst")
         run = await runs.begin(ME, request)
         await run.wait_over()
     events = lawful(events_of(run))
@@ -170,6 +170,6 @@ class Misnamed:
 
 
 @pytest.mark.parametrize("classifier", [Unnamed(), Misnamed()])
-def test_a_classifier_whose_id_cannot_be_kept_is_refused_before_anything_is_run(classifier: Classifier) -> None:
+def test_settings_refuse_a_classifier_whose_id_cannot_be_recorded(classifier: Classifier) -> None:
     with pytest.raises(RegistrationError, match="id is lower-case"):
-        DexiSettings(classifier=classifier)
+        RunSettings(classifier=classifier)

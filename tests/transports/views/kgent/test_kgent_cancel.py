@@ -1,4 +1,4 @@
-"""A dialogue, canceled at every point: `done` comes once, and no part of a turn stays."""
+"""Dialogues canceled at every point: one `done`, and never a part of a turn in the trace."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import trio
 from footlights import ModelError, RateLimitError, WarmState, open_stage
 from footlights.testing import cancel_everywhere
 from footlights_actors import Fail, Pause, Say, ScriptedModel, standard_cast
-from footlights_transports.views.kgent.flux import KgentFlux
-from footlights_transports.views.kgent.pure.flux_state import FluxState
+from footlights_transports.views.kgent.conversation import Conversation, ConversationState
 from footlights_transports.views.kgent.pure.messages import DialogueMode
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
-from footlights_transports.views.kgent.soul import KgentSoul
+from footlights_transports.views.kgent.responder import Responder
 from footlights_transports.views.kgent.templates import with_templates
 from tests.kit.views.kgent_kit import ASKED, kinds, lawful, talk, text
 
@@ -41,18 +40,18 @@ def failing() -> Model:
     return ScriptedModel(lambda _: [Pause(0.1), Fail(next(attempts, ModelError("down")))])
 
 
-def flux_of(stage: Stage) -> KgentFlux:
-    soul = KgentSoul(stage.start(), templates=STANDARD_TEMPLATES)
-    return KgentFlux(soul, CONFIG, wall_clock=lambda: 1_700_000_000.0)
+def conversation_of(stage: Stage) -> Conversation:
+    responder = Responder(stage.start(), templates=STANDARD_TEMPLATES)
+    return Conversation(responder, CONFIG, wall_clock=lambda: 1_700_000_000.0)
 
 
-def check_trace(flux: KgentFlux, whole: str) -> int:
-    """How many dialogues stay, each whole."""
-    speeches = [each for each in flux.trace.events if each.turn_type == "SPEECH"]
+def check_trace(conversation: Conversation, whole: str) -> int:
+    """The number of dialogues in the trace, each complete."""
+    speeches = [each for each in conversation.trace.events if each.turn_type == "SPEECH"]
     assert [each.content for each in speeches] == [whole] * len(speeches)
-    thoughts = "".join(each.content for each in flux.trace.events if each.turn_type == "THOUGHT")
+    thoughts = "".join(each.content for each in conversation.trace.events if each.turn_type == "THOUGHT")
     assert thoughts == whole * len(speeches), "no thought stays without its speech"
-    assert len(flux.mirror.join().take()) == len(flux.trace)
+    assert len(conversation.mirror.join().take()) == len(conversation.trace)
     return len(speeches)
 
 
@@ -62,81 +61,81 @@ def explore(make_model: Callable[[], Model], whole: str) -> set[tuple[str, ...]]
     async def scenario(trial: Trial) -> None:
         cast = with_templates(standard_cast(make_model()), STANDARD_TEMPLATES)
         async with open_stage(cast, wall_clock=trio.current_time) as stage:
-            flux = flux_of(stage)
+            conversation = conversation_of(stage)
             won: list[str] = []
-            trial.aim(lambda: won.extend(flux.soul.session.cancel()))
-            events = lawful(await talk(flux))
+            trial.aim(lambda: won.extend(conversation.responder.session.cancel()))
+            events = lawful(await talk(conversation))
             trial.disarm()
             assert whole.startswith(text(events))
-            assert check_trace(flux, whole) == kinds(events).count("message") == (not won)
+            assert check_trace(conversation, whole) == kinds(events).count("message") == (not won)
             outcomes.add(tuple(dict.fromkeys(kinds(events))))
 
     assert cancel_everywhere(scenario, orders=2, pairs=10).points > 20
     return outcomes
 
 
-def test_a_dialogue_that_is_canceled_anywhere_is_whole_or_leaves_nothing() -> None:
+def test_a_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     assert explore(thoughtful, SAID) == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
 
-def test_a_dialogue_that_waits_and_falls_back_is_whole_or_leaves_nothing() -> None:
+def test_a_retry_or_fallback_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     fallback = STANDARD_TEMPLATES.fallback(DialogueMode.REFLECT)
     assert fallback is not None
     assert explore(failing, fallback) >= {("chunk", "message", "done"), ("done",)}
 
 
-def test_a_dialogue_that_waits_for_the_turn_of_another_is_whole_or_leaves_nothing() -> None:
+def test_a_waiting_turn_canceled_anywhere_leaves_a_complete_dialogue_or_nothing() -> None:
     outcomes: set[tuple[str, ...]] = set()
 
     async def scenario(trial: Trial) -> None:
         async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
-            flux = flux_of(stage)
+            conversation = conversation_of(stage)
             won: list[str] = []
-            other = stage.session(flux.soul.session.session_id).begin_turn("A tale, please.")
-            trial.aim(lambda: won.extend(flux.soul.session.cancel()))
-            events = lawful(await talk(flux))
+            other = stage.session(conversation.responder.session.session_id).begin_turn("A tale, please.")
+            trial.aim(lambda: won.extend(conversation.responder.session.cancel()))
+            events = lawful(await talk(conversation))
             trial.disarm()
-            assert check_trace(flux, SAID) == kinds(events).count("message") == (set(won) <= {other})
+            assert check_trace(conversation, SAID) == kinds(events).count("message") == (set(won) <= {other})
             outcomes.add(tuple(dict.fromkeys(kinds(events))))
 
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
     assert outcomes == {("chunk", "message", "done"), ("chunk", "done"), ("done",)}
 
 
-def test_whoever_listens_may_be_canceled_anywhere() -> None:
-    """Its turn is canceled with it, nothing partial stays, and the next dialogue finds its place free."""
+def test_the_reader_may_be_canceled_anywhere() -> None:
+    """Its turn is canceled with it, nothing partial is recorded, and the next dialogue can run."""
     kept: set[int] = set()
 
     async def scenario(trial: Trial) -> None:
         async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
-            flux = flux_of(stage)
+            conversation = conversation_of(stage)
             with trio.CancelScope() as listening:
                 trial.aim(listening.cancel)
-                async with aclosing(flux.dialogue_stream(ASKED)) as events:
+                async with aclosing(conversation.dialogue_stream(ASKED)) as events:
                     async for _ in events:
                         await trio.lowlevel.checkpoint()
             trial.disarm()
-            kept.add(check_trace(flux, SAID))
-            await talk(flux)
-            assert check_trace(flux, SAID) >= 1
-            await flux.drain()
-            assert flux.state is FluxState.STOPPED
+            kept.add(check_trace(conversation, SAID))
+            await talk(conversation)
+            assert check_trace(conversation, SAID) >= 1
+            await conversation.drain()
+            assert conversation.state is ConversationState.STOPPED
 
     assert cancel_everywhere(scenario, orders=2, pairs=0).points > 20
     assert kept == {0, 1}
 
 
-def test_a_dialogue_ends_wherever_its_stage_closes() -> None:
+def test_a_dialogue_ends_when_its_stage_closes_at_any_point() -> None:
     async def scenario(trial: Trial) -> None:
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as host:
                 async with open_stage(standard_cast(thoughtful()), wall_clock=trio.current_time) as stage:
-                    flux = flux_of(stage)
+                    conversation = conversation_of(stage)
                     ended = trio.Event()
 
                     async def listen() -> None:
-                        events = await talk(flux)
-                        assert check_trace(flux, SAID) == kinds(events).count("message")
+                        events = await talk(conversation)
+                        assert check_trace(conversation, SAID) == kinds(events).count("message")
                         ended.set()
 
                     nursery.start_soon(listen)

@@ -1,4 +1,4 @@
-"""Events in pieces of a bounded length are the same messages for any client."""
+"""Frames in pieces of a bounded length, as any client reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LENGTHS = st.sampled_from([1, 125, 126, 65_535, 65_536, 65_537, 3 * PIECE_BYTES]
 
 
 @given(st.lists(LENGTHS, max_size=6))
-def test_a_client_reads_the_events_that_were_sent(lengths: list[int]) -> None:
+def test_a_client_reads_the_same_events(lengths: list[int]) -> None:
     sent = [str(number) * length for number, length in enumerate(lengths)]
     client = Connection(ConnectionType.CLIENT)
     read, message = [], ""
@@ -35,6 +35,6 @@ def test_no_piece_is_too_long(lengths: list[int]) -> None:
         assert len(piece) <= PIECE_BYTES + LONGEST_HEAD * (len(lengths) + 1)
 
 
-def test_short_events_go_together() -> None:
+def test_short_events_share_a_piece() -> None:
     assert list(pieces([b"a", b"b"])) == [b"\x81\x01a\x81\x01b"]
     assert list(pieces([])) == []

@@ -1,4 +1,4 @@
-"""Slow, stalled and vanishing observers delay nobody, and who is only slow misses nothing."""
+"""Slow, stalled and vanishing observers: they delay no other, and a slow one misses nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.frames import PIECE_BYTES
 from footlights_transports.views.kgent.gateway import KgentGateway
-from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode
+from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.wire import PerturbWish
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.room import MAX_BEHIND
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import close_frame
@@ -42,7 +42,7 @@ LONG = BudgetConfig(whisper_max=14_000, dialogue_max=14_000, deep_max=14_000)
 PLENTY = ChatFluxConfig(session_tokens=10_000_000, message_burst=1_000)
 DIALOGUES = 12
 LENGTH = 14_000 * 32
-"""Of each answer: together they are far more than sockets hold."""
+"""Of each answer: together far more than socket buffers hold."""
 
 
 def longwinded() -> ScriptedModel:
@@ -51,7 +51,7 @@ def longwinded() -> ScriptedModel:
 
 @asynccontextmanager
 async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream]:
-    """One that shakes hands and never reads."""
+    """An observer that never reads."""
     narrow = trio.socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     await narrow.connect(("127.0.0.1", house.listening.port))
@@ -60,17 +60,17 @@ async def stalled_observer(house: ChatHouse) -> AsyncGenerator[trio.SocketStream
         yield stream
 
 
-async def test_slow_stalled_and_vanishing_observers_do_not_hold_a_fast_one_up_over_sockets() -> None:
+async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one_over_sockets() -> None:
     async with (
         open_chat_house(longwinded(), PLENTY, budget=LONG) as house,
         observe(house) as fast,
         observe(house) as slow,
         stalled_observer(house),
         stalled_observer(house) as vanishing,
-        perturb(house) as mouth,
+        perturb(house) as sender,
     ):
         for number in range(DIALOGUES):
-            await mouth.send(correlation_id=str(number))
+            await sender.send(correlation_id=str(number))
             heard = await fast.hear(str(number))
             assert len(text(heard)) == LENGTH
             if number == 1:
@@ -81,7 +81,7 @@ async def test_slow_stalled_and_vanishing_observers_do_not_hold_a_fast_one_up_ov
             assert await slow.hear(str(number)) == fast.told(str(number))
 
 
-# -- with a clock that is not real
+# -- with a mock clock
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenera
 
 
 class Clogged(trio.abc.SendStream):
-    """A way out that takes so much and then nothing."""
+    """A send stream that blocks forever while it is not open."""
 
     def __init__(self, stream: trio.abc.SendStream) -> None:
         self.stream = stream
@@ -115,25 +115,24 @@ class Clogged(trio.abc.SendStream):
 
 
 def say(gateway: KgentGateway, name: str) -> None:
-    conversation = gateway.enter(User(), "default", PerturbWish())
     message = ChatMessage("user", "Tell me all of it.", correlation_id=name)
-    gateway.perturb(gateway.sender(conversation), message)
+    gateway.enter(User(), "default", PerturbQuery()).perturb(message)
 
 
-async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: MockClock) -> None:
+async def test_an_observer_that_takes_nothing_is_closed_after_the_send_timeout(quiet_clock: MockClock) -> None:
     model, config = ScriptedModel(lambda _: [Say("Well.")]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
-        way_out = Clogged(ours.send_stream)
+        send_stream = Clogged(ours.send_stream)
         ended = trio.Event()
 
         async def serve() -> None:
-            await server.serve(trio.StapledStream(way_out, ours.receive_stream))
+            await server.serve(trio.StapledStream(send_stream, ours.receive_stream))
             ended.set()
 
         nursery.start_soon(serve)
         await shake_hands(theirs, OBSERVE)
-        way_out.is_open = False
+        send_stream.is_open = False
         began = trio.current_time()
         say(gateway, "a")
         await ended.wait()
@@ -141,7 +140,7 @@ async def test_an_observer_that_takes_nothing_is_given_up_in_time(quiet_clock: M
         assert gateway.room(User(), "default").observe({}).unknown == {}
 
 
-async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_clock: MockClock) -> None:
+async def test_an_observer_that_is_too_far_behind_is_closed_with_1013(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(message_burst=1_000, heartbeat_interval=1e6)
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
@@ -153,7 +152,7 @@ async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_c
         # All at once, before its connection gets to read any of them.
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            room.end(dialogue)
         with pytest.raises(ConnectionClosed) as closed:
             await client.receive()
         assert closed.value.reason is not None
@@ -162,7 +161,7 @@ async def test_an_observer_that_is_too_slow_is_told_so_and_may_come_back(quiet_c
 
 
 class Trickle(Clogged):
-    """A way out that takes so many seconds for each piece of a usual length."""
+    """A send stream that takes so many seconds for each full piece."""
 
     seconds = 0.0
 
@@ -172,7 +171,7 @@ class Trickle(Clogged):
 
 
 class HeldUp(Trickle):
-    """The same, but what takes no time is taken at once, whoever is cancelled: a buffer of the system had room."""
+    """The same, but with 0 seconds it sends at once, even when cancelled, as if the socket buffer had room."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         if self.seconds:
@@ -183,23 +182,23 @@ class HeldUp(Trickle):
 
 
 async def three_who_delay(server: WsServer, nursery: trio.Nursery) -> trio.abc.AsyncResource:
-    """One that is slow, one that takes nothing, and one that is there until it is closed: that one is returned."""
+    """Connect a slow, a stalled and a vanishing observer; returns the stream of the last."""
     ours, slow = memory_stream_pair()
     trickle = Trickle(ours.send_stream)
     nursery.start_soon(server.serve, trio.StapledStream(trickle, ours.receive_stream))
     ours, stalled = memory_stream_pair()
-    way_out = Clogged(ours.send_stream)
-    nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+    send_stream = Clogged(ours.send_stream)
+    nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
     ours, vanishing = memory_stream_pair()
     nursery.start_soon(server.serve, ours)
     for each in (slow, stalled, vanishing):
         await shake_hands(each, OBSERVE)
-    trickle.seconds, way_out.is_open = 3_000, False
+    trickle.seconds, send_stream.is_open = 3_000, False
     return vanishing
 
 
 async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
-    """When an observer that reads at once has each event of two dialogues, beside those who delay or alone."""
+    """When a fast observer gets each event of two dialogues, alone or beside slow ones."""
     model = ScriptedModel(lambda _: [Say("One."), Pause(1), Say(" Two."), Pause(1), Say(" Three.")])
     config = ChatFluxConfig(buffer_chunks=1, heartbeat_interval=1e6)
     heard: list[tuple[float, str]] = []
@@ -221,32 +220,33 @@ async def times_of_a_fast_one(*, alone: bool) -> list[tuple[float, str]]:
     return heard
 
 
-async def test_a_fast_observer_hears_everything_when_it_is_said_whoever_else_listens(quiet_clock: MockClock) -> None:
+async def test_a_fast_observer_gets_events_at_once_despite_slow_ones(quiet_clock: MockClock) -> None:
     when_it_is_said = [(0, "chunk"), (1, "chunk"), *((2, each) for each in ("chunk", "chunk", "message", "done"))]
     for alone in (True, False):
         assert await times_of_a_fast_one(alone=alone) == when_it_is_said * 2
 
 
-async def test_an_observer_that_takes_a_piece_in_time_is_slow_and_not_gone(quiet_clock: MockClock) -> None:
+async def test_the_send_timeout_applies_to_each_piece(quiet_clock: MockClock) -> None:
     model, config = ScriptedModel(lambda _: [Say("x" * 6_000)]), ChatFluxConfig(heartbeat_interval=1e6)
     async with open_lane(model, config) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
-        way_out = Trickle(ours.send_stream)
-        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+        send_stream = Trickle(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
         client = Client(await wrap_client_stream(nursery, theirs, "localhost", "/observe/default"))  # type: ignore[arg-type]
-        way_out.seconds = gateway.access.policy.limits.send_timeout * 0.4
+        send_stream.seconds = gateway.access.policy.limits.send_timeout * 0.4
         room = gateway.room(User(), "default")
         for number, length in enumerate((6_000,) * 40 + (6 * PIECE_BYTES,)):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.tell(dialogue, [ChatEvent("chunk", {"content": "x" * length, "correlation_id": str(number)}, 1, 1.0)])
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            payload = {"correlation_id": str(number)}
+            room.add(dialogue, ChatEvent("chunk", {"content": "x" * length, **payload}, 1, 1.0))
+            room.end(dialogue, [ChatEvent("done", payload, 2, 1.0)])
         began = trio.current_time()
         assert len(text(await client.hear("40"))) == 6 * PIECE_BYTES
         assert trio.current_time() - began > gateway.access.policy.limits.send_timeout
         nursery.cancel_scope.cancel()
 
 
-async def test_the_heartbeat_comes_when_nothing_was_sent_for_its_interval(quiet_clock: MockClock) -> None:
+async def test_a_ping_follows_an_interval_without_events(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -263,7 +263,7 @@ async def test_the_heartbeat_comes_when_nothing_was_sent_for_its_interval(quiet_
         nursery.cancel_scope.cancel()
 
 
-async def test_an_observer_that_is_gone_before_it_is_let_in_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_during_the_handshake_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server):
         ours, theirs = memory_stream_pair()
@@ -273,7 +273,7 @@ async def test_an_observer_that_is_gone_before_it_is_let_in_leaves_its_place(qui
         assert gateway.room(User(), "default").is_empty
 
 
-async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_at_a_ping_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         ours, theirs = memory_stream_pair()
@@ -289,22 +289,22 @@ async def test_an_observer_that_is_gone_when_it_is_pinged_leaves_its_place(quiet
 OVERHEAR = OBSERVE.replace(b"/default", b"/default?session=shared")
 
 
-async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
+async def test_nothing_follows_a_close_frame(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.access.start(User(), SessionParams(session_id="shared"))
         ours, theirs = memory_stream_pair()
-        way_out = HeldUp(ours.send_stream)
-        nursery.start_soon(server.serve, trio.StapledStream(way_out, ours.receive_stream))
+        send_stream = HeldUp(ours.send_stream)
+        nursery.start_soon(server.serve, trio.StapledStream(send_stream, ours.receive_stream))
         await shake_hands(theirs, OVERHEAR)
         await trio.testing.wait_all_tasks_blocked()
-        way_out.seconds = 10_000  # so that the goodbye is still on its way when the turn is over
+        send_stream.seconds = 10_000  # so that the close frame is still being sent when the turn ends
         room = gateway.room(User(), "default")
         for number in range(MAX_BEHIND + 1):
             dialogue = room.begin(ChatMessage("user", "Hello?", correlation_id=str(number)), lambda: False)
-            room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+            room.end(dialogue)
         await trio.testing.wait_all_tasks_blocked()
-        way_out.seconds = 0  # for whatever might follow it
+        send_stream.seconds = 0  # for whatever might follow it
         await session.finalize(session.begin_turn("Hello?")).wait()
         await trio.testing.wait_all_tasks_blocked()
         received = b""
@@ -315,7 +315,7 @@ async def test_nothing_follows_a_goodbye(quiet_clock: MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_an_observer_that_is_gone_when_a_turn_is_overheard_leaves_its_place(quiet_clock: MockClock) -> None:
+async def test_an_observer_lost_while_its_tap_sends_is_unregistered(quiet_clock: MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Well.")])
     async with open_lane(model, ChatFluxConfig()) as (gateway, server), trio.open_nursery() as nursery:
         session = gateway.access.start(User(), SessionParams(session_id="shared"))

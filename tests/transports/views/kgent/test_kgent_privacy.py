@@ -1,4 +1,4 @@
-"""Whatever a server with a chat gateway leaves behind, with every logger at its loudest, is searched.
+"""Privacy of the chat gateway: every byte that a server leaves behind, with all loggers at debug, is searched.
 
 No word of what was said and no correlation id is in any of it. With consent what was said is there once, sealed;
 without consent, or after it was erased, it is not there at all.
@@ -39,29 +39,29 @@ def everything_in(folder: Path) -> bytes:
 
 
 async def talk(port: int) -> None:
-    """In every way that the gateway has, well and badly."""
+    """Use every feature of the gateway, with valid and invalid input."""
     async with (
-        connect_to(port, "/observe/default", token=TOKEN) as ear,
-        connect_to(port, "/perturb/default", token=TOKEN) as mouth,
-        connect_to(port, "/perturb/default?session=diary&keep_content=1", token=TOKEN) as open_mouth,
+        connect_to(port, "/observe/default", token=TOKEN) as observer,
+        connect_to(port, "/perturb/default", token=TOKEN) as sender,
+        connect_to(port, "/perturb/default?session=diary&keep_content=1", token=TOKEN) as consenting,
     ):
-        assert only(await dialogue(mouth, ear, SAID, "1"), "message")
-        assert only(await dialogue(mouth, ear, f"fail {SAID}", "2"), "message")[0]["template"] == "fallback"
-        assert only(await dialogue(open_mouth, ear, AGREED, "3"), "message")
+        assert only(await dialogue(sender, observer, SAID, "1"), "message")
+        assert only(await dialogue(sender, observer, f"fail {SAID}", "2"), "message")[0]["template"] == "fallback"
+        assert only(await dialogue(consenting, observer, AGREED, "3"), "message")
         for wrong in (MISSPOKEN, f'{{"action": "{MISSPOKEN}"}}', f'{{"version": "1.0.0", "{MISSPOKEN}": 1}}'):
-            await mouth.socket.send_message(wrong)
-        await mouth.send(MISSPOKEN, mode=MISSPOKEN, correlation_id=CORRELATION)
-        await mouth.hear(CORRELATION)
-        await mouth.send(f"stay {SAID}", correlation_id=f"{CORRELATION}-4")
-        await ear.socket.send_message(MISSPOKEN)
+            await sender.socket.send_message(wrong)
+        await sender.send(MISSPOKEN, mode=MISSPOKEN, correlation_id=CORRELATION)
+        await sender.hear(CORRELATION)
+        await sender.send(f"stay {SAID}", correlation_id=f"{CORRELATION}-4")
+        await observer.socket.send_message(MISSPOKEN)
     query = f"?correlation_id={CORRELATION}-1&after=1&correlation_id={CORRELATION}-none"
-    async with connect_to(port, f"/observe/default{query}", token=TOKEN) as ear:
-        await ear.hear(f"{CORRELATION}-1", after=1)
-        await ear.hear(f"{CORRELATION}-none")
+    async with connect_to(port, f"/observe/default{query}", token=TOKEN) as observer:
+        await observer.hear(f"{CORRELATION}-1", after=1)
+        await observer.hear(f"{CORRELATION}-none")
 
 
 async def misbehave(ws_port: int, http_port: int) -> None:
-    """In every way that ends with a closed door: each is refused, cut off or gone, and none may be quoted."""
+    """Make every kind of failing connection: refused, cut off, lost. None of it may be quoted."""
     for path in (
         f"/observe/default?correlation_id={CORRELATION}&after={MISSPOKEN}",
         f"/observe/default?session={MISSPOKEN}&correlation_id={CORRELATION}",
@@ -101,12 +101,12 @@ async def answer_to(port: int, path: str, token: str = TOKEN) -> bytes:
         return await shake_hands(stream, request_for(path, token))
 
 
-async def dialogue(mouth: Client, ear: Client, said: str, name: str) -> list[dict[str, object]]:
-    await mouth.send(said, correlation_id=f"{CORRELATION}-{name}")
-    return await ear.hear(f"{CORRELATION}-{name}")
+async def dialogue(sender: Client, observer: Client, said: str, name: str) -> list[dict[str, object]]:
+    await sender.send(said, correlation_id=f"{CORRELATION}-{name}")
+    return await observer.hear(f"{CORRELATION}-{name}")
 
 
-async def test_no_byte_that_a_chat_leaves_behind_says_what_was_said(tmp_path: Path) -> None:
+async def test_a_server_leaves_no_text_of_a_chat_behind(tmp_path: Path) -> None:
     folder, key = tmp_path / "server", new_key()
     folder.mkdir()
     (tmp_path / "tokens").touch(0o600)

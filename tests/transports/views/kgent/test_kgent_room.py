@@ -1,4 +1,4 @@
-"""Observers read at their own pace, hear every event once, and are bounded."""
+"""Room: observers read every event once, at their own pace, within bounds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import trio
 from footlights import Detached
 from footlights.testing import cancel_everywhere
 from footlights_transports.views.kgent import room as kgent_room
-from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode, InvalidMessage
-from footlights_transports.views.kgent.pure.wire import HEARD_ALL, write_event
+from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, InvalidMessage
+from footlights_transports.views.kgent.pure.wire import AFTER_DONE
 from footlights_transports.views.kgent.room import MAX_BEHIND, MAX_KEPT, Dialogue, Observer, Room
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ def event(sequence: int, event_type: str = "chunk") -> ChatEvent:
 def perform(room: Room, name: str) -> Dialogue:
     """A dialogue of three events."""
     dialogue = begin(room, name)
-    room.tell(dialogue, [event(1), event(2, "message"), event(3, "done")])
-    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+    room.add(dialogue, event(1))
+    room.end(dialogue, [event(2, "message"), event(3, "done")])
     return dialogue
 
 
 def data(*sequences: int) -> list[bytes]:
     kinds = {1: "chunk", 2: "message", 3: "done"}
-    return [write_event(event(each, kinds[each])) for each in sequences]
+    return [event(each, kinds[each]).encode() for each in sequences]
 
 
-async def test_an_observer_hears_all_that_came_since() -> None:
+async def test_an_observer_gets_new_events() -> None:
     room = Room()
     observer = room.observe({})
     perform(room, "a")
@@ -48,7 +48,7 @@ async def test_an_observer_hears_all_that_came_since() -> None:
     assert await observer.next_batch() == data(1, 2, 3)
 
 
-async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() -> None:
+async def test_an_observer_gets_finished_dialogues_only_if_it_names_one() -> None:
     room = Room()
     for name in "abc":
         perform(room, name)
@@ -61,39 +61,37 @@ async def test_what_was_over_before_it_came_is_not_heard_unless_it_is_named() ->
     assert await back.next_batch() == []
 
 
-async def test_a_dialogue_that_nobody_remembers_is_unknown() -> None:
-    assert Room().observe({"a": 1, "b": HEARD_ALL}).unknown == {"a": 1}
+async def test_a_forgotten_dialogue_is_unknown() -> None:
+    assert Room().observe({"a": 1, "b": AFTER_DONE}).unknown == {"a": 1}
 
 
-async def test_who_has_heard_all_of_a_dialogue_hears_nothing_more_of_it() -> None:
+async def test_an_observer_that_has_done_gets_nothing_more_of_the_dialogue() -> None:
     room = Room()
     perform(room, "a")
     still_open = begin(room, "b")
-    back = room.observe({"a": HEARD_ALL, "b": HEARD_ALL})
-    room.tell(still_open, [event(1)])
+    back = room.observe({"a": AFTER_DONE, "b": AFTER_DONE})
+    room.add(still_open, event(1))
     perform(room, "c")
     assert await back.next_batch() == data(1, 2, 3)
-    room.end(still_open, ErrorCode.SESSION_EXPIRED, 1.0)
+    room.end(still_open)
     back.end()
     assert await back.next_batch() == []
 
 
-async def test_an_observer_that_ends_hears_what_is_open_to_its_end() -> None:
+async def test_an_ending_observer_reads_open_dialogues_to_their_end() -> None:
     room = Room()
     dialogue = begin(room, "a")
     observer = room.observe({})
     observer.end()
     perform(room, "b")
-    room.tell(dialogue, [event(1)])
+    room.add(dialogue, event(1))
     assert await observer.next_batch() == data(1)
-    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
-    error, done = await observer.next_batch()
-    assert b"SESSION_EXPIRED" in error
-    assert b'"done"' in done
+    room.end(dialogue, [event(2, "message"), event(3, "done")])
+    assert await observer.next_batch() == data(2, 3)
     assert await observer.next_batch() == []
 
 
-async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
+async def test_an_observer_too_far_behind_is_detached() -> None:
     room = Room()
     slow, fast = room.observe({}), room.observe({})
     for number in range(MAX_BEHIND + 1):
@@ -103,24 +101,24 @@ async def test_an_observer_that_lags_too_far_behind_is_let_go() -> None:
         await slow.next_batch()
 
 
-async def test_however_many_are_open_nobody_lags_behind_who_reads() -> None:
+async def test_open_dialogues_do_not_count_as_lag() -> None:
     room = Room()
     observer = room.observe({})
     dialogues = [begin(room, str(number)) for number in range(2 * MAX_BEHIND)]
     for dialogue in dialogues:
-        room.tell(dialogue, [event(1)])
+        room.add(dialogue, event(1))
     assert len(await observer.next_batch()) == 2 * MAX_BEHIND
     assert len(await room.observe({}).next_batch()) == 2 * MAX_BEHIND
 
 
-async def test_what_is_forgotten_is_still_heard_by_those_who_wait_for_it() -> None:
+async def test_an_observer_still_gets_a_dialogue_that_the_room_forgot() -> None:
     room = Room()
     observer = room.observe({})
     dialogue = begin(room, "a", forgotten=True)
-    room.tell(dialogue, [event(1)])
-    room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+    room.add(dialogue, event(1))
+    room.end(dialogue, [event(2, "message"), event(3, "done")])
     assert room.observe({"a": 0}).unknown == {"a": 0}
-    assert len(await observer.next_batch()) == 3
+    assert await observer.next_batch() == data(1, 2, 3)
 
 
 def test_a_correlation_id_is_used_once_until_it_is_forgotten() -> None:
@@ -129,11 +127,11 @@ def test_a_correlation_id_is_used_once_until_it_is_forgotten() -> None:
     with pytest.raises(InvalidMessage):
         begin(room, "a")
     room = Room()
-    room.end(begin(room, "a", forgotten=True), ErrorCode.SESSION_EXPIRED, 1.0)
+    room.end(begin(room, "a", forgotten=True))
     begin(room, "a")
 
 
-def test_a_room_remembers_so_many_and_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_room_keeps_a_bounded_number_and_size_of_dialogues(monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room()
     for number in range(MAX_KEPT + 5):
         perform(room, str(number))
@@ -151,7 +149,7 @@ def test_an_open_dialogue_is_never_forgotten() -> None:
     assert room.observe({"open": 0}).unknown == {}
 
 
-def test_open_dialogues_take_no_place_of_finished_ones() -> None:
+def test_open_dialogues_do_not_count_as_finished_ones() -> None:
     room = Room()
     for number in range(MAX_KEPT + 5):
         begin(room, f"open {number}")
@@ -159,17 +157,17 @@ def test_open_dialogues_take_no_place_of_finished_ones() -> None:
     assert room.observe({"finished": 0}).unknown == {}
 
 
-def test_what_ended_last_is_forgotten_last_however_early_it_began() -> None:
+def test_the_dialogue_that_ended_first_is_forgotten_first() -> None:
     room = Room()
     early = begin(room, "early")
     for number in range(MAX_KEPT):
         perform(room, str(number))
-    room.end(early, ErrorCode.LLM_UNAVAILABLE, 1.0)
+    room.end(early)
     perform(room, "late")
     assert room.observe({"early": 0, "1": 0, "2": 0}).unknown == {"1": 0}
 
 
-async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_before_it_reads() -> None:
+async def test_an_observer_that_resumes_all_dialogues_may_get_more_before_it_reads() -> None:
     room = Room()
     for number in range(MAX_KEPT):
         perform(room, str(number))
@@ -178,7 +176,7 @@ async def test_who_comes_back_for_all_that_is_remembered_may_be_told_of_more_bef
     assert await back.next_batch() == data(1, 2, 3) * (MAX_KEPT + 1)
 
 
-def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
+def test_a_room_is_empty_without_dialogues_and_observers() -> None:
     room = Room()
     states = [room.is_empty]
     observer = room.observe({})
@@ -190,16 +188,16 @@ def test_a_room_with_nobody_and_nothing_in_it_is_empty() -> None:
     assert [*states, room.is_empty] == [True, False, True, True, False]
 
 
-def test_a_dialogue_knows_how_it_failed() -> None:
+def test_the_failure_of_a_dialogue() -> None:
     room = Room()
     assert perform(room, "a").failure == []
     failed = begin(room, "b")
     assert failed.failure == []
-    room.end(failed, ErrorCode.LLM_UNAVAILABLE, 1.0)
-    assert [b"LLM_UNAVAILABLE" in failed.failure[0], b'"done"' in failed.failure[1]] == [True, True]
+    room.end(failed, [event(1), event(2, "error"), event(3, "done")])
+    assert failed.failure == failed.encoded[1:]
 
 
-def test_an_observer_canceled_anywhere_while_it_waits_loses_nothing() -> None:
+def test_a_read_canceled_anywhere_loses_nothing() -> None:
     async def scenario(trial: Trial) -> None:
         room = Room()
         observer = room.observe({})
@@ -211,8 +209,8 @@ def test_an_observer_canceled_anywhere_while_it_waits_loses_nothing() -> None:
                 dialogue = begin(room, name)
                 for each in (event(1), event(2, "message"), event(3, "done")):
                     await trio.sleep(1)
-                    room.tell(dialogue, [each])
-                room.end(dialogue, ErrorCode.SESSION_EXPIRED, 1.0)
+                    room.add(dialogue, each)
+                room.end(dialogue)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(tell)

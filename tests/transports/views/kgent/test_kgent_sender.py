@@ -1,4 +1,4 @@
-"""A client is told one time to wait for all limits together: who waits that long is refused by none of them."""
+"""Sender: a refusal names one wait, after which no limit refuses the message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from footlights import BudgetConfig, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.errors import RateLimited
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatMessage, InvalidMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
-from footlights_transports.views.kgent.pure.wire import PerturbWish
-from footlights_transports.views.kgent.sender import TooManyMessages
+from footlights_transports.views.kgent.pure.wire import PerturbQuery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -27,25 +27,24 @@ if TYPE_CHECKING:
     from footlights_transports.views.kgent.sender import Sender
 
 BUDGET = BudgetConfig(whisper_max=5, dialogue_max=5, deep_max=5)
-"""Each answer takes 5 tokens, all that there are."""
+"""Each answer uses 5 tokens, all that the session has."""
 
 
 class Client:
-    """One that talks, and notes how long it is told to wait."""
+    """A client that reports the wait of each message."""
 
-    def __init__(self, gateway: KgentGateway, sender: Sender) -> None:
+    def __init__(self, sender: Sender) -> None:
         self.sender = sender
-        self._gateway = gateway
         self._said = 0
 
     async def say(self, name: str | None = None) -> int:
-        """Send a message as a connection does. How long it is told to wait; 0 if it is answered."""
+        """Send a message as a connection does; returns `retry_after_seconds`, 0 if it is answered."""
         self._said += 1
         message = ChatMessage("user", "Tell me all of it.", correlation_id=name or str(self._said))
         try:
             self.sender.take_frame()
-            dialogue = self._gateway.perturb(self.sender, message)
-        except TooManyMessages as error:
+            dialogue = self.sender.perturb(message)
+        except RateLimited as error:
             return error.retry_after
         await dialogue.over.wait()
         return max(int(str(each.payload.get("retry_after_seconds", 0))) for each in dialogue.events)
@@ -59,7 +58,7 @@ async def open_client(
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         gateway = KgentGateway(SessionAccess(stage, AccessPolicy(limits=limits)), config, budget=BUDGET)
         await nursery.start(gateway.keep)
-        yield Client(gateway, gateway.sender(gateway.enter(User(), "default", PerturbWish())))
+        yield Client(gateway.enter(User(), "default", PerturbQuery()))
         nursery.cancel_scope.cancel()
 
 
@@ -72,7 +71,7 @@ async def open_client(
         pytest.param(4, 1, 60, id="refused for its messages, and they take longer"),
     ],
 )
-async def test_who_waits_as_long_as_it_was_told_is_refused_by_no_other_limit(
+async def test_after_the_named_wait_no_limit_refuses_the_message(
     quiet_clock: MockClock, tokens_seconds: float, burst: int, told: int
 ) -> None:
     config = ChatFluxConfig(
@@ -96,7 +95,7 @@ async def test_who_waits_as_long_as_it_was_told_is_refused_by_no_other_limit(
         pytest.param(1 / 700, 2, 700, id="refused for its tokens, and the frames take longer"),
     ],
 )
-async def test_the_limits_of_the_wire_are_among_them(
+async def test_the_named_wait_includes_the_wire_limits(
     quiet_clock: MockClock, is_users: bool, per_second: float, burst: int, told: int
 ) -> None:
     wire = WireLimits(commands_per_second=per_second, command_burst=burst)
@@ -109,7 +108,7 @@ async def test_the_limits_of_the_wire_are_among_them(
         assert await client.say() == 0
 
 
-async def test_who_sent_too_much_waits_for_a_place_too(quiet_clock: MockClock) -> None:
+async def test_the_named_wait_includes_the_queue(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(message_burst=2, messages_per_minute=60, max_waiting_dialogues=1, stream_timeout=40.0)
     async with (
         open_client(config, model=ScriptedModel(lambda _: [Stall()])) as client,
@@ -122,12 +121,12 @@ async def test_who_sent_too_much_waits_for_a_place_too(quiet_clock: MockClock) -
         nursery.cancel_scope.cancel()
 
 
-async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correlation_id(
+async def test_a_retry_of_a_failed_dialogue_needs_a_new_correlation_id(
     quiet_clock: MockClock,
 ) -> None:
     async with open_client(ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)) as client:
         assert await client.say() == 0
-        observer = client.sender.conversation.room.observe({})
+        observer = client.sender.room.observe({})
         wait = await client.say("refused")
         assert b'"done"' in (await observer.next_batch())[-1], "nothing may come behind that"
         await trio.sleep(wait)
@@ -136,7 +135,7 @@ async def test_of_a_message_that_observers_heard_of_the_retry_takes_a_new_correl
         assert await client.say("again") == 0
 
 
-async def test_of_a_message_that_began_no_dialogue_the_retry_may_keep_its_correlation_id(
+async def test_a_retry_of_a_refused_message_may_keep_its_correlation_id(
     quiet_clock: MockClock,
 ) -> None:
     async with open_client(ChatFluxConfig(message_burst=1, messages_per_minute=1)) as client:
@@ -145,9 +144,9 @@ async def test_of_a_message_that_began_no_dialogue_the_retry_may_keep_its_correl
         assert await client.say("refused") == 0
 
 
-async def test_when_its_conversation_has_ended_there_is_only_its_own_wait(quiet_clock: MockClock) -> None:
+async def test_without_a_conversation_only_the_limits_of_the_sender_count(quiet_clock: MockClock) -> None:
     config = ChatFluxConfig(session_tokens=5, session_tokens_seconds=600)
     async with open_client(config, WireLimits(commands_per_second=1 / 50, command_burst=1)) as client:
         assert await client.say() == 0
-        client.sender.conversation.flux = None
+        client.sender.chat.conversations.clear()
         assert await client.say() == 50

@@ -1,4 +1,4 @@
-"""What is kept is encrypted, comes back, can be erased, and needs a key."""
+"""Content store: encryption, erasure, key rotation, crashes and concurrent processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-async def test_what_is_kept_comes_back_in_order_and_cannot_be_read_without_a_key(tmp_path: Path) -> None:
+async def test_content_is_read_in_order_and_only_with_a_key(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "kept", [new_key()])
     for each in (FIRST, OTHER, SECOND):
         await store.keep(*astuple(each))
@@ -68,7 +68,7 @@ async def test_a_session_can_be_erased_and_the_others_stay(tmp_path: Path) -> No
     assert files_in(tmp_path) == []
 
 
-async def test_the_sessions_of_which_something_is_kept_can_be_named(tmp_path: Path) -> None:
+async def test_stored_sessions_can_be_listed(tmp_path: Path) -> None:
     keys = [new_key()]
     store = ContentStore(tmp_path / "kept", keys)
     assert await store.sessions() == []
@@ -83,9 +83,7 @@ async def test_the_sessions_of_which_something_is_kept_can_be_named(tmp_path: Pa
         await ContentStore(tmp_path / "kept", [new_key()]).sessions()
 
 
-async def test_who_waits_for_the_folder_may_give_up_and_has_changed_nothing(
-    tmp_path: Path, quiet_clock: MockClock
-) -> None:
+async def test_a_canceled_wait_for_the_lock_changes_nothing(tmp_path: Path, quiet_clock: MockClock) -> None:
     store = ContentStore(tmp_path, [new_key()])
     await store.keep(*astuple(FIRST))
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -115,7 +113,7 @@ async def test_keys_can_be_rotated(tmp_path: Path) -> None:
     assert len(files_in(tmp_path)) == 1
 
 
-async def test_rotating_without_the_old_key_leaves_all_as_it_was(tmp_path: Path) -> None:
+async def test_rotating_without_the_old_key_changes_nothing(tmp_path: Path) -> None:
     old = new_key()
     await ContentStore(tmp_path, [old]).keep(*astuple(FIRST))
     with pytest.raises(ContentKeyError):
@@ -124,7 +122,7 @@ async def test_rotating_without_the_old_key_leaves_all_as_it_was(tmp_path: Path)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
-async def test_a_line_that_a_crash_cut_short_spoils_nothing(tmp_path: Path, cut: int) -> None:
+async def test_a_line_cut_short_by_a_crash_is_removed(tmp_path: Path, cut: int) -> None:
     store = ContentStore(tmp_path, [new_key()])
     await store.keep(*astuple(FIRST))
     await store.keep(*astuple(SECOND))
@@ -148,22 +146,20 @@ async def test_rotating_keeps_a_line_that_lacks_only_its_line_break(tmp_path: Pa
     assert file.read_bytes().endswith(b"\n")
 
 
-async def test_what_cannot_be_sealed_anew_is_reported_at_the_end(tmp_path: Path) -> None:
+async def test_sessions_that_cannot_be_rotated_are_reported_at_the_end(tmp_path: Path) -> None:
     old, new = new_key(), new_key()
     for number in range(5):
         await ContentStore(tmp_path, [old]).keep(f"session {number}", "t1-000001", "Hello.", "Hello.")
     spoilt = files_in(tmp_path)[0]
     spoilt.write_bytes(b"not sealed\n")
-    with pytest.raises(ContentKeyError, match="of 1 sessions; 4 are sealed anew"):
+    with pytest.raises(ContentKeyError, match="of 1 sessions; 4 are re-encrypted"):
         await ContentStore(tmp_path, [new, old]).rotate()
     assert spoilt.read_bytes() == b"not sealed\n"
     for file in files_in(tmp_path)[1:]:
         assert Fernet(new).decrypt(file.read_bytes().strip())
 
 
-async def test_a_full_disk_leaves_nothing_behind_when_keys_are_rotated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_rotation_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ContentStore(tmp_path, [new_key()])
     await store.keep(*astuple(FIRST))
 
@@ -178,7 +174,7 @@ async def test_a_full_disk_leaves_nothing_behind_when_keys_are_rotated(
     assert await store.read("ann:diary") == [FIRST]
 
 
-async def test_erasing_removes_what_a_crash_left_of_a_rotation(tmp_path: Path) -> None:
+async def test_erasing_removes_the_rest_of_an_interrupted_rotation(tmp_path: Path) -> None:
     store = ContentStore(tmp_path, [new_key()])
     for each in (FIRST, OTHER):
         await store.keep(*astuple(each))
@@ -191,7 +187,7 @@ async def test_erasing_removes_what_a_crash_left_of_a_rotation(tmp_path: Path) -
     assert files_in(tmp_path) == []
 
 
-async def test_nothing_is_erased_where_nothing_was_kept(tmp_path: Path) -> None:
+async def test_erasing_an_empty_store_erases_nothing(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "kept", [new_key()])
     assert await store.erase("ann:diary") is False
     assert await store.erase_all() == 0
@@ -227,7 +223,7 @@ async def test_another_process_may_rotate_while_this_one_keeps_and_erases(
     assert await server.read("ann:diary") == ([] if erases else [FIRST, SECOND])
 
 
-async def test_what_was_erased_while_keys_are_rotated_does_not_come_back(
+async def test_a_rotation_does_not_bring_back_an_erased_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ContentStore(tmp_path, [new_key()])
@@ -252,7 +248,7 @@ async def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
         await store.keep(*astuple(FIRST))
 
 
-def test_without_a_key_nothing_is_kept(tmp_path: Path) -> None:
+def test_a_store_needs_a_key(tmp_path: Path) -> None:
     with pytest.raises(ContentKeyError, match="no key"):
         ContentStore(tmp_path, [])
     with pytest.raises(ContentKeyError) as refused:
@@ -276,7 +272,7 @@ def test_keys_come_from_a_file_the_newest_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604])
-def test_keys_that_other_users_may_read_are_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_that_other_users_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     file, key = tmp_path / "content.keys", new_key()
     file.write_text(key)
     file.chmod(mode)

@@ -1,4 +1,4 @@
-"""The caller of a session: real turns called out, whatever its voice does."""
+"""The caller of a session: real turns are called out, whatever the voice does."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.views.mission import caller as caller_module
 from footlights_transports.views.mission.announcer import Announcement, Announcer
 from footlights_transports.views.mission.caller import Caller
-from footlights_transports.views.mission.pure.payload import Context, UtilityPayload
-from footlights_transports.views.mission.pure.terms import SessionState, Tier
+from tests.kit.callouts import LISTENING, clock_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -28,13 +27,8 @@ if TYPE_CHECKING:
     from footlights.authority import CommitRecord
     from footlights.testing.trial import Trial
     from footlights_actors import Line
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
     from footlights_transports.views.mission.voice import Voice
-
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
-
-
-def clock_ms() -> int:
-    return round(trio.current_time() * 1_000)
 
 
 def script(prompt: Prompt) -> Iterable[Line]:
@@ -46,7 +40,7 @@ def script(prompt: Prompt) -> Iterable[Line]:
 
 
 class Silent:
-    """A voice that never comes back, or fails at once."""
+    """A voice that hangs, or fails at once."""
 
     def __init__(self, *, hangs: bool) -> None:
         self.hangs = hangs
@@ -64,7 +58,7 @@ class Silent:
 async def called(
     session: InteractionSession, *, ledger: Ledger | None = None, voice: Voice | None = None
 ) -> AsyncGenerator[list[Announcement]]:
-    """The last that is told of each event; at the end the session is closed, and its caller has ended by itself."""
+    """The latest announcement of each event. At the end the session is closed, and the caller ends by itself."""
     told: list[Announcement] = []
 
     def tell(announcement: Announcement) -> None:
@@ -74,9 +68,8 @@ async def called(
         else:
             told.append(announcement)
 
-    caller = Caller(session, Announcer(clock_ms, voice), lambda: LISTENING, tell, ledger=ledger)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(caller.run)
+    async with Announcer(clock_ms, voice) as announcer, trio.open_nursery() as nursery:
+        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, tell, ledger=ledger).run)
         yield told
         await session.close()
 
@@ -105,7 +98,7 @@ async def test_turns_are_called_out_as_they_end(quiet_clock: trio.testing.MockCl
     assert not any("secret" in each.payload.text.block for each in told)
 
 
-async def test_what_waits_for_an_answer_is_called_out_and_so_is_the_answer(
+async def test_a_pending_approval_and_its_answer_are_called_out(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage:
@@ -134,7 +127,7 @@ async def test_without_a_ledger_only_the_commit_is_called_out(quiet_clock: trio.
 
 
 class Unreadable(MemoryLedger):
-    """A ledger that writes, and cannot be read; or has never heard of anything."""
+    """A ledger that cannot be read, or finds nothing."""
 
     def __init__(self, *, is_broken: bool) -> None:
         super().__init__()
@@ -148,7 +141,7 @@ class Unreadable(MemoryLedger):
 
 
 @pytest.mark.parametrize("is_broken", [True, False])
-async def test_a_ledger_that_cannot_be_read_costs_only_what_it_would_have_told(
+async def test_without_the_ledger_only_approvals_are_missing(
     quiet_clock: trio.testing.MockClock, is_broken: bool
 ) -> None:
     ledger = Unreadable(is_broken=is_broken)
@@ -159,7 +152,7 @@ async def test_a_ledger_that_cannot_be_read_costs_only_what_it_would_have_told(
     assert [kind for kind, _ in kinds(told) if kind != "timer_update"] == ["state_change"]
 
 
-async def test_a_voice_that_fails_trips_the_breaker_and_never_a_turn(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_failing_voice_opens_the_breaker_and_never_affects_a_turn(quiet_clock: trio.testing.MockClock) -> None:
     voice = Silent(hangs=False)
     async with open_stage(cast()) as stage:
         session = stage.start()
@@ -173,7 +166,7 @@ async def test_a_voice_that_fails_trips_the_breaker_and_never_a_turn(quiet_clock
     assert voice.asked == 3
 
 
-async def test_a_voice_that_hangs_holds_up_neither_a_turn_nor_a_text(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_hanging_voice_delays_neither_turns_nor_texts(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(stall_detach=1)) as stage:
         session = stage.start()
         async with called(session, voice=Silent(hangs=True)) as told:
@@ -190,14 +183,14 @@ async def test_a_voice_that_hangs_holds_up_neither_a_turn_nor_a_text(quiet_clock
 
 
 class SlowToRead(MemoryLedger):
-    """A ledger that takes its time to find a commit."""
+    """A ledger that finds a commit slowly."""
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         await trio.sleep(5)
         return await super().find(session_id, turn_id)
 
 
-async def test_a_caller_that_is_let_go_because_it_was_slow_comes_back(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_caller_that_was_detached_subscribes_again(quiet_clock: trio.testing.MockClock) -> None:
     ledger, tavern = SlowToRead(), tavern_cast(pace=0, load_seconds=0, tool_seconds=0)
     async with open_stage(tavern, ledger=ledger, limits=Limits(stall_detach=1)) as stage:
         session = stage.start()
@@ -228,12 +221,15 @@ async def test_callouts_are_spoken_one_after_another_in_their_order(quiet_clock:
     assert said == [f"{what} {event_id}" for event_id in spoken for what in ("begins", "ends")]
 
 
-async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
+async def test_a_cancelled_caller_drops_the_callouts_that_wait(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     told: list[Announcement] = []
-    announcer = Announcer(clock_ms, Silent(hangs=True))
-    async with open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage, trio.open_nursery() as nursery:
+    async with (
+        Announcer(clock_ms, Silent(hangs=True)) as announcer,
+        open_stage(tavern_cast(pace=0, load_seconds=0, tool_seconds=0)) as stage,
+        trio.open_nursery() as nursery,
+    ):
         session = stage.start()
         caller = Caller(session, announcer, lambda: LISTENING, told.append, ledger=stage.ledger)
         nursery.start_soon(caller.run)
@@ -246,7 +242,7 @@ async def test_a_caller_that_is_cancelled_gives_back_what_it_did_not_speak(
     assert (announcer.history.missions, announcer.history.failures) == ({}, ())
 
 
-async def test_callouts_for_which_a_voice_has_no_place_are_dropped_and_told(
+async def test_callouts_above_the_limit_of_the_queue_are_dropped(
     quiet_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caller_module, "MAX_WAITING_CALLOUTS", 0)
@@ -260,7 +256,7 @@ async def test_callouts_for_which_a_voice_has_no_place_are_dropped_and_told(
             assert all(each.payload.text.block for each in dropped)
 
 
-async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockClock) -> None:
+async def test_an_event_that_is_told_is_left_out(quiet_clock: trio.testing.MockClock) -> None:
     told: list[Announcement] = []
     asked: list[str] = []
 
@@ -268,16 +264,19 @@ async def test_what_is_told_is_not_told_again(quiet_clock: trio.testing.MockCloc
         asked.append(event_id)
         return True
 
-    async with open_stage(cast()) as stage, trio.open_nursery() as nursery:
+    async with (
+        open_stage(cast()) as stage,
+        Announcer(clock_ms) as announcer,
+        trio.open_nursery() as nursery,
+    ):
         session = stage.start()
-        caller = Caller(session, Announcer(clock_ms), lambda: LISTENING, told.append, is_told=is_told)
-        nursery.start_soon(caller.run)
+        nursery.start_soon(Caller(session, announcer, lambda: LISTENING, told.append, is_told=is_told).run)
         await take_turn(session, "Hello")
         await session.close()
     assert (len(asked), told) == (1, [])
 
 
-async def test_a_caller_takes_no_place_of_a_player(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_caller_is_an_observer_and_no_subscriber(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast(), limits=Limits(max_subscribers=1)) as stage:
         session = stage.start()
         async with called(session) as told:
@@ -287,14 +286,15 @@ async def test_a_caller_takes_no_place_of_a_player(quiet_clock: trio.testing.Moc
     assert kinds(told) == [("state_change", None)]
 
 
-async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
+async def test_a_caller_ends_when_the_stage_closes_with_a_commit_in_doubt(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     told: list[Announcement] = []
     ended = trio.Event()
 
     async def run(stage: Stage) -> None:
-        await Caller(stage.session("s"), Announcer(clock_ms), lambda: LISTENING, told.append).run()
+        async with Announcer(clock_ms) as announcer:
+            await Caller(stage.session("s"), announcer, lambda: LISTENING, told.append).run()
         ended.set()
 
     async with trio.open_nursery() as nursery:
@@ -309,7 +309,7 @@ async def test_a_stage_that_does_not_know_what_became_of_a_turn_ends_its_caller(
     assert told == []
 
 
-async def test_a_session_that_is_closed_has_no_caller(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_caller_of_a_closed_session_raises(quiet_clock: trio.testing.MockClock) -> None:
     async with open_stage(cast()) as stage:
         session = stage.start()
         await session.close()
@@ -317,7 +317,7 @@ async def test_a_session_that_is_closed_has_no_caller(quiet_clock: trio.testing.
             await Caller(session, Announcer(clock_ms), lambda: LISTENING, print).run()
 
 
-def test_a_caller_that_is_cancelled_anywhere_changes_nothing_about_the_turn() -> None:
+def test_a_caller_that_is_cancelled_anywhere_leaves_the_turn_alone() -> None:
     async def scenario(trial: Trial) -> None:
         async with open_stage(cast()) as stage:
             session = stage.start()
@@ -326,9 +326,9 @@ def test_a_caller_that_is_cancelled_anywhere_changes_nothing_about_the_turn() ->
                 trial.aim(scope.cancel)
 
                 async def call() -> None:
-                    with scope:
-                        announcer = Announcer(clock_ms, Silent(hangs=False))
-                        await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
+                    async with Announcer(clock_ms, Silent(hangs=False)) as announcer:
+                        with scope:
+                            await Caller(session, announcer, lambda: LISTENING, lambda _: None).run()
 
                 nursery.start_soon(call)
                 turn_id = session.begin_turn("Hello")

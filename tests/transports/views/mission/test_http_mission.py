@@ -18,7 +18,7 @@ from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
 from footlights_transports.views.mission.missions import MissionSettings
 from footlights_transports.views.mission.pure import history
-from footlights_transports.views.mission.pure.replaying import replay
+from footlights_transports.views.mission.pure.replay import replay
 from footlights_transports.views.mission.routes import BoardStream
 from tests.kit.peers.http_peer import Answer, Follower, open_house, refused
 
@@ -38,7 +38,7 @@ REPLAY = MissionSettings(replay=True)
 
 
 class Speaker:
-    """A voice that keeps what it said, or fails."""
+    """A voice that records its words, or fails."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -69,7 +69,7 @@ def outcome(answer: httpx2.Response) -> tuple[int, str | None, int]:
 # -- POST /api/voice/speak
 
 
-async def test_a_callout_is_decided_spoken_and_answered_whole() -> None:
+async def test_a_callout_is_decided_and_spoken_and_the_answer_is_complete() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
         answer = await house.client.post(SPEAK, json=FIRE | {"event_id": "e1"})
@@ -127,12 +127,12 @@ async def test_a_text_alone_is_answered_and_not_spoken() -> None:
         ({"event_type": "debrief", "operator_ref": "op-1"}, None),
     ],
 )
-async def test_what_breaks_the_contract_is_answered_with_its_reason(wish: dict[str, Any], reason: str | None) -> None:
+async def test_a_broken_rule_is_answered_with_its_reason(wish: dict[str, Any], reason: str | None) -> None:
     async with open_house() as house:
         assert outcome(await house.client.post(SPEAK, json=FIRE | wish)) == (200, reason, 0)
 
 
-async def test_a_dry_run_speaks_nothing_and_spends_nothing() -> None:
+async def test_a_dry_run_speaks_nothing_and_uses_up_no_limit() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker, replay=True)) as house:
         for ts in ({}, {"policy_ts_ms": 5}):
@@ -142,7 +142,7 @@ async def test_a_dry_run_speaks_nothing_and_spends_nothing() -> None:
         assert outcome(await house.client.post(SPEAK, json=FIRE)) == (200, None, 0)
 
 
-async def test_a_spent_budget_is_429_with_its_scope_and_the_whole_answer() -> None:
+async def test_a_used_up_limit_is_429_with_its_scope_and_the_complete_answer() -> None:
     async with open_house(mission=REPLAY) as house:
         for number in range(12):
             said = FIRE | {"text": f"Fire {number}.", "policy_ts_ms": 1_000}
@@ -159,40 +159,27 @@ async def test_a_spent_budget_is_429_with_its_scope_and_the_whole_answer() -> No
         assert outcome(dry) == (200, "voice_rate_limited", 49_500)
 
 
-async def test_a_tenant_that_has_spoken_enough_for_a_day_is_429_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "DAY_BUDGET", 3)
-    async with open_house(mission=REPLAY) as house:
-        for number in range(3):
-            said = FIRE | {"mission_id": f"m{number}", "policy_ts_ms": 1_000}
-            assert (await house.client.post(SPEAK, json=said)).status_code == 200
-        limited = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})
-        assert outcome(limited) == (429, "voice_budget_exceeded", 86_399_000)
-        assert limited.json()["error"]["scope"] == "tenant"
-        other = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000, "tenant_id": "other"})
-        assert outcome(other) == (200, None, 0)
-
-
-async def test_a_tenant_that_speaks_in_too_many_missions_is_429_with_a_scope_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("limit", "second", "reason", "wait", "scope"),
+    [
+        ("DAY_BUDGET", {"mission_id": "other"}, "voice_budget_exceeded", 86_399_000, "tenant"),
+        ("MAX_MISSIONS_PER_TENANT", {"mission_id": "other"}, "voice_rate_limited", 60_000, "missions"),
+        ("MAX_TENANTS", {"tenant_id": "other"}, "voice_budget_exceeded", 86_399_000, "server"),
+    ],
+)
+async def test_every_limit_has_a_scope_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, limit: str, second: dict[str, str], reason: str, wait: int, scope: str
 ) -> None:
-    monkeypatch.setattr(history, "MAX_MISSIONS_PER_TENANT", 1)
+    monkeypatch.setattr(history, limit, 1)
     async with open_house(mission=REPLAY) as house:
-        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
-        limited = await house.client.post(SPEAK, json=FIRE | {"mission_id": "other", "policy_ts_ms": 1_000})
-        assert outcome(limited) == (429, "voice_rate_limited", 60_000)
-        assert limited.json()["error"]["scope"] == "missions"
+        first = FIRE | {"policy_ts_ms": 1_000}
+        assert outcome(await house.client.post(SPEAK, json=first)) == (200, None, 0)
+        limited = await house.client.post(SPEAK, json=first | second)
+        assert outcome(limited) == (429, reason, wait)
+        assert limited.json()["error"]["scope"] == scope
 
 
-async def test_a_server_full_of_tenants_is_429_with_a_scope_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAX_TENANTS", 1)
-    async with open_house(mission=REPLAY) as house:
-        assert (await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 1_000})).status_code == 200
-        limited = await house.client.post(SPEAK, json=FIRE | {"tenant_id": "other", "policy_ts_ms": 1_000})
-        assert outcome(limited) == (429, "voice_budget_exceeded", 86_399_000)
-        assert limited.json()["error"]["scope"] == "server"
-
-
-async def test_a_voice_that_is_too_busy_is_503_and_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_busy_voice_is_503_and_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcer, "VOICES_AT_ONCE", 1)
     speaker = Speaker()
     speaker.let_go = trio.Event()
@@ -209,7 +196,24 @@ async def test_a_voice_that_is_too_busy_is_503_and_has_not_failed(monkeypatch: p
     assert speaker.said == ["Fire."]
 
 
-async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_callout_that_is_being_spoken_at_shutdown_is_answered() -> None:
+    speaker = Speaker()
+    speaker.let_go = trio.Event()
+    answers: list[httpx2.Response] = []
+    async with open_house(mission=MissionSettings(voice=speaker)) as house, trio.open_nursery() as nursery:
+
+        async def speak() -> None:
+            answers.append(await house.client.post(SPEAK, json=FIRE))
+
+        nursery.start_soon(speak)
+        await speaker.asked.wait()
+        house.stop()
+        await trio.testing.wait_all_tasks_blocked()
+        speaker.let_go.set()
+    assert [outcome(each) for each in answers] == [(200, None, 0)]
+
+
+async def test_a_failed_voice_is_502_and_an_open_breaker_503(caplog: pytest.LogCaptureFixture) -> None:
     speaker = Speaker()
     speaker.fails = True
     with caplog.at_level(logging.DEBUG):
@@ -231,7 +235,7 @@ async def test_a_voice_that_fails_is_502_and_an_open_breaker_503(caplog: pytest.
     assert "Fire" not in caplog.text
 
 
-async def test_a_time_of_the_clients_own_counts_only_in_a_replay() -> None:
+async def test_policy_ts_ms_counts_only_in_a_replay() -> None:
     async with open_house() as house:
         await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 0})
         again = await house.client.post(SPEAK, json=FIRE | {"policy_ts_ms": 10**12 * 5})
@@ -242,7 +246,7 @@ async def test_a_time_of_the_clients_own_counts_only_in_a_replay() -> None:
         assert again.json()["suppression"]["reason"] is None
 
 
-async def test_a_time_of_the_clients_own_moves_no_board_unless_it_is_a_replay() -> None:
+async def test_policy_ts_ms_of_a_board_event_counts_only_in_a_replay() -> None:
     async with open_house() as house:
         added = await house.client.post(BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 5})
         closed = await house.client.post(f"{BOARD}/e1/ack", json={"policy_ts_ms": 10**15})
@@ -263,7 +267,7 @@ async def test_a_time_of_the_clients_own_moves_no_board_unless_it_is_a_replay() 
         ([], 400),
     ],
 )
-async def test_a_request_that_makes_no_sense_is_refused(body: object, status: int) -> None:
+async def test_an_invalid_callout_is_refused(body: object, status: int) -> None:
     async with open_house() as house:
         assert refused(await house.client.post(SPEAK, json=body)) == (status, "invalid_command")
 
@@ -303,7 +307,7 @@ async def test_an_event_is_added_listed_and_numbered() -> None:
             assert shown == (["event-000001", "e2"] if ids is None else ids)
 
 
-async def test_a_board_event_is_spoken_and_whatever_happens_stays_on_the_board() -> None:
+async def test_a_board_event_stays_on_the_board_if_its_voice_fails() -> None:
     speaker = Speaker()
     speaker.fails = True
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
@@ -335,7 +339,7 @@ async def test_an_id_is_used_once_on_a_board() -> None:
         ("?voice_mode=loud", "voice_mode"),
     ],
 )
-async def test_a_question_that_makes_no_sense_is_refused(query: str, word: str) -> None:
+async def test_an_invalid_query_is_refused(query: str, word: str) -> None:
     async with open_house() as house:
         answer = await house.client.get(BOARD + query)
         assert refused(answer) == (400, "invalid_command")
@@ -343,13 +347,13 @@ async def test_a_question_that_makes_no_sense_is_refused(query: str, word: str) 
 
 
 @pytest.mark.parametrize("body", [{"text": "x", "mission_id": "m"}, {"text": "x", "dry_run": True}, {}])
-async def test_a_board_event_that_makes_no_sense_is_refused(body: dict[str, object]) -> None:
+async def test_an_invalid_board_event_is_refused(body: dict[str, object]) -> None:
     async with open_house() as house:
         assert refused(await house.client.post(BOARD, json=body)) == (400, "invalid_command")
         assert refused(await house.client.post("/api/mission-board/a b/events", json={"text": "x"}))[0] == 400
 
 
-async def test_a_board_is_not_asked_for_its_head() -> None:
+async def test_a_board_refuses_head_requests() -> None:
     async with open_house() as house:
         assert (await house.client.head(BOARD)).status_code == 405
 
@@ -363,7 +367,7 @@ def answered_debrief(board: httpx2.Response) -> dict[str, Any]:
     return payload
 
 
-async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None:
+async def test_closing_an_event_debriefs_it_and_reports_the_time_it_took() -> None:
     async with open_house(mission=REPLAY) as house:
         await house.client.post(
             BOARD, json={"text": "Fire.", "event_id": "e1", "policy_ts_ms": 1_000, "text_certainty": "reasoned"}
@@ -400,7 +404,7 @@ async def test_closing_an_event_tells_how_long_it_took_and_debriefs_it() -> None
         assert debrief["payload"]["voice_payload"]["text"] == "An operator has closed this. The fire is out."
 
 
-async def test_any_event_can_be_closed_and_what_an_operator_says_is_told_whole_or_refused() -> None:
+async def test_any_event_can_be_closed_and_an_operators_words_are_kept_whole_or_refused() -> None:
     async with open_house() as house:
         lines = {"what_changed": "a " * 2_000, "why_it_matters": "b " * 2_000}
         await house.client.post(BOARD, json={"text_payload": lines, "event_id": "big"})
@@ -428,7 +432,7 @@ async def test_the_time_to_a_debrief_is_never_negative() -> None:
         assert closed.json()["trigger_to_debrief_closed_ms"] == 0
 
 
-async def test_what_is_not_there_cannot_be_closed() -> None:
+async def test_an_unknown_event_cannot_be_closed() -> None:
     async with open_house() as house:
         assert (await house.client.get(BOARD)).json() == {"mission_id": "heist", "events": []}
         assert refused(await house.client.post(f"{BOARD}/e1/ack")) == (404, "unknown_event")
@@ -442,7 +446,7 @@ async def test_what_is_not_there_cannot_be_closed() -> None:
 # -- users
 
 
-async def test_missions_and_budgets_are_their_users_own() -> None:
+async def test_each_user_has_missions_and_budgets_of_their_own() -> None:
     tokens = {"ann": "a" * 16, "bob": "b" * 16}
     async with open_house(policy=AccessPolicy(tokens)) as house:
         ann = {"authorization": f"Bearer {tokens['ann']}"}
@@ -456,7 +460,7 @@ async def test_missions_and_budgets_are_their_users_own() -> None:
         assert outcome(await house.client.post(SPEAK, json=FIRE, headers=bob)) == (200, None, 0)
 
 
-async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whole() -> None:
+async def test_the_number_of_tenants_per_user_and_day_is_limited() -> None:
     policy = AccessPolicy({"ann": "a" * 16})
     async with open_house(policy=policy, mission=REPLAY, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
         for number in range(history.MAX_TENANTS_PER_USER):
@@ -476,7 +480,7 @@ async def test_a_user_speaks_only_for_so_many_tenants_a_day_and_is_answered_whol
 
 
 @pytest.mark.parametrize("silent", [{"context_tier": 0}, {"dry_run": True}])
-async def test_what_is_not_spoken_uses_up_no_tenant(silent: dict[str, Any]) -> None:
+async def test_a_suppressed_callout_uses_up_no_tenant(silent: dict[str, Any]) -> None:
     policy = AccessPolicy({"ann": "a" * 16})
     async with open_house(policy=policy, headers={"authorization": f"Bearer {'a' * 16}"}) as house:
         for number in range(history.MAX_TENANTS_PER_USER + 1):
@@ -492,7 +496,7 @@ _ANSWERED = ("policy_ts_ms", "policy_seq", "voice_failed_ms", "voice_dropped_ms"
 
 
 class Recording:
-    """What was asked for and answered, as the documentation tells one to keep it."""
+    """The requests and answers of a server, kept as the documentation describes."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -503,14 +507,14 @@ class Recording:
         return answered
 
     def check(self) -> list[str | None]:
-        """That every line is decided again as it was. Returns the reasons."""
+        """Check that a replay gives the same decisions. Returns the reasons."""
         self._kept.sort(key=lambda each: each[0]["policy_seq"])
         live = [answered["suppression"] for _, answered in self._kept]
         assert [each.payload.suppression.document for each in replay([line for line, _ in self._kept])] == live
         return [each["reason"] for each in live]
 
 
-async def test_a_recording_of_a_server_that_goes_by_its_clients_times_is_decided_as_it_was() -> None:
+async def test_a_recording_of_a_server_with_mission_replay_is_replayed_exactly() -> None:
     speaker = Speaker()
     speaker.fails = True
     speaker.let_go = trio.Event()
@@ -528,7 +532,7 @@ async def test_a_recording_of_a_server_that_goes_by_its_clients_times_is_decided
     assert recording.check() == ["voice_backend_error", "dedupe_cooldown"]
 
 
-async def test_a_recording_has_what_was_closed_between_what_was_called_out() -> None:
+async def test_a_recording_with_closings_is_replayed_exactly() -> None:
     recording = Recording()
     async with open_house() as house:
         door = {"text": "Door.", "text_certainty": "confirmed", "system_state_claim": True, **HEARD}
@@ -545,7 +549,7 @@ async def test_a_recording_has_what_was_closed_between_what_was_called_out() -> 
     assert recording.check() == [None, None, "mission_rate_limited", "mission_rate_limited"]
 
 
-async def test_a_recording_closes_what_was_on_the_board_and_not_what_was_only_spoken_under_that_id() -> None:
+async def test_a_replayed_closing_finds_the_event_of_the_board_and_not_a_spoken_one_with_its_id() -> None:
     recording = Recording()
     async with open_house() as house:
         door = {"text": "The door is open.", "event_id": "e1", **HEARD}
@@ -558,7 +562,7 @@ async def test_a_recording_closes_what_was_on_the_board_and_not_what_was_only_sp
     recording.check()
 
 
-async def test_a_recording_of_several_users_says_whose_each_was() -> None:
+async def test_a_recording_of_several_users_is_replayed_exactly() -> None:
     tokens = {"ann": "a" * 16, "bob": "b" * 16}
     recording = Recording()
     async with open_house(policy=AccessPolicy(tokens)) as house:
@@ -571,7 +575,7 @@ async def test_a_recording_of_several_users_says_whose_each_was() -> None:
 # -- the document
 
 
-async def test_a_refusal_is_as_the_openapi_document_says() -> None:
+async def test_a_refusal_fits_the_openapi_document() -> None:
     document: dict[str, Any] = document_of_routes(wants_tokens=False)
     schema = {"$ref": "#/components/schemas/NotSpoken", "components": document["components"]}
     error = document["components"]["schemas"]["NotSpoken"]["properties"]["error"]
@@ -591,7 +595,7 @@ async def test_a_refusal_is_as_the_openapi_document_says() -> None:
     assert not validator.is_valid(refusal | {"error": refusal["error"] | {"scope": "nobody"}})
 
 
-async def test_mission_routes_are_paced_like_all_others() -> None:
+async def test_mission_routes_are_rate_limited() -> None:
     limits = WireLimits(user_commands_per_second=0.001, user_command_burst=1)
     async with open_house(wire_limits=limits) as house:
         assert (await house.client.get(BOARD)).status_code == 200
@@ -629,7 +633,7 @@ async def told(follower: Follower) -> dict[str, Any]:
             return event
 
 
-async def test_a_board_is_followed_from_its_beginning_or_from_where_one_was() -> None:
+async def test_a_stream_begins_at_the_beginning_or_after_the_last_event_id() -> None:
     async with open_house() as house:
         await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
         async with following(house) as everything, following(house, last_event_id="1.1") as rest:
@@ -641,14 +645,14 @@ async def test_a_board_is_followed_from_its_beginning_or_from_where_one_was() ->
 
 
 @pytest.mark.parametrize("last_id", ["2.1", "0.9", "1.7"])
-async def test_one_who_was_at_another_board_gets_everything(last_id: str) -> None:
+async def test_a_stream_begins_at_the_beginning_after_an_id_of_another_board(last_id: str) -> None:
     async with open_house() as house:
         await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
         async with following(house, last_event_id=last_id) as follower:
             assert (await told(follower))["event_id"] == "e1"
 
 
-async def test_one_who_was_further_than_an_empty_board_is_told_at_once() -> None:
+async def test_an_empty_board_sends_its_first_event_after_any_last_event_id() -> None:
     limits = WireLimits(keep_alive=9_999)
     async with open_house(wire_limits=limits) as house, following(house, last_event_id="1.7") as follower:
         await house.client.post(BOARD, json={"text": "One.", "event_id": "e1"})
@@ -656,7 +660,7 @@ async def test_one_who_was_further_than_an_empty_board_is_told_at_once() -> None
 
 
 @pytest.mark.parametrize("last_id", ["1", "x", "1.-1", "1.1.1"])
-async def test_an_id_that_cannot_be_one_is_refused(last_id: str) -> None:
+async def test_an_invalid_last_event_id_is_refused(last_id: str) -> None:
     async with open_house() as house:
         assert refused(await house.client.get(BOARD, headers={"last-event-id": last_id})) == (400, "invalid_command")
 
@@ -669,7 +673,7 @@ async def test_a_silent_board_is_kept_alive_and_ends_with_the_server() -> None:
             assert block == {}
 
 
-async def test_a_board_that_is_over_ends_its_stream_and_is_not_attended_to() -> None:
+async def test_the_stream_of_a_board_that_is_over_ends_and_does_not_attend() -> None:
     attended = 0
     sent: list[object] = []
 
@@ -691,7 +695,7 @@ async def test_a_board_that_is_over_ends_its_stream_and_is_not_attended_to() -> 
     assert (attended, len(sent)) == (0, 3)
 
 
-async def test_the_turns_of_a_session_are_told_on_the_board_of_its_name() -> None:
+async def test_the_turns_of_a_session_appear_on_the_board_of_its_id() -> None:
     speaker = Speaker()
     async with open_house(mission=MissionSettings(voice=speaker)) as house:
         guest = await house.start()

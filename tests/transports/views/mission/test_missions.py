@@ -19,15 +19,13 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, User
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.mission import board as mission_board
-from footlights_transports.views.mission import boards as mission_boards
 from footlights_transports.views.mission import missions as module
 from footlights_transports.views.mission.board import EventExists, MissionBoard
 from footlights_transports.views.mission.missions import UNREAD_SECONDS, Missions, MissionSettings
 from footlights_transports.views.mission.pure import history
-from footlights_transports.views.mission.pure.closing import read_closing
 from footlights_transports.views.mission.pure.payload import Context
-from footlights_transports.views.mission.pure.requests import CalloutRequest, read_callout
-from footlights_transports.views.mission.pure.terms import SessionState, Tier
+from footlights_transports.views.mission.pure.requests import CalloutRequest, read_callout, read_closing
+from tests.kit.callouts import LISTENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
 ANYBODY = User()
 ANN, BOB = User("ann"), User("bob")
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 LOUD: dict[str, Any] = {"classification": "critical", "context_tier": 1, "session_state": "active"}
 
 
@@ -47,7 +44,7 @@ def request(text: str = "Fire.", event_id: str = "e", mission_id: str = "heist",
 
 
 class Hanging:
-    """A voice that never comes to an end, unless it is told to."""
+    """A voice that hangs until `let_go`."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -69,12 +66,13 @@ async def kept(
 ) -> AsyncGenerator[tuple[Stage, Missions]]:
     """A stage and its missions."""
     cast = cast or standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))
-    async with open_stage(cast, ledger=ledger, limits=limits) as stage, trio.open_nursery() as nursery:
+    async with open_stage(cast, ledger=ledger, limits=limits) as stage:
         missions = Missions(SessionAccess(stage, AccessPolicy(tokens)), settings)
-        nursery.start_soon(missions.keep)
-        await trio.testing.wait_all_tasks_blocked()
-        yield stage, missions
-        nursery.cancel_scope.cancel()
+        async with missions.announcer, trio.open_nursery() as nursery:
+            nursery.start_soon(missions.keep)
+            await trio.testing.wait_all_tasks_blocked()
+            yield stage, missions
+            nursery.cancel_scope.cancel()
 
 
 def callers(session: InteractionSession) -> int:
@@ -89,9 +87,10 @@ def kinds(board: MissionBoard) -> list[str]:
 # -- the board
 
 
-async def test_a_board_keeps_its_newest_events() -> None:
+async def test_a_board_keeps_its_newest_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_EVENTS", 2)
     async with kept() as (_, missions):
-        board = MissionBoard(max_events=2)
+        board = MissionBoard()
         for number in range(3):
             board.add(await missions.speak(ANYBODY, request(event_id=f"e{number}")))
     assert [(each.seq, each.payload.event_id) for each in board.after(0)] == [(2, "e1"), (3, "e2")]
@@ -99,15 +98,7 @@ async def test_a_board_keeps_its_newest_events() -> None:
     assert board.size == sum(each.size for each in board.after(0))
 
 
-async def test_a_board_that_has_an_event_takes_no_other_of_that_id() -> None:
-    async with kept() as (_, missions):
-        await missions.add(ANYBODY, request())
-        with pytest.raises(EventExists):
-            await missions.add(ANYBODY, request("Flood."))
-        assert kinds(missions.board(ANYBODY, "heist")) == ["state_change"]
-
-
-async def test_times_are_those_of_the_wall_and_never_go_back(quiet_clock: trio.testing.MockClock) -> None:
+async def test_times_are_wall_clock_times_that_never_go_back(quiet_clock: trio.testing.MockClock) -> None:
     times = iter([5_000.0, 1.0, 1.0])
     async with kept(settings=MissionSettings(wall_clock=lambda: next(times))) as (_, missions):
         first = await missions.add(ANYBODY, request(event_id="e1"))
@@ -116,8 +107,8 @@ async def test_times_are_those_of_the_wall_and_never_go_back(quiet_clock: trio.t
     assert (first.at_ms, second.at_ms) == (5_000_000, 5_002_000)
 
 
-async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 2)
+async def test_the_least_recently_used_board_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 2)
     async with kept() as (stage, missions):
         session = stage.start()
         called = missions.read(ANYBODY, session.session_id, LISTENING)
@@ -134,10 +125,10 @@ async def test_the_board_that_was_not_used_for_longest_is_forgotten(monkeypatch:
         assert kept_board.is_over
 
 
-async def test_boards_that_hold_too_much_are_forgotten_and_their_places_never_come_again(
+async def test_boards_above_the_limit_of_bytes_are_forgotten_and_their_places_are_not_reused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BYTES", 4_500)
+    monkeypatch.setattr(mission_board, "MAX_BYTES", 4_500)
     async with kept() as (_, missions):
         for number in range(3):
             await missions.add(ANYBODY, request(event_id=f"e{number}"))
@@ -150,7 +141,7 @@ async def test_boards_that_hold_too_much_are_forgotten_and_their_places_never_co
         assert again.seq == 4
 
 
-async def test_a_server_that_closes_lets_readers_go_and_begins_no_board() -> None:
+async def test_shutdown_ends_the_boards_and_opens_no_new_one() -> None:
     async with kept() as (_, missions):
         board = missions.board(ANYBODY, "heist")
     assert board.is_over
@@ -174,7 +165,7 @@ async def test_a_text_is_on_the_board_before_its_voice_has_ended(quiet_clock: tr
         assert board.size == event.size
 
 
-async def test_an_event_whose_request_is_cut_off_stays_and_says_that_it_was_not_spoken(
+async def test_an_event_whose_request_is_cancelled_stays_on_the_board_as_dropped(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     async with kept(settings=MissionSettings(voice=Hanging())) as (_, missions):
@@ -185,7 +176,7 @@ async def test_an_event_whose_request_is_cut_off_stays_and_says_that_it_was_not_
         assert event.announcement.voice_dropped_ms is not None
 
 
-async def test_an_event_that_the_board_has_forgotten_meanwhile_is_answered_and_does_not_come_back(
+async def test_an_event_that_was_forgotten_while_it_was_spoken_does_not_come_back(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     async with kept(settings=MissionSettings(voice=Hanging())) as (_, missions), trio.open_nursery() as nursery:
@@ -195,10 +186,10 @@ async def test_an_event_that_the_board_has_forgotten_meanwhile_is_answered_and_d
         for number in range(mission_board.MAX_EVENTS):
             await missions.add(ANYBODY, request(event_id=f"e{number}"))
         await trio.sleep(30)
-        assert not board.has("e")
+        assert board.find("e") is None
 
 
-async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_second_event_of_one_id_is_refused_and_uses_up_no_limit(quiet_clock: trio.testing.MockClock) -> None:
     voice = Hanging()
     async with kept(settings=MissionSettings(voice=voice)) as (_, missions), trio.open_nursery() as nursery:
         nursery.start_soon(missions.add, ANYBODY, request("Fire here.", **LOUD))
@@ -207,19 +198,19 @@ async def test_two_events_of_one_id_are_told_and_spoken_once(quiet_clock: trio.t
             await missions.add(ANYBODY, request("Flood there.", **LOUD))
         assert voice.said == ["e"]
         flood = await missions.speak(ANYBODY, request("Flood there.", dry_run=True, **LOUD))
-        assert flood.payload.suppression.reason is None  # what was refused took nothing
+        assert flood.payload.suppression.reason is None  # the refused event used up no limit
 
 
-async def test_an_event_is_closed_once_whatever_becomes_of_the_voice(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_event_is_closed_once_even_if_its_debrief_is_suppressed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MAX_TENANTS_PER_USER", 1)
     async with kept() as (_, missions):
         trigger = await missions.add(ANN, request(**LOUD))
         board = missions.board(ANN, "heist")
         closing = read_closing({"tenant_id": "another", "context_tier": 1, "session_state": "active"})
-        closed = await missions.acknowledge(ANN, board, trigger, closing)
-        assert closed.debrief.payload.suppression.reason == "voice_budget_exceeded"
-        assert board.after(1) == [closed.debrief]
-        assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is closed
+        debrief = await missions.acknowledge(ANN, board, trigger, closing)
+        assert debrief.payload.suppression.reason == "voice_budget_exceeded"
+        assert board.after(1) == [debrief]
+        assert await missions.acknowledge(ANN, board, trigger, read_closing({})) is debrief
 
 
 async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
@@ -231,12 +222,12 @@ async def test_an_event_is_closed_and_debriefed_before_the_voice_has_ended(
         closing = read_closing({"context_tier": 1, "session_state": "active"})
         nursery.start_soon(missions.acknowledge, ANYBODY, board, trigger, closing)
         await trio.testing.wait_all_tasks_blocked()
-        assert trigger.acknowledgement is not None
-        assert board.after(1) == [trigger.acknowledgement.debrief]
-        assert trigger.acknowledgement.debrief.payload.voice is not None
+        assert trigger.debrief is not None
+        assert board.after(1) == [trigger.debrief]
+        assert trigger.debrief.payload.voice is not None
 
 
-async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
+async def test_reading_an_unknown_mission_once_opens_no_board() -> None:
     async with kept() as (_, missions):
         assert missions.look(ANYBODY, "heist", LISTENING) is None
         assert missions.find(ANYBODY, "heist") is None
@@ -244,8 +235,8 @@ async def test_looking_at_a_mission_that_is_not_known_begins_no_board() -> None:
         assert missions.look(ANYBODY, "heist", None) is board
 
 
-async def test_one_who_has_many_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 5)
+async def test_a_user_with_many_boards_loses_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 5)
     async with kept() as (_, missions):
         bobs = [missions.board(BOB, f"b{number}") for number in range(2)]
         for number in range(9):
@@ -254,8 +245,8 @@ async def test_one_who_has_many_boards_pushes_out_only_their_own(monkeypatch: py
         assert [number for number in range(9) if missions.find(ANN, f"a{number}") is not None] == [6, 7, 8]
 
 
-async def test_one_who_has_much_on_boards_pushes_out_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BYTES", 9_000)
+async def test_a_user_with_large_boards_loses_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_BYTES", 9_000)
     async with kept() as (_, missions):
         await missions.add(BOB, request())
         for number in range(9):
@@ -267,7 +258,7 @@ async def test_one_who_has_much_on_boards_pushes_out_only_their_own(monkeypatch:
 # -- callers
 
 
-async def test_one_whose_many_sessions_are_called_out_pushes_out_only_their_own(
+async def test_a_user_with_many_callers_loses_only_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLERS", 3)
@@ -282,8 +273,8 @@ async def test_one_whose_many_sessions_are_called_out_pushes_out_only_their_own(
         assert callers(session) == 1
 
 
-async def test_a_session_whose_board_is_begun_anew_is_called_out_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+async def test_a_session_is_called_out_on_its_new_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 1)
     async with kept() as (stage, missions):
         session = stage.start()
         missions.read(ANYBODY, session.session_id, LISTENING)
@@ -297,7 +288,7 @@ async def test_a_session_whose_board_is_begun_anew_is_called_out_there(monkeypat
         assert kinds(board) == ["state_change"]
 
 
-async def test_one_who_reads_on_is_still_listening_when_a_session_is_called_out_anew(
+async def test_a_reader_that_goes_on_keeps_its_context_when_a_session_is_called_out_anew(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     async with kept() as (stage, missions):
@@ -328,7 +319,7 @@ async def test_a_session_is_called_out_for_a_tenant_of_its_user(reads: bool) -> 
         assert [each.payload.tenant_id for each in board.after(0)] == ["ann:default"]
 
 
-async def test_the_turns_of_a_session_are_on_its_board_whatever_other_voices_do(
+async def test_the_turns_of_a_session_are_on_its_board_while_all_voices_are_busy(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     voice = Hanging()
@@ -347,7 +338,7 @@ async def test_the_turns_of_a_session_are_on_its_board_whatever_other_voices_do(
         assert len(voice.said) == 3
 
 
-async def test_the_board_of_a_session_is_told_if_the_voice_then_was_silent(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_voice_amends_the_event_of_a_session(quiet_clock: trio.testing.MockClock) -> None:
     async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
         session = stage.start()
         board = missions.read(ANYBODY, session.session_id, LISTENING)
@@ -357,7 +348,7 @@ async def test_the_board_of_a_session_is_told_if_the_voice_then_was_silent(quiet
         assert [each.payload.suppression.reason for each in board.after(0)] == ["voice_backend_error"]
 
 
-async def test_an_event_of_a_session_that_the_board_has_forgotten_meanwhile_does_not_come_back(
+async def test_a_forgotten_event_of_a_session_does_not_come_back(
     quiet_clock: trio.testing.MockClock,
 ) -> None:
     async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
@@ -370,13 +361,13 @@ async def test_an_event_of_a_session_that_the_board_has_forgotten_meanwhile_does
         for number in range(mission_board.MAX_EVENTS):
             await missions.add(ANYBODY, request(event_id=f"e{number}", mission_id=session.session_id))
         await trio.sleep(30)
-        assert not board.has(told.payload.event_id)
+        assert board.find(told.payload.event_id) is None
 
 
-async def test_a_session_whose_board_is_forgotten_while_it_is_spoken_of_is_told_nowhere(
+async def test_a_forgotten_board_of_a_session_is_not_amended(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: trio.testing.MockClock
 ) -> None:
-    monkeypatch.setattr(mission_boards, "MAX_BOARDS", 1)
+    monkeypatch.setattr(mission_board, "MAX_BOARDS", 1)
     async with kept(settings=MissionSettings(voice=Hanging())) as (stage, missions):
         session = stage.start()
         board = missions.read(ANYBODY, session.session_id, LISTENING)
@@ -389,7 +380,7 @@ async def test_a_session_whose_board_is_forgotten_while_it_is_spoken_of_is_told_
         assert missions.find(ANYBODY, session.session_id) is None
 
 
-async def test_a_session_is_called_out_from_when_its_board_is_read_until_it_is_closed() -> None:
+async def test_a_session_is_called_out_from_the_first_read_of_its_board_until_it_is_closed() -> None:
     async with kept() as (stage, missions):
         session = stage.start()
         await take_turn(session, "Before")
@@ -405,7 +396,7 @@ async def test_a_session_is_called_out_from_when_its_board_is_read_until_it_is_c
         assert missions.read(ANYBODY, session.session_id, None) is board
 
 
-async def test_a_listener_that_says_nothing_hears_nothing() -> None:
+async def test_the_default_listener_hears_nothing() -> None:
     async with kept() as (stage, missions):
         session = stage.start()
         board = missions.read(ANYBODY, session.session_id, None)
@@ -415,7 +406,7 @@ async def test_a_listener_that_says_nothing_hears_nothing() -> None:
         assert board.after(0)[0].payload.suppression.reason == "context_ineligible"
 
 
-async def test_a_board_that_nobody_reads_keeps_no_session(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_session_is_not_called_out_if_its_board_is_not_read(quiet_clock: trio.testing.MockClock) -> None:
     async with kept() as (stage, missions):
         session = stage.start()
         missions.read(ANYBODY, session.session_id, None)
@@ -430,7 +421,7 @@ async def test_a_board_that_nobody_reads_keeps_no_session(quiet_clock: trio.test
         assert callers(session) == 1
 
 
-async def test_what_was_told_before_is_not_put_on_the_board_again(quiet_clock: trio.testing.MockClock) -> None:
+async def test_an_event_on_the_board_is_not_added_again(quiet_clock: trio.testing.MockClock) -> None:
     model = ScriptedModel(lambda _: [Say("Hm.")], load_seconds=10_000, warm_state=WarmState.COLD)
     async with kept(standard_cast(model), limits=Limits(load_timeout=99_999, turn_timeout=99_999)) as (stage, missions):
         session = stage.start()
@@ -445,7 +436,7 @@ async def test_what_was_told_before_is_not_put_on_the_board_again(quiet_clock: t
         assert kinds(board) == ["timer_update"]
 
 
-async def test_the_session_whose_board_was_not_read_for_longest_is_called_out_no_more(
+async def test_above_the_limit_the_least_recently_read_session_is_no_longer_called_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLERS", 1)
@@ -457,7 +448,7 @@ async def test_the_session_whose_board_was_not_read_for_longest_is_called_out_no
         assert (callers(first), callers(second)) == (0, 1)
 
 
-async def test_a_session_that_has_no_place_for_a_caller_goes_on_without_one(
+async def test_a_session_without_a_place_for_a_caller_goes_on_without_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with kept() as (stage, missions):
@@ -474,7 +465,7 @@ async def test_a_session_that_has_no_place_for_a_caller_goes_on_without_one(
 
 
 class Broken(MemoryLedger):
-    """A ledger whose reading fails in a way that nobody expects."""
+    """A ledger that fails with an unexpected error."""
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         await trio.lowlevel.checkpoint()

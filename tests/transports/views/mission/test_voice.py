@@ -1,4 +1,4 @@
-"""Voices: real processes that write real files, and what becomes of those that fail."""
+"""Voices: real processes that write real files, or fail."""
 
 from __future__ import annotations
 
@@ -13,52 +13,35 @@ import trio
 from attrs import evolve
 
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent, UtilityPayload
 from footlights_transports.views.mission.pure.policy import decide
-from footlights_transports.views.mission.pure.terms import (
-    Certainty,
-    Classification,
-    MissionEventType,
-    SessionState,
-    Tier,
-)
-from footlights_transports.views.mission.pure.text import compose
 from footlights_transports.views.mission.voice import EspeakVoice, NullVoice, VoiceError
+from tests.kit.callouts import LISTENING, mission_event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
-
+    from footlights_transports.views.mission.pure.payload import UtilityPayload
 
 NAME = "heist-e1-f3c923cc3660"
-"""Of what `payload()` is written to."""
+"""The name of the file for `payload()`."""
 
 
 def payload(
     event_id: str = "e1", mission_id: str = "heist", tenant_id: str = "default", change: str = "The guard woke."
 ) -> UtilityPayload:
-    kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
-    event = MissionEvent(
-        mission_id=mission_id,
-        event_id=event_id,
-        event_type=kind[0],
-        classification=kind[1],
-        certainty=Certainty.CONFIRMED,
-        text=compose(*kind, change=change),
-    )
+    event = mission_event(change, mission_id=mission_id, event_id=event_id)
     return decide(event, evolve(LISTENING, tenant_id=tenant_id), History(), 0).payload
 
 
 def program(folder: Path, script: str) -> str:
-    """A program that takes the place of espeak-ng: `$out` is where it is to write."""
+    """A program in place of espeak-ng that writes to `$out`."""
     file = folder / "speaker"
     file.write_text(f'#!/bin/sh\nout="$3"\n{script}\n')
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
     return str(file)
 
 
-async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> None:
+async def test_the_words_go_through_a_pipe_into_a_file(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "a" / "wav", program(tmp_path, 'cat >"$out"; echo "$@" >>"$out"'))
     await voice.speak(payload())
     (file,) = (tmp_path / "a" / "wav").iterdir()
@@ -69,7 +52,7 @@ async def test_what_is_said_goes_through_a_pipe_into_a_file(tmp_path: Path) -> N
     assert "guard" not in arguments
 
 
-async def test_text_in_brackets_is_said_and_not_taken_for_sounds(tmp_path: Path) -> None:
+async def test_text_in_brackets_is_not_read_as_phonemes(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
     await voice.speak(payload(change="See [[[h@loU]]] now."))
     (file,) = (tmp_path / "wav").iterdir()
@@ -96,7 +79,7 @@ async def test_a_program_that_is_cancelled_ends_and_leaves_nothing(tmp_path: Pat
     assert [each.name for each in (tmp_path / "wav").iterdir()] == [f"{NAME}.1.part.wait"]
 
 
-async def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> None:
+async def test_the_oldest_files_are_removed_above_the_limit(tmp_path: Path) -> None:
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=2)
     for event_id in ("e1", "e2", "e2", "e3"):
         await voice.speak(payload(event_id))
@@ -104,7 +87,7 @@ async def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> No
     assert left == ["heist-e2", "heist-e3"]
 
 
-async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) -> None:
+async def test_files_of_earlier_runs_count_too(tmp_path: Path) -> None:
     (tmp_path / "wav").mkdir()
     for age, name in enumerate(("newer", "older")):
         (tmp_path / "wav" / f"{name}.wav").write_text("")
@@ -113,11 +96,11 @@ async def test_files_of_earlier_times_go_too_the_oldest_first(tmp_path: Path) ->
     assert sorted(each.name for each in (tmp_path / "wav").iterdir()) == [f"{NAME}.wav", "newer.wav"]
 
 
-async def test_two_that_speak_first_and_at_once_both_speak_and_remove_what_is_too_much(tmp_path: Path) -> None:
+async def test_two_first_callouts_at_once_keep_the_limit(tmp_path: Path) -> None:
     (tmp_path / "wav").mkdir()
     for number in range(20):
         (tmp_path / "wav" / f"old{number}.wav").write_text("")
-    for attempt in range(10):  # which of them looks while the other removes is up to threads
+    for attempt in range(10):  # the order depends on threads
         voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'), max_files=20)
         async with trio.open_nursery() as nursery:
             for each in ("a", "b"):
@@ -140,8 +123,8 @@ async def test_no_two_callouts_have_the_same_file(tmp_path: Path) -> None:
     assert len(list((tmp_path / "wav").iterdir())) == 6
 
 
-async def test_an_id_that_is_used_again_for_other_words_leaves_the_recording_of_the_first(tmp_path: Path) -> None:
-    """Ids that a server gives begin anew with it, and a client may use its own twice."""
+async def test_other_words_under_the_same_id_have_another_file(tmp_path: Path) -> None:
+    """The ids of a server begin anew with each start, and a client may use an id twice."""
     voice = EspeakVoice(tmp_path / "wav", program(tmp_path, 'cat >"$out"'))
     for change in ("The guard woke.", "The guard slept.", "The guard woke."):
         await voice.speak(payload(change=change))
@@ -149,12 +132,12 @@ async def test_an_id_that_is_used_again_for_other_words_leaves_the_recording_of_
     assert said == ["The guard slept.", "The guard woke."]
 
 
-def test_a_machine_without_the_program_is_told_so(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(VoiceError, match="There is no espeak-ng on this machine"):
         EspeakVoice(tmp_path, program="no-such-program")
 
 
-async def test_a_voice_for_nobody_never_fails() -> None:
+async def test_the_null_voice_never_fails() -> None:
     await NullVoice().speak(payload())
 
 

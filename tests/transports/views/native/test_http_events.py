@@ -30,6 +30,7 @@ from footlights import (
     wire,
 )
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
+from footlights.stream.cursor import Cursor
 from footlights.testing import cancel_everywhere, only, payloads
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import WireLimits
@@ -161,10 +162,10 @@ async def test_after_a_restart_the_end_of_a_turn_is_told_once(tmp_path: Path) ->
                 continue
             guest = HttpGuest(house.client, "inn")
             for terminal_seen in ((), ("t1-000042",)):
-                rest = await rest_of(guest, write_cursor(cursor, terminal_seen), 1)
+                rest = await rest_of(guest, write_cursor(Cursor(dict(cursor), set(terminal_seen))), 1)
                 told.append([event.event_type for event in rest])
             # Cut off between the two: the id of the first says that the terminal event was seen.
-            async with guest.follow(write_cursor(cursor, ())) as stream:
+            async with guest.follow(write_cursor(Cursor(dict(cursor)))) as stream:
                 await anext(stream)
             told.append([event.event_type for event in await rest_of(guest, stream.last_event_id, 1)])
     commit = [EventType.COMMIT_FINAL]
@@ -180,7 +181,7 @@ async def test_one_who_comes_back_after_a_restart_says_again_whether_models_else
     far = ScriptedModel(lambda _: (Say("Aye."),), traits=ModelTraits(remote=True))
     async with open_house(far) as house:
         guest = HttpGuest(house.client, "inn")
-        async with guest.follow(write_cursor({}, ()), query) as stream:
+        async with guest.follow(write_cursor(Cursor({})), query) as stream:
             turn_id = await guest.begin_turn("A room?")
             events = [event async for event in stream.until_commit(turn_id)]
     assert said(events, turn_id) == ("Aye." if is_told else "")
@@ -222,10 +223,10 @@ async def test_a_cursor_that_names_what_never_was_is_refused() -> None:
         guest = await house.start()
         turn_id = await guest.begin_turn("A room?")
         with pytest.raises(UnknownTurn):
-            async with guest.follow(write_cursor({"t1-000009": 3}, ())):
+            async with guest.follow(write_cursor(Cursor({"t1-000009": 3}))):
                 raise AssertionError("nobody gets in")
         with pytest.raises(InvalidCommand):
-            async with guest.follow(write_cursor({turn_id: 99}, ())):
+            async with guest.follow(write_cursor(Cursor({turn_id: 99}))):
                 raise AssertionError("nobody gets in")
         assert house.stage.statistics().subscribers == 0
 

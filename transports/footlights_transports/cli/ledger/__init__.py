@@ -1,1 +1,1 @@
-"""`footlights ledger`: show, compare, verify and narrate ledger files."""
+"""Commands that examine a ledger file: `audit`, `replay` and `ledger`. None of them writes to it."""

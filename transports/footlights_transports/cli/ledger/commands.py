@@ -1,4 +1,4 @@
-"""The commands that examine a ledger file: `audit`, `replay` and `ledger`. Each loads what it needs itself."""
+"""Commands `audit`, `replay` and `ledger`: their options and help texts."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def audit_ledger(
     ledger: LedgerPath,
     head: Annotated[
         str | None,
-        typer.Option(metavar="DIGEST", help="A head that was kept elsewhere; it must be found in the ledger."),
+        typer.Option(metavar="DIGEST", help="A head that was stored elsewhere; the ledger must contain it."),
     ] = None,
     tools_head: Annotated[
         str | None,
-        typer.Option(metavar="DIGEST", help="A head of the tools that was kept elsewhere; it must be found likewise."),
+        typer.Option(metavar="DIGEST", help="A head of the tools that was stored elsewhere; likewise."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove that nothing in a ledger was altered.
+    """Verify that nothing in a ledger was altered.
 
-    Recomputes every digest, follows every chain, makes the world again and examines the file's tables and indexes.
-    Exits with 1 and names the first commit or step of a tool that is not as it was written. Without the heads, it
-    cannot be seen that the end was cut with care.
+    Recomputes every digest, follows every chain, rebuilds the world and checks the file's tables and indexes. Exits
+    with 1 and names the first commit or tool step that is not as it was written. Without the heads, a careful
+    truncation of the end cannot be detected.
     """
-    from footlights_transports.cli.ledger.tell import tell_audit
+    from footlights_transports.cli.ledger.reports import print_audit
 
-    raise typer.Exit(tell_audit(ledger, head, tools_head, as_json=as_json))
+    raise typer.Exit(print_audit(ledger, head, tools_head, as_json=as_json))
 
 
 @app.command("replay")
@@ -47,13 +47,13 @@ def replay_ledger(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the world again from nothing, and compare it with the one in the ledger.
+    """Rebuild the world from the beginning, and compare it with the one in the ledger.
 
-    Prints "identical", or what is different, and exits with 1 then.
+    Prints "identical"; or prints the differences and exits with 1.
     """
-    from footlights_transports.cli.ledger.tell import tell_replay
+    from footlights_transports.cli.ledger.reports import print_replay
 
-    raise typer.Exit(tell_replay(ledger, at, as_json=as_json))
+    raise typer.Exit(print_replay(ledger, at, as_json=as_json))
 
 
 @ledgers.command("show")
@@ -63,25 +63,25 @@ def show_ledger(
         str | None, typer.Argument(metavar="[COMMIT|TURN]", help="A commit by its id or position, or a turn by its id.")
     ] = None,
 ) -> None:
-    """Show a commit: who decided what and why, and what changed in the world.
+    """Show a commit: its intents, the verdicts of the rules, and the changes of the world.
 
-    Without a name, the latest commits, one line each; also if several sessions have a turn of that name. What is shown
-    is what the ledger says: to know whether it is true, audit it.
+    Without a name, lists the latest commits, one line each; also if several sessions have a turn of that name. The
+    content of the ledger is shown as it is: use `footlights audit` to verify it.
     """
-    from footlights_transports.cli.ledger.tell import tell_commits
+    from footlights_transports.cli.ledger.reports import print_commits
 
-    tell_commits(ledger, name)
+    print_commits(ledger, name)
 
 
 @ledgers.command("artifact")
-def print_artifact(
+def show_artifact(
     ledger: LedgerPath,
     ref: Annotated[str, typer.Argument(metavar="REF", help="One of a commit's artifact_refs: blake3:...")],
 ) -> None:
-    """Print an artifact as canonical JSON: the BLAKE3 digest of these bytes is its name.
+    """Print an artifact as canonical JSON, whose BLAKE3 digest is the name of the artifact.
 
-    On a terminal, characters that could play tricks with it are shown as escapes; the exact bytes come through a pipe.
+    On a terminal, control characters are shown as escapes; a pipe gets the exact bytes.
     """
-    from footlights_transports.cli.ledger.tell import tell_artifact
+    from footlights_transports.cli.ledger.reports import print_artifact
 
-    tell_artifact(ledger, ref)
+    print_artifact(ledger, ref)

@@ -1,7 +1,6 @@
-"""A commit as a person wants to read it: how the turn ended, who decided what and why, and what is different now.
+"""Text form of a commit: the outcome of the turn, its intents and verdicts, and the changes of the world. Pure.
 
-Pure: it is given what was read and returns lines. A ledger may come from a stranger, so characters that a terminal
-would obey are spelled out.
+A ledger may come from an untrusted source, so control characters are escaped.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def one_line(entry: Entry, record: CommitRecord) -> str:
-    """A commit among others."""
+    """A commit in a list."""
     if record.outcome is CommitOutcome.OK:
         made = len(record.changes)
         result = "ok, nothing changed" if made == 0 else f"ok, {made} change{'s' if made > 1 else ''}"
@@ -31,7 +30,7 @@ def one_line(entry: Entry, record: CommitRecord) -> str:
 
 
 def in_full(entry: Entry, record: CommitRecord, worlds: tuple[JsonValue, JsonValue] | None) -> Iterator[str]:
-    """A commit by itself. `worlds` are the documents before and after it, if they are known."""
+    """A commit in detail. `worlds` are the documents before and after it, if they are known."""
     yield harmless(f"commit {entry.position}, {record.commit_id}: {record.outcome}")
     yield from _section("session", [record.session_id])
     yield from _section("turn", [f"{record.turn_id}, in epoch {entry.epoch}"])
@@ -63,7 +62,7 @@ def _intent(intent: IntentEntry) -> str:
 
 
 def _decision(decision: dict[str, JsonValue] | None) -> list[str]:
-    """Why the turn was in its mode, if that was decided for it."""
+    """The decision about the mode of the turn, if there was one."""
     if decision is None:
         return []
     return [f"{decision.get('mode')}, by the policy {decision.get('policy')}", in_short(decision, 1_000)]
@@ -82,11 +81,11 @@ def _changes(record: CommitRecord, worlds: tuple[JsonValue, JsonValue] | None) -
         return ["none"]
     if worlds is None:
         return [in_short(to_json(change)) for change in record.changes]
-    return [str(line) for line in difference(*worlds)] or ["none in effect"]
+    return list(difference(*worlds)) or ["none in effect"]
 
 
 def harmless(text: str) -> str:
-    """The text with every character that is not printable spelled out."""
+    """The text with every character escaped that is not printable."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -1,1 +1,1 @@
-"""The chat feed: a session as lines for people, read by polling. A projection; it changes nothing."""
+"""The chat feed: a session as messages for people, read by polling. It never writes, and never changes a turn."""

@@ -1,9 +1,9 @@
-"""The routes of the chat feed: read what people may be shown of a session, or throw it away.
+"""Routes of the chat feed: read or drop the messages of a session.
 
-    GET    /v1/sessions/{session_id}/chat       the messages; the first time, the feed begins
+    GET    /v1/sessions/{session_id}/chat       the messages; the first read begins the feed
     DELETE /v1/sessions/{session_id}/chat       forget them
 
-There is no route to write one. An answer to what a message asks is a new turn, like anything else that a player says.
+There is no route to write a message. The answer to an approval is a new turn, like everything else that a player says.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _HEADERS = {"cache-control": "no-store"}
 
 
 class ChatRoutes:
-    """The two routes, for one access."""
+    """The two routes of one server."""
 
     def __init__(self, access: SessionAccess, feeds: ChatFeeds) -> None:
         self._access = access

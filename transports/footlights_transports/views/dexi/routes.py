@@ -1,12 +1,12 @@
-"""The Dexi routes: say something and be told what is done about it, as Server-Sent Events or as one answer.
+"""Routes of narrated runs: begin one, as Server-Sent Events or as one answer, and read or cancel it later.
 
-    POST /api/chat                       words, unless execution is asked for and allowed
-    POST /api/agents/{agent}/invoke      the same of one agent, and execution is allowed
-    GET  /api/runs/{run_id}              where a run is kept, and why it is in its mode
-    GET  /api/runs/{run_id}/events       a run from its beginning, or from Last-Event-ID on
+    POST /api/chat                       text only, unless the request asks for execution
+    POST /api/agents/{agent}/invoke      the same for one agent, with execution allowed
+    GET  /api/runs/{run_id}              the session and turn of a run, and why it is in its mode
+    GET  /api/runs/{run_id}/events       the events of a run, from its beginning or after Last-Event-ID
     POST /api/runs/{run_id}/cancel       interrupt it
 
-Losing the connection cancels nothing. A run is its user's own, and to others looks as if it did not exist.
+A client that disconnects cancels nothing. A run belongs to its user; for other users it does not exist.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import SseResponse
 from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
-from footlights_transports.views.dexi.runs import Request as RunRequest
+from footlights_transports.views.dexi.pure.heartbeat import SKIPPED_WITHIN
+from footlights_transports.views.dexi.runs import RunRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from starlette.requests import Request
 
+    from footlights.wire.values import Reader
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.dexi.run import Run
-    from footlights_transports.views.dexi.runs import DexiError, DexiRuns
-
-_QUIET = 2.0
-"""A heartbeat that comes sooner than this after anything else of the same response is left out."""
+    from footlights_transports.views.dexi.runs import DexiError, Runs
 
 
 class DexiRoutes:
-    def __init__(self, access: SessionAccess, runs: DexiRuns) -> None:
+    """The routes, for one server."""
+
+    def __init__(self, access: SessionAccess, runs: Runs) -> None:
         self._access = access
         self._runs = runs
 
@@ -72,7 +73,7 @@ class DexiRoutes:
         run = self._run(request, user)
         place = _place(request.headers.get("last-event-id"), run)
         if run.is_over and place == len(run.entries):
-            return Response(status_code=204)  # an EventSource would come back again and again
+            return Response(status_code=204)  # otherwise an EventSource would reconnect forever
         return self._stream(run, place)
 
     @Operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
@@ -83,9 +84,9 @@ class DexiRoutes:
     async def _begin(self, request: Request, user: User, agent: str | None, policy: ExecutionPolicy) -> Response:
         if "last-event-id" in request.headers:
             raise InvalidCommand("Last-Event-ID: goes on with a run only at GET /api/runs/{run_id}/events.")
-        wish, streams = _read(request, agent, policy)
+        wanted, streams = _read(request, agent, policy)
         try:
-            run = await self._runs.begin(user, wish)
+            run = await self._runs.begin(user, wanted)
         except InvalidCommand as error:
             raise Refused(422, error) from None
         if streams:
@@ -101,13 +102,13 @@ class DexiRoutes:
 
 
 async def tell_dexi_error(_: Request, error: Exception) -> Response:
-    """How a run or an agent that does not exist is refused."""
+    """The response for a run or an agent that does not exist."""
     unknown = cast("DexiError", error)
     return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
 
 
 class RunStream(SseResponse):
-    """A run as a response, from one of its events on, until it is over or the client goes away."""
+    """A run as Server-Sent Events for one client, from a place in its log on, until the run is over."""
 
     def __init__(self, run: Run, place: int, keep_alive: float) -> None:
         super().__init__(keep_alive)
@@ -117,81 +118,66 @@ class RunStream(SseResponse):
         self._sent_at = -inf
 
     async def next_text(self) -> bytes | None:
-        text = self._next()
+        text = self._unread()
         if not text:
             if self._run.is_over:
                 return None
             await self._run.wait_beyond(self._place)
         return text
 
-    def _next(self) -> bytes:
-        """What this client has not got yet; nothing if that is a heartbeat which would fill no silence here.
+    def _unread(self) -> bytes:
+        """What the client was not sent yet, without the heartbeats that would fill no silence of this client.
 
-        One who has just come back is sent what was missed, whenever that was made, and has not waited since. Heartbeats
-        that were missed say nothing any more.
+        Those are the heartbeats that were made before it came, and one that comes right after other events.
         """
         entries, begin = self._run.entries, self._place
         missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
-        fresh = [*missed, *entries[max(begin, self._live_from) :]]
+        unread = [*missed, *entries[max(begin, self._live_from) :]]
         self._place = len(entries)
         now = trio.current_time()
-        if all(each.is_heartbeat for each in fresh) and now - self._sent_at < _QUIET:
+        if all(each.is_heartbeat for each in unread) and now - self._sent_at < SKIPPED_WITHIN:
             return b""
-        if fresh:
+        if unread:
             self._sent_at = now
-        return b"".join(each.text for each in fresh)
+        return b"".join(each.text for each in unread)
 
 
-# -- reading requests
-
-
-def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
-    """What is wanted, and whether as a stream. Raises `Refused`."""
-    fields = json_body_of(request)
-    try:
-        parse_line(body_of(request))
-    except ValueError as error:  # it was read before, so it can only be ambiguous
-        raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
-    try:
-        given = {name: _field(fields, name) for name in _FIELDS}
-    except Unfit as error:
-        raise Refused(422, InvalidCommand(f"{error.field}: {error}")) from None
-    if fields:
-        raise Refused(422, InvalidCommand("The body has a field that this request does not know."))
-    wish = RunRequest(
-        message=given["message"],
-        policy=policy if given["execution_policy"] is None else given["execution_policy"],
-        agent=agent,
-        session_id=given["session_id"],
-    )
-    return wish, given["stream"] is not False
-
-
-def _field(fields: dict[str, Any], name: str) -> Any:
-    value = fields.pop(name, None)
-    if value is None and name != "message":
-        return None
-    try:
-        return _FIELDS[name](value)
-    except Unfit as error:
-        raise Unfit(str(error), name) from None
-
-
-def _policy(value: object) -> ExecutionPolicy:
-    policy = values.member_of(ExecutionPolicy)(value, None)
-    return cast("ExecutionPolicy", policy)
-
-
-_FIELDS: Mapping[str, Callable[[object], object]] = {
+_FIELDS: Mapping[str, Reader] = {
     "message": values.name,
-    "execution_policy": _policy,
+    "execution_policy": values.member_of(ExecutionPolicy),
     "stream": values.flag,
     "session_id": values.text,
 }
+"""The fields of a request. All but the first may be missing or null."""
+
+
+def _read(request: Request, agent: str | None, policy: ExecutionPolicy) -> tuple[RunRequest, bool]:
+    """The run that a request asks for, and whether as a stream. Raises `Refused`."""
+    fields = json_body_of(request)
+    try:
+        parse_line(body_of(request))
+    except ValueError as error:  # json_body_of accepted it, so a field is named twice
+        raise Refused(400, InvalidCommand(f"The body cannot be read: {parse_fault(error)}.")) from None
+    given: dict[str, Any] = {}
+    for name, read in _FIELDS.items():
+        value = fields.pop(name, None)
+        try:
+            given[name] = read(value, None) if value is not None or name == "message" else None
+        except Unfit as error:
+            raise Refused(422, InvalidCommand(f"{name}: {error}")) from None
+    if fields:
+        raise Refused(422, InvalidCommand("The body has a field that this request does not know."))
+    wanted = RunRequest(
+        message=given["message"],
+        policy=given["execution_policy"] or policy,
+        agent=agent,
+        session_id=given["session_id"],
+    )
+    return wanted, given["stream"] is not False
 
 
 def _place(last_id: str | None, run: Run) -> int:
-    """Where to go on: after the event with this id."""
+    """The place in the log after the event with this id. Raises `InvalidCommand`."""
     if last_id is None:
         return 0
     if last_id.isascii() and last_id.isdigit() and len(last_id) < 10 and int(last_id) < len(run.entries):

@@ -1,10 +1,10 @@
-"""One run, and what was said of it so far, for any number of readers.
+"""Run: one narrated turn and its append-only log of sent events, for any number of readers.
 
     id: 4
     event: tool_start
     data: {"type":"tool_start",...}
 
-The `id` of an event is its place in the run, so a client that comes back with it goes on after it.
+The `id` of an event is its place in the log, so a client that reconnects with it continues after it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ import orjson
 import trio
 from attrs import frozen
 
-from footlights_transports.views.dexi.pure.events import Heartbeat, OutputDelta, to_json
+from footlights_transports.views.dexi.pure.events import Done, Heartbeat, OutputDelta, to_json
+from footlights_transports.views.dexi.pure.narration import broken_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from footlights.events import JsonValue, StreamEvent
+    from footlights.stream.follow import Follower
     from footlights_transports.access.policy import User
     from footlights_transports.views.dexi.pure.events import DexiEvent
-    from footlights_transports.views.dexi.pure.narration import DexiRun
+    from footlights_transports.views.dexi.pure.narration import Narrator
 
 _ENTRY_BYTES = 500
-"""About what an event takes besides its text."""
+"""Estimated size of an event besides its text."""
 
 
 @frozen
 class Entry:
-    """One event of a run, as it is sent."""
+    """One event of a run, and its bytes in a stream."""
 
     event: DexiEvent
     text: bytes
@@ -43,56 +45,60 @@ class Entry:
 
 
 class Run:
-    """Timestamps are those of the wall clock when the run began, and from then on of the clock that never goes back."""
+    """A run: its user, its session and turn, and its log.
 
-    def __init__(self, user: User, session_id: str, turn_id: str, dexi: DexiRun, wall_time: float) -> None:
+    Timestamps begin with the wall clock at the start of the run, and then follow a clock that never goes back.
+    """
+
+    def __init__(self, user: User, session_id: str, turn_id: str, narrator: Narrator, wall_time: float) -> None:
         self.user = user
         self.session_id = session_id
         self.turn_id = turn_id
         self.entries: list[Entry] = []
-        self.is_over = False
-        """Whether nothing more will be said."""
-        self._dexi = dexi
-        self._ahead = wall_time - trio.current_time()
+        """The log. Only this class appends to it."""
+        self._narrator = narrator
+        self._clock_offset = wall_time - trio.current_time()
         self._news = trio.Event()
+        self._append(narrator.begin(self._now()))
 
-    # -- for readers
+    # -- reading
 
     @property
     def run_id(self) -> str:
-        return self._dexi.run_id
+        return self._narrator.run_id
 
     @property
-    def message(self) -> str:
-        """The answer so far."""
-        return "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))
+    def is_over(self) -> bool:
+        """Whether the log is complete."""
+        return isinstance(self.entries[-1].event, Done)
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Estimated size in bytes."""
         return sum(_ENTRY_BYTES + len(each.text) for each in self.entries)
 
     def answer(self) -> dict[str, JsonValue]:
-        """All of it, for one who does not want a stream."""
+        """The whole run as one JSON object."""
+        message = "".join(each.event.content for each in self.entries if isinstance(each.event, OutputDelta))
         return {
-            "mode": self._dexi.decision.mode.value,
+            "mode": self._narrator.decision.mode.value,
             "run_id": self.run_id,
-            "message": self.message,
+            "message": message,
             "events": [to_json(each.event) for each in self.entries],
         }
 
     def description(self) -> dict[str, JsonValue]:
-        """Where it is, and why it is in its mode."""
+        """The session and turn of the run, and the record of its mode decision."""
         return {
             "run_id": self.run_id,
             "session_id": self.session_id,
             "turn_id": self.turn_id,
             "is_over": self.is_over,
-            "decision": self._dexi.decision.document,
+            "decision": self._narrator.decision.document,
         }
 
     async def wait_beyond(self, entries: int) -> None:
-        """Return when there are more entries than these, or will never be."""
+        """Return when the log has more entries than this, or is complete."""
         while len(self.entries) <= entries and not self.is_over:
             await self._news.wait()
 
@@ -100,46 +106,40 @@ class Run:
         while not self.is_over:
             await self._news.wait()
 
-    # -- for the task that makes it
+    # -- writing, by the task of the run
 
-    @property
-    def patience(self) -> float:
-        """How many seconds of silence there may be from now on."""
-        due = self._dexi.heartbeat_at
-        return inf if due is None else max(due - self._now(), 0)
-
-    def begin(self) -> None:
-        self._add(self._dexi.begin(self._now()))
-
-    def take(self, events: Iterable[StreamEvent]) -> None:
-        now = self._now()
-        self._add(each for event in events for each in self._dexi.take(event, now))
-
-    def fill_silence(self) -> None:
-        # Half a microsecond may be missing, as numbers are rounded.
-        self._add(self._dexi.silent(max(self._now(), self._dexi.heartbeat_at or 0)))
+    async def narrate(self, stream: Follower) -> None:
+        """Append what the turn's events add, and heartbeats, until the run is over."""
+        while not self.is_over:
+            due = self._narrator.heartbeat_at
+            batch: list[StreamEvent] | None = None
+            with trio.move_on_at(inf if due is None else due - self._clock_offset):
+                batch = await stream.receive_batch()
+            now = self._now()
+            if batch is None:
+                self._append(self._narrator.silence(max(now, due or 0)))  # rounding may make `now` a little less
+            elif not batch:
+                self.lose_sight()
+            else:
+                of_turn = (event for event in batch if event.turn_id == self.turn_id)
+                self._append(each for event in of_turn for each in self._narrator.take(event, now))
 
     def lose_sight(self) -> None:
-        self._add(self._dexi.lose_sight(self._now()))
+        """End the run, unless it has ended: the server closes before the outcome is known."""
+        if not self.is_over:
+            self._append(self._narrator.lose_sight(self._now()))
 
     def break_off(self) -> None:
-        self._add(self._dexi.break_off(self._now()))
-
-    def end(self) -> None:
-        """Nothing more will be said."""
-        self.is_over = True
-        self._news.set()
+        """End the run, which has not ended, because its narration failed."""
+        self._append(broken_end(self.run_id, [each.event for each in self.entries], self._now()))
 
     def _now(self) -> float:
-        return self._ahead + trio.current_time()
+        return self._clock_offset + trio.current_time()
 
-    def _add(self, events: Iterable[DexiEvent]) -> None:
+    def _append(self, events: Iterable[DexiEvent]) -> None:
         for event in events:
             data = orjson.dumps(to_json(event))
-            self.entries.append(
-                Entry(event, b"id: %d\nevent: %b\ndata: %b\n\n" % (len(self.entries), event.type.encode(), data))
-            )
-        self.is_over = self.is_over or self._dexi.is_done
+            text = b"id: %d\nevent: %b\ndata: %b\n\n" % (len(self.entries), event.type.encode(), data)
+            self.entries.append(Entry(event, text))
         self._news.set()
-        if not self.is_over:
-            self._news = trio.Event()
+        self._news = trio.Event()

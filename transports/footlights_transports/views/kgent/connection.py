@@ -1,17 +1,17 @@
-"""One WebSocket connection to the chat gateway: one that talks, or one that listens.
+"""WebSocket connections of the chat gateway: senders at `/perturb/{agent}`, observers at `/observe/{agent}`.
 
-Who talks is told of what failed, and nothing else; what is said comes to those who listen. Losing a connection changes
-nothing about the dialogues.
+A sender gets only errors; the events of dialogues go to observers. Losing a connection changes nothing about the
+dialogues.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from math import inf
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import trio
+from attrs import define, field
 from trio_websocket import ConnectionClosed
 
 from footlights.errors import Busy, Detached, FootlightsError
@@ -27,11 +27,12 @@ from footlights_transports.websocket.writer import FrameWriter
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
-    from footlights_transports.views.kgent.conversation import Conversation
+    from footlights_transports.access.policy import WireLimits
     from footlights_transports.views.kgent.gateway import KgentGateway
-    from footlights_transports.views.kgent.overhearing import Overhearing
     from footlights_transports.views.kgent.pure.messages import ChatEvent
     from footlights_transports.views.kgent.room import Dialogue
+    from footlights_transports.views.kgent.sender import Sender
+    from footlights_transports.views.kgent.tap import SessionTap
     from footlights_transports.websocket.connection import Fault
     from footlights_transports.websocket.handshake import Visitor
     from footlights_transports.websocket.stream import WireStream
@@ -41,89 +42,90 @@ HEADERS = [
     (b"kgent-protocol-version", kgent.PROTOCOL_VERSION.encode()),
     (b"kgent-handles", "; ".join(f"{name}={handle}" for name, handle in kgent.AGENTESE_HANDLES.items()).encode()),
 ]
-"""What every client of the gateway is told when it connects."""
+"""In the answer to every handshake."""
 
 
-class Welcome:
-    """A visitor that may come in: its place is taken, and the connection is still to be made."""
+class AcceptedHandshake:
+    """An accepted handshake, before the connection exists. An observer is registered now, so that it misses nothing.
+
+    As a context manager it unregisters the observer if the handshake fails after all.
+    """
 
     def __init__(self, gateway: KgentGateway, visitor: Visitor) -> None:
-        """Raises `FootlightsError` if it may not."""
+        """Raises `FootlightsError` if the gateway refuses."""
         user, agent = visitor.user, visitor.target.agent
         self.user = user
         self.subprotocol = visitor.subprotocol
         self.headers = HEADERS.copy()
-        """What it is told when it connects; one that talks, in which session, with % for what no header can hold."""
+        """For the answer; a sender also gets the id of its session, percent-encoded."""
         self._gateway = gateway
-        self._place: Conversation | Observer
-        self._may_be_kept = False
-        self._overhearing: Overhearing | None = None
+        self._participant: Sender | Observer
+        self._tap: SessionTap | None = None
         if visitor.target.endpoint is kgent.Endpoint.PERTURB:
-            wished = kgent.read_perturb_query(visitor.query)
-            self._place = conversation = gateway.enter(user, agent, wished)
-            self._may_be_kept = bool(wished.keep_content)
-            self.headers.append((b"kgent-session", quote(conversation.session.session_id, safe=":").encode()))
+            self._participant = sender = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
+            self.headers.append((b"kgent-session", quote(sender.session_id, safe=":").encode()))
         else:
-            wish = kgent.read_observe_query(visitor.query)
+            query = kgent.read_observe_query(visitor.query)
             room = gateway.room(user, agent)
-            if wish.session is not None:
-                self._overhearing = gateway.overhear(user, agent, wish.session)
-            self._place = room.observe(wish.after)
+            if query.session is not None:
+                self._tap = gateway.tap(user, agent, query.session)
+            self._participant = room.observe(query.after)
 
     def connection(
         self, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
     ) -> PerturbConnection | ObserveConnection:
-        """Let it in."""
-        if isinstance(self._place, Observer):
-            return ObserveConnection(self._gateway, socket, stream, tasks, self._place, self._overhearing)
-        return PerturbConnection(self._gateway, socket, stream, tasks, self._place, self._may_be_kept)
+        if isinstance(self._participant, Observer):
+            return ObserveConnection(self._gateway, socket, stream, tasks, self._participant, self._tap)
+        return PerturbConnection(self._gateway, socket, stream, tasks, self._participant)
 
     def __enter__(self) -> None:
-        """Until it is let in."""
+        return None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """If it did not come in after all, its place is free again."""
-        if kind is not None and isinstance(self._place, Observer):
-            self._place.leave()
+        if kind is not None and isinstance(self._participant, Observer):
+            self._participant.leave()
 
 
-class _Connection(ABC):
-    """What both kinds share. `run` ends when the client is gone, or was told to go."""
+@define(eq=False)
+class _Connection:
+    """The part that both kinds share. `run` ends when the connection is closed or lost."""
 
-    def __init__(
-        self, gateway: KgentGateway, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
-    ) -> None:
-        self._gateway = gateway
-        self._limits = gateway.access.policy.limits
-        self._socket = socket
-        self._stream = stream
-        self._tasks = tasks
+    _gateway: KgentGateway
+    _socket: WebSocketConnection
+    _stream: WireStream
+    _tasks: trio.Nursery
+    _limits: WireLimits = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._limits = self._gateway.access.policy.limits
 
     async def run(self) -> None:
         """Serve this client."""
         self._tasks.start_soon(watch_for_silence, self._stream, self._limits.keep_alive, self.lose, name="ws silence")
-        self.begin()
         try:
             while True:
                 await self.take(await self._socket.get_message())
         except ConnectionClosed:
             self.lose()
 
+    async def take(self, frame: str | bytes) -> None:
+        """Called with each frame; an observer's are ignored."""
+
     def lose(self) -> None:
-        """Let everything of this connection go, at once."""
+        """End all tasks of this connection at once."""
         self._tasks.cancel_scope.cancel(reason="the connection is gone")
 
     def leave(self) -> None:
-        """Say that the server goes away, after all that waits."""
+        """Close because the server goes away, after everything that waits is sent."""
         self._tasks.start_soon(self.close, GOING_AWAY, "the server goes away", name="kgent goodbye")
 
     @property
     def fault(self) -> Fault | None:
-        """What the client did wrong, if the connection ends for that and it was not told."""
+        """The client's protocol error, if it ends the connection and no close frame has reported it."""
         return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
 
     def dismiss(self, code: int, reason: str, patience: float) -> None:
-        """Say why, and let it go, at the latest after so many seconds."""
+        """Close with a reason, after so many seconds at the latest."""
         self._tasks.start_soon(self.close, code, reason, patience, name="kgent dismissal")
 
     async def close(self, code: int, reason: str, patience: float = inf) -> None:
@@ -131,47 +133,33 @@ class _Connection(ABC):
             await self._socket.aclose(code, reason)
         self.lose()
 
-    def begin(self) -> None:  # noqa: B027 - who only talks has nothing to begin
-        """Called once, before anything is read."""
 
-    @abstractmethod
-    async def take(self, frame: str | bytes) -> None:
-        """Called with each frame."""
-        ...
-
-
+@define(eq=False)
 class PerturbConnection(_Connection):
-    """One that talks, in one conversation. What it says is kept only if it agreed."""
+    """A client that sends messages."""
 
-    def __init__(
-        self,
-        gateway: KgentGateway,
-        socket: WebSocketConnection,
-        stream: WireStream,
-        tasks: trio.Nursery,
-        conversation: Conversation,
-        may_be_kept: bool,
-    ) -> None:
-        super().__init__(gateway, socket, stream, tasks)
-        self._sender = gateway.sender(conversation)
-        self._may_be_kept = may_be_kept
-        self._writer = FrameWriter(socket, stream, self.lose, in_batches=False)
+    _sender: Sender
+    _writer: FrameWriter = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._writer = FrameWriter(self._socket, self._stream, self.lose, in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
-        """Begin a dialogue, or say why not."""
+        """Begin a dialogue, or send the refusal."""
         refused = self._begin_dialogue(frame)
         if refused:
-            await self._writer.send_events(map(kgent.write_event, refused))
+            await self._writer.send_events([each.encode() for each in refused])
 
     def _begin_dialogue(self, frame: str | bytes) -> list[ChatEvent]:
-        """What is said of a frame that began none. No exception, which holds the frame, is kept while that is sent."""
+        """The refusal of a frame that began none. While it is sent, no exception holds the frame any more."""
         correlation_id: str | None = None
         try:
-            # Before it is read: what cannot be read costs its sender as much.
+            # Before the frame is read: an invalid one counts too.
             self._sender.take_frame()
             message = kgent.read_message(frame, self._gateway.now)
             correlation_id = message.correlation_id
-            dialogue = self._gateway.perturb(self._sender, message, may_be_kept=self._may_be_kept)
+            dialogue = self._sender.perturb(message)
         except kgent.Unreadable as error:
             return self._refusal(error, error.correlation_id)
         except FootlightsError as error:
@@ -186,51 +174,41 @@ class PerturbConnection(_Connection):
 
     def _refusal(self, error: FootlightsError, correlation_id: str | None) -> list[ChatEvent]:
         self._gateway.access.incidents.refused(f"kgent_message_{error.code}")
-        return _refusal(error, correlation_id, self._gateway.now)
+        code, meaning, retry_after = ErrorCode.SESSION_EXPIRED, None, None
+        if isinstance(error, RateLimited):
+            code, meaning, retry_after = ErrorCode.RATE_LIMITED, str(error), error.retry_after
+        elif isinstance(error, InvalidMessage):
+            code, meaning = ErrorCode.INVALID_MESSAGE, str(error)
+        return kgent.refusal(code, correlation_id, self._gateway.now, meaning=meaning, retry_after=retry_after)
 
 
+@define(eq=False)
 class ObserveConnection(_Connection):
-    """One that listens. What it sends is read and passed over."""
+    """A client that reads events."""
 
-    def __init__(
-        self,
-        gateway: KgentGateway,
-        socket: WebSocketConnection,
-        stream: WireStream,
-        tasks: trio.Nursery,
-        observer: Observer,
-        overhearing: Overhearing | None,
-    ) -> None:
-        super().__init__(gateway, socket, stream, tasks)
-        self._observer = observer
-        self._overhearing = overhearing
-        self._sending = trio.Lock()
+    _observer: Observer
+    _tap: SessionTap | None
+    _sending: trio.Lock = field(factory=trio.Lock, init=False)
 
     async def run(self) -> None:
-        """Serve this client, and let its place go."""
+        """Serve this client."""
+        self._tasks.start_soon(self._pump, name="kgent events")
+        if self._tap is not None:
+            self._tasks.start_soon(self._run_tap, self._tap, name="kgent tap")
         try:
             await super().run()
         finally:
             self._observer.leave()
 
-    def begin(self) -> None:
-        """Send what there is to hear."""
-        self._tasks.start_soon(self._pump, name="kgent events")
-        if self._overhearing is not None:
-            self._tasks.start_soon(self._overhear, self._overhearing, name="kgent overhearing")
-
     def leave(self) -> None:
-        """Send what is open to its end; then say that the server goes away."""
+        """Send open dialogues to their end; then close because the server goes away."""
         self._observer.end()
-        if self._overhearing is not None:
-            self._overhearing.end()
+        if self._tap is not None:
+            self._tap.end()
 
-    async def take(self, frame: str | bytes) -> None:
-        """Observers have nothing to say."""
-
-    async def _overhear(self, overhearing: Overhearing) -> None:
+    async def _run_tap(self, tap: SessionTap) -> None:
         try:
-            await overhearing.run(self._send)
+            await tap.run(self._send)
         except Busy:
             await self.close(TRY_LATER, "Too many listen to this session; come back later.")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -240,7 +218,7 @@ class ObserveConnection(_Connection):
         try:
             for correlation_id, after in self._observer.unknown.items():
                 expired = kgent.expired(correlation_id, after, self._gateway.now)
-                await self._send(list(map(kgent.write_event, expired)))
+                await self._send([each.encode() for each in expired])
             while (batch := await self._next_batch()) is None or batch:
                 if batch is None:
                     await self._stream.send_all(PING)
@@ -251,34 +229,25 @@ class ObserveConnection(_Connection):
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.lose()
         else:
-            if self._overhearing is not None:
-                await self._overhearing.over.wait()
+            if self._tap is not None:
+                await self._tap.over.wait()
             await self.close(GOING_AWAY, "the server goes away")
 
     async def _next_batch(self) -> list[bytes] | None:
-        """What comes next; None if nothing came for too long."""
+        """The next events; None if a heartbeat is due first."""
         with trio.move_on_after(self._gateway.config.heartbeat_interval):
             return await self._observer.next_batch()
         return None
 
     async def _send(self, batch: list[bytes]) -> None:
-        """Send it piece by piece: who takes each of them in time is slow, and not gone."""
-        # Only pings and the like may come between the pieces of one message.
+        """Send it in pieces, each with its own timeout: a client that takes each in time is slow, but not gone."""
+        # Only control frames may come between the fragments of one message.
         async with self._sending:
             for piece in pieces(batch):
                 if self._socket.closed is not None:
-                    return  # nothing follows a goodbye
+                    return  # nothing follows a close frame
                 with trio.move_on_after(self._limits.send_timeout) as patience:
                     await self._stream.send_all(piece)
                 if patience.cancelled_caught:
                     self.lose()
                     return
-
-
-def _refusal(error: FootlightsError, correlation_id: str | None, now: float) -> list[ChatEvent]:
-    if isinstance(error, RateLimited):
-        code, meaning = ErrorCode.RATE_LIMITED, "Too many messages."
-        return kgent.refusal(code, correlation_id, now, meaning=meaning, retry_after=error.retry_after)
-    if isinstance(error, InvalidMessage):
-        return kgent.refusal(ErrorCode.INVALID_MESSAGE, correlation_id, now, meaning=str(error))
-    return kgent.refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now)

@@ -1,107 +1,297 @@
-"""Conversations of the chat gateway, and what all conversations in one session have in common."""
+"""Conversation: the dialogues with one agent in one session, as streams of chat events, one after the other.
+
+    conversation = Conversation(Responder(session))
+    async with aclosing(conversation.dialogue_stream("What should I focus on?")) as events:
+        async for event in events: ...
+
+Every stream ends with one `done`. A completed dialogue leaves exactly one SPEECH turn in the trace and the mirror; any
+other leaves nothing. Leaving a stream early cancels its turn.
+"""
 
 from __future__ import annotations
 
+import time
+import uuid
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from enum import StrEnum
+from math import ceil
 from typing import TYPE_CHECKING
 
-from attrs import define, field, frozen
+import trio
+from attrs import define
 
-from footlights.params import TurnParams
-from footlights.session.core import SessionState
+from footlights.errors import Busy, FootlightsError, InvalidCommand, RegistrationError, SessionClosed, TooLarge
+from footlights.models.budget import BudgetConfig, BudgetTier
+from footlights.token_bucket import TokenBucket
+from footlights_transports.views.kgent.deadline import PausableDeadline
+from footlights_transports.views.kgent.pure.messages import ChatMessage, DialogueMode, ErrorCode, InvalidMessage
+from footlights_transports.views.kgent.pure.mirror import HolographicBuffer
+from footlights_transports.views.kgent.pure.reader import AnswerPiece, AnswerText, Committed, Failed
+from footlights_transports.views.kgent.pure.record import speech_of, thoughts_of
+from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
+from footlights_transports.views.kgent.pure.tiers import affordable
+from footlights_transports.views.kgent.pure.trace import TraceMonoid
+from footlights_transports.views.kgent.pure.writer import DialogueWriter
+from footlights_transports.views.kgent.responder import COMMIT_PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
-    from footlights import InteractionSession, Subscription
-    from footlights.token_bucket import TokenBucket
-    from footlights_transports.access.policy import User
-    from footlights_transports.access.session_access import SessionAccess
-    from footlights_transports.views.kgent.flux import KgentFlux
-    from footlights_transports.views.kgent.room import Room
+    from footlights_transports.views.kgent.pure.messages import ChatEvent
+    from footlights_transports.views.kgent.pure.reader import AnswerEvent
+    from footlights_transports.views.kgent.pure.record import Turn
+    from footlights_transports.views.kgent.responder import Responder
 
-MAX_BEGUN = 1_024
-"""Turns of which a conversation knows that it began them: far more than an observer may lag behind."""
-
-
-class Begun:
-    """The turns that a conversation began, the newest."""
-
-    def __init__(self) -> None:
-        self._turn_ids: dict[str, None] = {}
-
-    def __contains__(self, turn_id: object) -> bool:
-        return turn_id in self._turn_ids
-
-    def add(self, turn_id: str) -> None:
-        self._turn_ids[turn_id] = None
-        if len(self._turn_ids) > MAX_BEGUN:
-            del self._turn_ids[next(iter(self._turn_ids))]
+MAX_TRACE = 1_024
+"""Turns that a conversation keeps in its trace."""
+READ_PATIENCE = 5.0
+"""Seconds that the next dialogue still waits for the reader, after the running one must have ended."""
 
 
-@define(eq=False)
-class Terms:
-    """What counts for one session, whichever agent is talked to in it."""
+class ConversationState(StrEnum):
+    """State of a conversation."""
 
-    session: InteractionSession
-    tokens: TokenBucket
-    """What may be said to it."""
-    remote_models: bool | None = None
-    """What was said of it when the session was begun here; None if nothing was, or it was begun elsewhere."""
-    keeps_content: bool = False
-    """Whether it was begun with consent to keep what is said. Then each client that talks still has to agree."""
-    _begun: dict[str, Begun] = field(factory=dict[str, Begun], init=False)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the session takes no more turns."""
-        return self.session.state is not SessionState.OPEN
-
-    def begun_with(self, agent: str) -> Begun:
-        """The turns that the conversation with this agent began; always the same object."""
-        return self._begun.setdefault(agent, Begun())
+    DORMANT = "dormant"
+    """No dialogue has begun."""
+    FLOWING = "flowing"
+    """Dialogues may begin."""
+    DRAINING = "draining"
+    """Open dialogues continue; none begins."""
+    STOPPED = "stopped"
+    """All have ended. This state is final."""
 
 
-@frozen
-class DeskSession:
-    """A session whose turns begin at the access, so that they are counted and measured like all others."""
-
-    access: SessionAccess
-    user: User
-    session: InteractionSession
-    begun: Begun
-
-    @property
-    def session_id(self) -> str:
-        return self.session.session_id
-
-    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        turn_id = self.access.begin_turn(self.user, self.session_id, said, params or TurnParams())
-        self.begun.add(turn_id)
-        return turn_id
-
-    def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
-        return self.session.cancel(turn_id)
-
-    def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> Subscription:
-        return self.session.subscribe(after, terminal_seen)
+class _NoTokens(Busy):
+    """The session's tokens do not suffice for the smallest answer."""
 
 
-@define(eq=False)
+@define
+class _Reservation:
+    """Tokens that a dialogue holds while it runs."""
+
+    tier: BudgetTier
+    tokens: int
+    used: int = 0
+
+    def note(self, event: AnswerEvent) -> None:
+        match event:
+            case AnswerText(tokens=tokens):
+                self.used = tokens
+            case AnswerPiece() | Failed(code=ErrorCode.STREAM_TIMEOUT):
+                self.used = self.tokens  # a model worked, and its usage is not known
+            case _:
+                pass
+
+
 class Conversation:
-    """One user with one agent in one session."""
+    """The dialogues of one responder. Raises `RegistrationError` if `session_tokens` do not suffice for a whisper.
 
-    user: User
-    agent: str
-    terms: Terms
-    room: Room
-    flux: KgentFlux | None
-    """None when it has ended: then nothing of it is remembered."""
+    `budget` should be the cast's own. `tokens` is the session's bucket, if several conversations share it.
+    `wall_clock` returns seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        responder: Responder,
+        config: ChatFluxConfig | None = None,
+        *,
+        budget: BudgetConfig | None = None,
+        tokens: TokenBucket | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.responder = responder
+        self.config = config or ChatFluxConfig()
+        self.trace = TraceMonoid(MAX_TRACE)
+        self.mirror = HolographicBuffer()
+        self._budget = budget or BudgetConfig()
+        self._tokens = tokens or session_tokens(self.config)
+        self._wall_clock = wall_clock
+        self._stamp = 0.0
+        self._last_speech: Turn | None = None
+        self._deadline = PausableDeadline(0.0)
+        """Of the dialogue that runs."""
+        self._turnstile = trio.Semaphore(1)
+        self._open = 0
+        self._has_begun = False
+        self._is_draining = False
+        self._is_empty = trio.Event()
+        if self._budget.whisper_max > self.config.session_tokens:
+            raise RegistrationError("session_tokens must be enough for a whisper.")
 
     @property
-    def session(self) -> InteractionSession:
-        return self.terms.session
+    def state(self) -> ConversationState:
+        if self._is_draining:
+            return ConversationState.DRAINING if self._open else ConversationState.STOPPED
+        return ConversationState.FLOWING if self._has_begun else ConversationState.DORMANT
+
+    def dialogue_stream(self, message: str, mode: DialogueMode | None = None) -> AsyncGenerator[ChatEvent, None]:
+        """One dialogue as chat events. A failure is an `error` event and not an exception."""
+        try:
+            return self.converse(ChatMessage("user", message, self._now(), mode or DialogueMode.REFLECT))
+        except InvalidMessage as error:
+            writer = DialogueWriter(str(uuid.uuid4()), DialogueMode.REFLECT, self.config.buffer_chunks)
+            return _stream(writer.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error)))
+
+    def writer(self, message: ChatMessage) -> DialogueWriter:
+        """A writer for the dialogue that this message begins."""
+        return DialogueWriter(message.correlation_id, message.mode, self.config.buffer_chunks)
+
+    async def converse(
+        self,
+        message: ChatMessage,
+        writer: DialogueWriter | None = None,
+        *,
+        sender_wait: Callable[[], int] = lambda: 0,
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """The same for a message with its own correlation id.
+
+        `writer` is for a caller that ends the dialogue itself if this is cut off. `sender_wait` returns in how many
+        seconds the sender may send another message: no `retry_after_seconds` is less than that.
+        """
+        writer = writer or self.writer(message)
+        try:
+            async with self._turn_in_queue():
+                with self._reserved(message) as reservation:
+                    answer = self.responder.respond(message, reservation.tier, self._deadline)
+                    async with aclosing(answer) as events:
+                        async for event in events:
+                            reservation.note(event)
+                            for written in self._written(writer, event):
+                                yield written
+        except FootlightsError as error:
+            # The reservation is settled: its tokens do not count for the wait.
+            for written in self._refusal(writer, error, sender_wait):
+                yield written
+
+    def seconds_until_room(self) -> int:
+        """Whole seconds until one more dialogue would be accepted if none began meanwhile; at least 1."""
+        wait = self._seconds_until_end() if self._is_full else 0
+        return max(wait, self._seconds_until_whisper())
+
+    async def drain(self) -> None:
+        """Begin no more dialogues, and wait until the open ones have ended. Idempotent.
+
+        Raises `Busy` if one of them is not read to its end in time; the conversation stays draining.
+        """
+        self._is_draining = True
+        self._check_empty()
+        await trio.lowlevel.checkpoint()
+        if not self._is_empty.is_set():
+            await self._wait(self._is_empty.wait)
+
+    # -- inside
+
+    @asynccontextmanager
+    async def _turn_in_queue(self) -> AsyncGenerator[None, None]:
+        """Wait for the dialogues before, and hold up those behind. Raises `SessionClosed` and `Busy`."""
+        if self._is_draining:
+            raise SessionClosed("The conversation is draining.")
+        if self._is_full:
+            raise Busy("Too many dialogues of this session wait.")
+        self._has_begun = True
+        self._open += 1
+        try:
+            try:
+                self._turnstile.acquire_nowait()
+            except trio.WouldBlock:
+                await self._wait(self._turnstile.acquire)
+            try:
+                yield
+            finally:
+                self._turnstile.release()
+        finally:
+            self._open -= 1
+            self._check_empty()
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its session takes no more turns."""
-        return self.terms.has_ended
+    def _is_full(self) -> bool:
+        return self._open > self.config.max_waiting_dialogues
+
+    def _check_empty(self) -> None:
+        if self._is_draining and not self._open:
+            self._is_empty.set()
+
+    @property
+    def _ends_by(self) -> float:
+        """When the dialogue that runs has ended at the latest, not counting a pause of its deadline."""
+        return self._deadline.at + COMMIT_PATIENCE
+
+    async def _wait(self, wanted: Callable[[], Awaitable[None]]) -> None:
+        """Wait for something that happens when dialogues end. Raises `Busy` if the running one is not read."""
+        while True:
+            patience = self._ends_by + READ_PATIENCE
+            with trio.move_on_at(patience) as waiting:
+                await wanted()
+            if not waiting.cancelled_caught:
+                return
+            if patience >= self._ends_by + READ_PATIENCE:  # otherwise another one runs now, or its deadline was paused
+                raise Busy("The dialogue before is not read to its end.")
+
+    @contextmanager
+    def _reserved(self, message: ChatMessage) -> Generator[_Reservation, None, None]:
+        """Reserve the tokens of a tier, and give back those that were not used. Raises `_NoTokens`."""
+        now = trio.current_time()
+        self._deadline = PausableDeadline(self.config.stream_timeout)
+        wanted, left = self.responder.tier_of(message), self._tokens.left(now)
+        tier = affordable(wanted, self._budget, left, self.config.entropy_budget)
+        if tier is None:
+            raise _NoTokens("Token budget exhausted.")
+        reservation = _Reservation(tier, self._budget.max_for_tier(tier))
+        self._tokens.take(reservation.tokens, now)
+        try:
+            yield reservation
+        finally:
+            self._tokens.settle(reservation.tokens, reservation.used, trio.current_time())
+
+    def _written(self, writer: DialogueWriter, event: AnswerEvent) -> list[ChatEvent]:
+        now = self._now()
+        if isinstance(event, Committed):
+            self._remember(event, writer, now)
+        return writer.take(event, now)
+
+    def _remember(self, answer: Committed, writer: DialogueWriter, now: float) -> None:
+        """Append the turns of a completed dialogue. Nothing waits in here: the trace has all of them or none."""
+        speech = speech_of(answer, self._last_speech, now)
+        thoughts = thoughts_of(speech, writer.chunks) if self.config.emit_thoughts else []
+        cause = () if self._last_speech is None else (self._last_speech.id,)
+        for turn in (*thoughts, speech):
+            self.trace.append_mut(turn, cause)
+            self.mirror.reflect(turn)
+            cause = (turn.id,)
+        self._last_speech = speech
+
+    def _refusal(
+        self, writer: DialogueWriter, error: FootlightsError, sender_wait: Callable[[], int]
+    ) -> list[ChatEvent]:
+        if isinstance(error, Busy):
+            until_end = 0 if isinstance(error, _NoTokens) else self._seconds_until_end()
+            wait = max(until_end, self._seconds_until_whisper(), sender_wait())
+            return writer.fail(ErrorCode.RATE_LIMITED, self._now(), wait, str(error))
+        if isinstance(error, InvalidCommand | TooLarge):
+            return writer.fail(ErrorCode.INVALID_MESSAGE, self._now(), meaning=str(error))
+        return writer.fail(ErrorCode.SESSION_EXPIRED, self._now())
+
+    def _seconds_until_end(self) -> int:
+        """Of the dialogue that runs."""
+        left = self._ends_by - trio.current_time()
+        # Unread, its end is unknown: the longest time of a dialogue is as good as any.
+        return max(1, ceil(left if left > 0 else self.config.stream_timeout + COMMIT_PATIENCE))
+
+    def _seconds_until_whisper(self) -> int:
+        """Until the session has tokens for one."""
+        return self._tokens.seconds_until(self._budget.max_for_tier(BudgetTier.WHISPER), trio.current_time())
+
+    def _now(self) -> float:
+        """Seconds since the epoch; never less than before."""
+        self._stamp = max(self._stamp, self._wall_clock())
+        return self._stamp
+
+
+def session_tokens(config: ChatFluxConfig) -> TokenBucket:
+    """A full token bucket of one session."""
+    return TokenBucket(config.session_tokens, config.session_tokens_seconds, trio.current_time())
+
+
+async def _stream(events: list[ChatEvent]) -> AsyncGenerator[ChatEvent, None]:
+    for event in events:
+        yield event

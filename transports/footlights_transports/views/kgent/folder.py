@@ -1,4 +1,4 @@
-"""A folder that several processes change, one at a time. Nobody waits for the others in here."""
+"""Folder lock: one process at a time changes a folder."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ if TYPE_CHECKING:
 if sys.platform == "win32":  # pragma: no cover
 
     @contextmanager
-    def alone_in(folder: Path) -> Generator[None]:
-        """Here only one process may use the folder."""
+    def locked(folder: Path) -> Generator[None]:
+        """No lock on this platform: only one process may use the folder."""
         yield
 else:
     import fcntl
 
     @contextmanager
-    def alone_in(folder: Path) -> Generator[None]:
-        """While nobody else changes anything in it. What was renamed in it is on the disk at the end.
-
-        Raises `BlockingIOError` if somebody does.
-        """
-        # The folder itself is locked: a file for it could not be removed, and what is erased should leave nothing.
+    def locked(folder: Path) -> Generator[None]:
+        """Hold the lock; at the end, renamed files are on the disk. Raises `BlockingIOError` if another holds it."""
+        # The folder itself is locked: a lock file could not be removed, and erasing should leave nothing behind.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""Events as WebSocket frames, in pieces of a bounded length: who is slow is given time for each. Pure.
+"""WebSocket frames of events, in pieces of at most 64 KiB, so that the send timeout applies to each piece. Pure.
 
-An event that is longer than a piece becomes several fragments of one message, as every client can read it.
+An event that is longer than a piece becomes several fragments of one message.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PIECE_BYTES = 65_536
-"""What is sent at once, without the heads of the frames."""
+"""Payload bytes of one piece."""
 
-_LAST = 0x80
+_FINAL = 0x80
 _TEXT = 0x1
-_GOES_ON = 0x0
+_CONTINUATION = 0x0
 _TWO_BYTES_OF_LENGTH = 126
 _EIGHT_BYTES_OF_LENGTH = 127
 
 
 def pieces(events: Iterable[bytes]) -> Iterator[bytes]:
-    """Whole frames with all of the events, which must be UTF-8."""
+    """All events as text frames, in pieces of whole frames. Events must be UTF-8."""
     waiting: list[bytes] = []
     size = 0
     for head, part in (frame for event in events for frame in _frames(event)):
@@ -37,8 +37,8 @@ def pieces(events: Iterable[bytes]) -> Iterator[bytes]:
 def _frames(event: bytes) -> Iterator[tuple[bytes, bytes]]:
     for start in range(0, len(event), PIECE_BYTES):
         part = event[start : start + PIECE_BYTES]
-        kind = _GOES_ON if start else _TEXT
-        yield _head(kind | _LAST if start + PIECE_BYTES >= len(event) else kind, len(part)), part
+        opcode = _CONTINUATION if start else _TEXT
+        yield _head(opcode | _FINAL if start + PIECE_BYTES >= len(event) else opcode, len(part)), part
 
 
 def _head(first: int, size: int) -> bytes:

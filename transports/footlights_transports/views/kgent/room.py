@@ -1,7 +1,7 @@
-"""Where the dialogues of one user with one agent are heard: any number of observers, each at its own pace.
+"""Room: the dialogues of one user with one agent, and any number of observers, each at its own pace.
 
-A dialogue is told once, and everybody reads the same events of it. Who is slow reads later and misses nothing; only
-one who lags behind by too many dialogues is let go. Nobody who talks waits for anybody who listens.
+Every observer reads the same encoded events. A slow observer reads later and misses nothing; one that has too many
+finished dialogues waiting is detached. A dialogue never waits for an observer.
 """
 
 from __future__ import annotations
@@ -9,63 +9,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import frozen
 
 from footlights.errors import Detached
 from footlights.stream.outbox import DetachReason
-from footlights_transports.views.kgent.pure import wire as kgent
 from footlights_transports.views.kgent.pure.messages import InvalidMessage
+from footlights_transports.views.kgent.pure.wire import AFTER_DONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage, ErrorCode
+    from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage
 
 MAX_KEPT = 64
-"""Finished dialogues that a room remembers for observers who come back."""
+"""Finished dialogues that a room keeps for observers that come back."""
 MAX_KEPT_BYTES = 8_000_000
-"""What they may take."""
+"""The size of their events."""
 MAX_BEHIND = 2 * MAX_KEPT
-"""Finished dialogues that an observer may have waiting. Who comes back may have all that are remembered at once."""
-
-
-@frozen
-class Entry:
-    """One event, and how it is sent."""
-
-    event: ChatEvent
-    data: bytes
+"""Finished dialogues that may wait for one observer. One that comes back may get all that are kept at once."""
 
 
 class Dialogue:
-    """All that was told of one message so far. `is_forgotten` says whether its session has ended."""
+    """The events of one message so far. `is_forgotten` returns whether its session has ended."""
 
     def __init__(self, message: ChatMessage, is_forgotten: Callable[[], bool]) -> None:
         self.message = message
         self.is_forgotten = is_forgotten
-        self.entries: list[Entry] = []
+        self.events: list[ChatEvent] = []
+        self.encoded: list[bytes] = []
+        """The same events as they are sent."""
         self.size = 0
-        """How many bytes its events take."""
+        """Of the encoded events, in bytes."""
         self.over = trio.Event()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will be told."""
+        """Whether no more events will come."""
         return self.over.is_set()
 
     @property
-    def correlation_id(self) -> str:
-        return self.message.correlation_id
-
-    @property
-    def events(self) -> list[ChatEvent]:
-        return [entry.event for entry in self.entries]
-
-    @property
     def failure(self) -> list[bytes]:
-        """Its `error` and what followed; nothing if it did not fail."""
-        last = [entry.data for entry in self.entries[-2:]]
-        return last if len(last) > 1 and self.entries[-2].event.event_type == "error" else []
+        """`error` and `done` of a dialogue that failed; empty for any other."""
+        return self.encoded[-2:] if [each.event_type for each in self.events[-2:-1]] == ["error"] else []
 
 
 class Room:
@@ -73,21 +57,21 @@ class Room:
 
     def __init__(self) -> None:
         self._dialogues: dict[str, Dialogue] = {}
-        """As they began."""
+        """By correlation id, in the order in which they began."""
         self._finished: dict[Dialogue, None] = {}
-        """Those of them that are over, as they ended."""
+        """Those of them that are over, in the order in which they ended."""
         self._observers: dict[Observer, None] = {}
         self._news = trio.Event()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nobody in it and nothing to remember."""
+        """Whether the room has neither dialogues nor observers."""
         return not self._dialogues and not self._observers
 
-    # -- for whoever tells
+    # -- for dialogues
 
     def begin(self, message: ChatMessage, is_forgotten: Callable[[], bool]) -> Dialogue:
-        """A new dialogue, which every observer will hear. Raises `InvalidMessage` if its correlation id is taken."""
+        """A new dialogue for every observer. Raises `InvalidMessage` if its correlation id is taken."""
         self.forget()
         if message.correlation_id in self._dialogues:
             raise InvalidMessage("correlation_id was used before: what is sent again takes a new one.")
@@ -96,120 +80,120 @@ class Room:
             observer.add(dialogue)
         return dialogue
 
-    def tell(self, dialogue: Dialogue, events: Iterable[ChatEvent]) -> None:
-        """What is new."""
-        entries = [Entry(event, kgent.write_event(event)) for event in events]
-        dialogue.entries += entries
-        dialogue.size += sum(len(entry.data) for entry in entries)
+    def add(self, dialogue: Dialogue, *events: ChatEvent) -> None:
+        """Publish events."""
+        encoded = [event.encode() for event in events]
+        dialogue.events += events
+        dialogue.encoded += encoded
+        dialogue.size += sum(map(len, encoded))
         self.wake()
 
-    def end(self, dialogue: Dialogue, code: ErrorCode, now: float, rest: Iterable[ChatEvent] = ()) -> None:
-        """Nothing more will be told but the rest. If it has not ended by itself, it ends with this error."""
-        self.tell(dialogue, rest)
-        self.tell(dialogue, kgent.cut_off(dialogue.events, code, dialogue.correlation_id, now))
+    def end(self, dialogue: Dialogue, events: Iterable[ChatEvent] = ()) -> None:
+        """Publish the last events."""
+        self.add(dialogue, *events)
         dialogue.over.set()
         self._finished[dialogue] = None
-        self.wake()
         self.forget()
 
     def forget(self) -> None:
-        """Let go of dialogues whose session has ended, and if too many are over, of those that ended first."""
+        """Drop dialogues whose session has ended; if there are still too many, those that ended first."""
         for each in list(self._finished):
             if each.is_forgotten():
-                self._let_go(each)
+                self._drop(each)
         left = sum(each.size for each in self._finished)
         for each in list(self._finished):
             if len(self._finished) <= MAX_KEPT and left <= MAX_KEPT_BYTES:
                 break
             left -= each.size
-            self._let_go(each)
+            self._drop(each)
 
-    def _let_go(self, dialogue: Dialogue) -> None:
+    def _drop(self, dialogue: Dialogue) -> None:
         del self._finished[dialogue]
-        del self._dialogues[dialogue.correlation_id]
+        del self._dialogues[dialogue.message.correlation_id]
 
     # -- for observers
 
     def observe(self, after: Mapping[str, int]) -> Observer:
-        """From now on. What is open is heard from its beginning.
+        """An observer of all new dialogues, and of the open ones from their beginning.
 
-        Who names dialogues in `after` goes on with them behind those sequences, and hears all that began after the
-        first of them from its beginning. What is not remembered is said to be over, unless it knows that already.
+        If `after` names dialogues, it continues them behind these sequences, and gets every dialogue that began after
+        the first of them from its beginning. Those that the room does not have are its `unknown`, unless it has their
+        `done`.
         """
         self.forget()
         known = {name: seen for name, seen in after.items() if name in self._dialogues}
-        unknown = {name: seen for name, seen in after.items() if name not in known and seen < kgent.HEARD_ALL}
+        unknown = {name: seen for name, seen in after.items() if name not in known and seen < AFTER_DONE}
         observer = Observer(self, unknown)
         is_after = False
-        for dialogue in self._dialogues.values():
-            is_after = is_after or dialogue.correlation_id in known
+        for name, dialogue in self._dialogues.items():
+            is_after = is_after or name in known
             if is_after or not dialogue.is_over:
-                observer.add(dialogue, known.get(dialogue.correlation_id, 0))
+                observer.add(dialogue, known.get(name, 0))
         self._observers[observer] = None
         return observer
 
     def leave(self, observer: Observer) -> None:
-        """It hears nothing more."""
+        """Send it no new dialogues."""
         self._observers.pop(observer, None)
 
     async def wait_news(self) -> None:
-        """Return when anything has changed."""
+        """Wait until anything changes."""
         await self._news.wait()
 
     def wake(self) -> None:
-        """Something has changed."""
+        """Wake every observer that waits."""
         self._news.set()
         self._news = trio.Event()
 
 
 class Observer:
-    """One who listens. `unknown` are the dialogues that it asked for and that nobody remembers, and how far it is in
-    each of them."""
+    """One observer's positions. `unknown` are dialogues that it asked for and that the room has forgotten, with the
+    last sequence that it has of each."""
 
     def __init__(self, room: Room, unknown: Mapping[str, int]) -> None:
         self.unknown = unknown
         self._room = room
-        self._reading: dict[Dialogue, int] = {}
-        self._is_lost = False
-        self._is_leaving = False
+        self._positions: dict[Dialogue, int] = {}
+        self._is_detached = False
+        self._is_ending = False
 
     def add(self, dialogue: Dialogue, seen: int = 0) -> None:
-        """One more dialogue to hear, behind this sequence."""
-        # Open ones do not count: nobody could have read them.
-        if sum(each.is_over for each in self._reading) >= MAX_BEHIND:
-            self._is_lost = True
-            self._reading.clear()
-        if not self._is_lost:
-            self._reading[dialogue] = seen
+        """One more dialogue to read, behind this sequence."""
+        # Open dialogues do not count: no reader could have finished them.
+        if sum(each.is_over for each in self._positions) >= MAX_BEHIND:
+            self._is_detached = True
+            self._positions.clear()
+        if not self._is_detached:
+            self._positions[dialogue] = seen
 
     def leave(self) -> None:
-        """It listens no longer."""
+        """Stop observing. Idempotent."""
         self._room.leave(self)
 
     def end(self) -> None:
-        """When it has heard what is open now to its end, that is all."""
-        self._is_leaving = True
+        """Stop when the dialogues that are open now are read to their end."""
+        self._is_ending = True
         self.leave()
         self._room.wake()
 
     async def next_batch(self) -> list[bytes]:
-        """What is new, at least one event; nothing at the end. Raises `Detached` if it lags too far behind."""
+        """New events, at least one; none at the end. Raises `Detached` if the observer is too far behind."""
         await trio.lowlevel.checkpoint()
         while True:
-            # Nothing waits between taking and returning: what was taken would be lost.
+            # No await between taking and returning: a cancellation would lose what was taken.
             batch = self._take()
-            if self._is_lost:
+            if self._is_detached:
                 raise Detached(DetachReason.OVERFLOW)
-            if batch or (self._is_leaving and not self._reading):
+            if batch or (self._is_ending and not self._positions):
                 return batch
             await self._room.wait_news()
 
     def _take(self) -> list[bytes]:
         batch: list[bytes] = []
-        for dialogue, seen in list(self._reading.items()):
-            batch += (entry.data for entry in dialogue.entries[seen:])
+        for dialogue, seen in list(self._positions.items()):
+            batch += dialogue.encoded[seen:]
             if dialogue.is_over:
-                del self._reading[dialogue]
+                del self._positions[dialogue]
             else:
-                self._reading[dialogue] = max(seen, len(dialogue.entries))
+                self._positions[dialogue] = max(seen, len(dialogue.encoded))
         return batch

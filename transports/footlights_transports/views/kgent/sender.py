@@ -1,58 +1,139 @@
-"""One client that talks in one conversation of the chat gateway, and how much it may still send."""
+"""Sender: one client that talks in one conversation, with its rate limits and its consent."""
 
 from __future__ import annotations
 
+import logging
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import trio
 
-from footlights_transports.access.policy import RateLimiter
+from footlights.errors import SessionClosed
+from footlights.failures import contained, describe
+from footlights.token_bucket import TokenBucket
 from footlights_transports.errors import RateLimited
+from footlights_transports.views.kgent.pure.messages import ErrorCode
 
 if TYPE_CHECKING:
-    from footlights.token_bucket import TokenBucket
-    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.access.policy import User
     from footlights_transports.views.kgent.conversation import Conversation
+    from footlights_transports.views.kgent.gateway import ChatSession, KgentGateway
+    from footlights_transports.views.kgent.pure.messages import ChatMessage
+    from footlights_transports.views.kgent.room import Dialogue, Room
 
+KEEPING = 5.0
+"""Seconds that storing one dialogue may take, also while the server shuts down."""
 
-class TooManyMessages(RateLimited):
-    """One client sent too much. `retry_after` is when its conversation would take a message of its, whatever refused
-    this one, if nobody says anything meanwhile."""
+log = logging.getLogger("footlights.kgent")
 
 
 class Sender:
-    """`messages` is what its user may send; if the user has no token, what it may send itself."""
+    """Made by `KgentGateway.enter`. `messages` is the message limit of its user, or its own without tokens.
 
-    def __init__(self, access: SessionAccess, conversation: Conversation, messages: TokenBucket) -> None:
-        limits = access.policy.limits
-        self.conversation = conversation
-        self._access = access
+    What it says is stored only with consent: its own, `may_be_kept`, and that of its session.
+    """
+
+    def __init__(
+        self,
+        gateway: KgentGateway,
+        user: User,
+        agent: str,
+        chat: ChatSession,
+        *,
+        messages: TokenBucket,
+        may_be_kept: bool,
+    ) -> None:
+        limits = gateway.access.policy.limits
+        self.chat = chat
+        self._gateway = gateway
+        self._user = user
+        self._agent = agent
         self._messages = messages
-        self._frames = RateLimiter(limits.commands_per_second, limits.command_burst, trio.current_time())
+        self._may_be_kept = may_be_kept
+        seconds = limits.command_burst / limits.commands_per_second
+        self._frames = TokenBucket(limits.command_burst, seconds, trio.current_time())
+
+    @property
+    def session_id(self) -> str:
+        return self.chat.session.session_id
+
+    @property
+    def room(self) -> Room:
+        return self._gateway.room(self._user, self._agent)
+
+    @property
+    def conversation(self) -> Conversation | None:
+        """None when the session has ended: then nothing of it is kept in memory."""
+        return self.chat.conversations.get(self._agent)
 
     def take_frame(self) -> None:
-        """Count whatever it sent. Raises `TooManyMessages`."""
+        """Count one frame, valid or not. Raises `RateLimited`."""
+        if not self._frames.take(1, trio.current_time()):
+            raise self._too_many()
         try:
-            self._frames.take(trio.current_time())
-            self._access.take_command(self.conversation.user)
+            self._gateway.access.take_command(self._user)
         except RateLimited as error:
-            raise self._refusal() from error
+            raise self._too_many() from error
 
-    def take_message(self) -> None:
-        """Count one message. Raises `TooManyMessages`."""
+    def perturb(self, message: ChatMessage) -> Dialogue:
+        """Begin a dialogue, whose events go to the room. A plain call: the dialogue runs in a task of the gateway.
+
+        Raises `SessionClosed`, `RateLimited`, and `InvalidMessage` if its correlation id is taken.
+        """
+        conversation, tasks = self.conversation, self._gateway.tasks
+        if not self.chat.is_open or conversation is None or tasks is None:
+            raise SessionClosed("The session is over.")
         if not self._messages.take(1, trio.current_time()):
-            raise self._refusal()
+            raise self._too_many()
+        room = self.room
+        dialogue = room.begin(message, lambda: not self.chat.is_open)
+        tasks.start_soon(self._run, conversation, room, dialogue, name="kgent dialogue")
+        return dialogue
 
     def seconds_until_next(self) -> int:
-        """In how many whole seconds it may send one more, if it sends nothing meanwhile; at least 1."""
+        """Whole seconds until it may send one more message if it sends none meanwhile; at least 1."""
         now = trio.current_time()
         return max(
-            self._frames.seconds_until_next(now),
-            self._access.seconds_until_command(self.conversation.user),
+            self._frames.seconds_until(1, now),
+            self._gateway.access.seconds_until_command(self._user),
             self._messages.seconds_until(1, now),
         )
 
-    def _refusal(self) -> TooManyMessages:
-        flux = self.conversation.flux
-        room = 0 if flux is None else flux.seconds_until_room()
-        return TooManyMessages("Too many messages.", max(self.seconds_until_next(), room))
+    def _too_many(self) -> RateLimited:
+        """Its `retry_after` covers every limit, and not only the one that was exceeded."""
+        room = 0 if self.conversation is None else self.conversation.seconds_until_room()
+        return RateLimited("Too many messages.", max(self.seconds_until_next(), room))
+
+    async def _run(self, conversation: Conversation, room: Room, dialogue: Dialogue) -> None:
+        """The supervision boundary of a dialogue: a failure ends this dialogue and no other."""
+        writer = conversation.writer(dialogue.message)
+        code = ErrorCode.SESSION_EXPIRED
+
+        def fail(error: BaseException) -> None:
+            nonlocal code
+            code = ErrorCode.LLM_UNAVAILABLE
+            self._gateway.access.incidents.failed("dialogue", error)
+
+        try:
+            with contained(fail):
+                stream = conversation.converse(dialogue.message, writer, sender_wait=self.seconds_until_next)
+                async with aclosing(stream) as events:
+                    async for event in events:
+                        room.add(dialogue, event)
+        finally:
+            room.end(dialogue, writer.abort(code, self._gateway.now))
+            if self._may_be_kept and self.chat.keeps_content:
+                await self._keep(dialogue)
+
+    async def _keep(self, dialogue: Dialogue) -> None:
+        """Store it if it was completed, also if the gateway is canceled meanwhile."""
+        message = next((each.payload for each in dialogue.events if each.event_type == "message"), None)
+        if message is None:
+            return
+        keeper, turn_id = self._gateway.keeper, str(message["turn_id"])
+        assert keeper is not None, "a session begins with consent to keep only where there is a keeper"
+        with (
+            contained(lambda error: log.error("%s could not be kept: %s", turn_id, describe(error))),
+            trio.fail_after(KEEPING, shield=True),
+        ):
+            await keeper.keep(self.session_id, turn_id, dialogue.message.content, str(message["content"]))

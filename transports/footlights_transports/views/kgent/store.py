@@ -1,13 +1,12 @@
-"""What was said, kept beyond the session for those who agreed to it: encrypted, erasable, and nowhere else.
+"""Content store: dialogues kept beyond their session, with consent; encrypted and erasable.
 
     store = ContentStore("kept", keys_from_file("content.keys"))
     await store.keep(session_id, turn_id, said, answered)
     await store.erase(session_id)
 
-One file for each session, one sealed line for each dialogue. Without a key nothing is written, and nothing can be read.
-Erasing a session unlinks its file; throwing away the keys erases everything at once, in copies and backups too. Several
-processes may use one folder: who changes something holds a lock on the folder, and the others wait for it until they
-are canceled.
+One file for each session, one encrypted line for each dialogue. Without a key nothing is written, and nothing can be
+read. Erasing a session unlinks its file; destroying the keys erases everything, in copies and backups too. Several
+processes may use one folder: a process that changes something locks the folder, and the others wait for the lock.
 
 It needs an extra: pip install 'footlights[content]'
 """
@@ -27,7 +26,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from footlights.errors import FootlightsError
 from footlights.private_files import exposure
-from footlights_transports.views.kgent.folder import alone_in
+from footlights_transports.views.kgent.folder import locked
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 
 if TYPE_CHECKING:
@@ -38,20 +37,20 @@ _T = TypeVar("_T")
 
 _SUFFIX = ".sealed"
 _FRESH = ".fresh"
-"""A file that is being sealed anew."""
-_FOR_US_ALONE = 0o600
-_AGAIN = 0.02
-"""After so many seconds a folder that somebody else is changing is tried again."""
+"""A file that is being encrypted with the newest key."""
+_PRIVATE = 0o600
+_RETRY = 0.02
+"""Seconds until the lock of another process is tried again."""
 
 
 class ContentKeyError(FootlightsError):
-    """There is no key, or none that fits. The message quotes none."""
+    """There is no key, or none that fits. The message quotes no key."""
 
     code = "content_key"
 
 
 class ContentUnavailable(FootlightsError):
-    """What is kept cannot be read or written."""
+    """The store cannot be read or written."""
 
     code = "content_unavailable"
 
@@ -63,18 +62,18 @@ class Kept:
     session_id: str
     turn_id: str
     said: str
-    """By the user."""
+    """The user's message."""
     answered: str
-    """To the user."""
+    """The answer."""
 
 
 def new_key() -> str:
-    """A key that nobody else has."""
+    """A new random key."""
     return Fernet.generate_key().decode()
 
 
 def keys_from_file(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """One key a line, the newest first: that one seals, and all of them open. Raises `ContentKeyError`."""
+    """One key a line, the newest first: that one encrypts, and all of them decrypt. Raises `ContentKeyError`."""
     file = Path(path)
     try:
         exposed = exposure(file)
@@ -88,14 +87,14 @@ def keys_from_file(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The same from the variable `FOOTLIGHTS_CONTENT_KEYS`, with commas between them. Raises `ContentKeyError`."""
+    """The same from the variable `FOOTLIGHTS_CONTENT_KEYS`, separated by commas. Raises `ContentKeyError`."""
     return _at_least_one(
         map(str.strip, environ.get(CONTENT_KEYS_VARIABLE, "").split(",")), f"The variable {CONTENT_KEYS_VARIABLE}"
     )
 
 
 class ContentStore:
-    """A folder of sealed files, made if it is not there. Raises `ContentKeyError` for keys that cannot be ones.
+    """A folder of encrypted files, created if it does not exist. Raises `ContentKeyError` for invalid keys.
 
     Its methods raise `ContentUnavailable` if the folder cannot be used.
     """
@@ -106,14 +105,14 @@ class ContentStore:
         try:
             self._seals = MultiFernet([Fernet(key) for key in keys])
         except ValueError:
-            raise ContentKeyError("A key of kept content is none: a key is 32 bytes in URL-safe base64.") from None
+            raise ContentKeyError("A key of kept content is invalid: a key is 32 bytes in URL-safe base64.") from None
         self._folder = Path(folder)
         self._limiter = trio.CapacityLimiter(1)
 
     async def keep(self, session_id: str, turn_id: str, said: str, answered: str) -> None:
-        """Add a dialogue to what is kept of its session. It is on the disk when this returns.
+        """Store a dialogue. It is on the disk when this returns.
 
-        If it is canceled while a disk hangs, nobody knows whether it will be kept.
+        If this is canceled while a disk hangs, the dialogue may or may not be stored.
         """
         kept = Kept(session_id, turn_id, said, answered)
         await self._in_thread(
@@ -121,26 +120,26 @@ class ContentStore:
         )
 
     async def sessions(self) -> list[str]:
-        """The ids of the sessions of which something is kept. Raises `ContentKeyError` if no key fits some of it."""
+        """The ids of the stored sessions. Raises `ContentKeyError` if no key decrypts one of them."""
         return await self._in_thread(self._sessions)
 
     async def read(self, session_id: str) -> list[Kept]:
-        """What is kept of a session, the oldest first. Raises `ContentKeyError` if no key fits."""
+        """The dialogues of a session, the oldest first. Raises `ContentKeyError` if no key decrypts them."""
         return await self._in_thread(lambda: [self._opened(line) for line in self._lines(self._file(session_id))])
 
     async def erase(self, session_id: str) -> bool:
-        """Forget a session; whether there was anything to forget."""
+        """Erase a session; returns whether anything was stored."""
         return await self._in_thread(lambda: self._erase([self._file(session_id)]) > 0)
 
     async def erase_all(self) -> int:
-        """Forget everything; how many sessions that were."""
+        """Erase everything; returns how many sessions there were."""
         return await self._in_thread(lambda: self._erase(self._files(_SUFFIX)) + self._erase(self._files(_FRESH)))
 
     async def rotate(self) -> int:
-        """Seal everything with the newest key, so that the older ones may go; how many sessions that were.
+        """Encrypt everything with the newest key, so that older keys can be destroyed; returns how many sessions.
 
-        What cannot be sealed anew stays as it was, and all the rest is. Then it raises `ContentKeyError` if no key fits
-        some of it, otherwise `ContentUnavailable`: the older keys are still needed.
+        A session that fails stays as it was, and the rest is encrypted. Then this raises `ContentKeyError` if no key
+        decrypts one of them, otherwise `ContentUnavailable`: the older keys are still needed.
         """
         sealed, misfits, failure = 0, 0, None
         for path in await self._in_thread(lambda: self._files(_SUFFIX)):
@@ -151,26 +150,26 @@ class ContentStore:
             except ContentUnavailable as error:
                 failure = error
         if misfits:
-            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions; {sealed} are sealed anew.")
+            raise ContentKeyError(f"No key decrypts the content of {misfits} sessions; {sealed} are re-encrypted.")
         if failure is not None:
             raise failure
         return sealed
 
     async def _in_thread(self, work: Callable[[], _T], *, may_leave: bool = False) -> _T:
-        """Do it as soon as nobody else changes the folder."""
+        """Run it in a thread as soon as the folder is not locked."""
         while True:
             try:
                 return await trio.to_thread.run_sync(work, abandon_on_cancel=may_leave, limiter=self._limiter)
             except BlockingIOError:
-                # Out here, where it can be canceled, and not in the thread.
-                await trio.sleep(_AGAIN)
+                # Wait here, where it can be canceled, and not in the thread.
+                await trio.sleep(_RETRY)
             except OSError as error:
                 raise ContentUnavailable(f"Kept content cannot be reached: {error.strerror}.") from None
 
-    # -- inside, in a thread
+    # -- inside, in threads
 
     def _file(self, session_id: str) -> Path:
-        # Not its name: that is the user's, and may be anything.
+        # Not the id itself: users choose it, and it may be anything.
         return self._folder / f"{sha256(session_id.encode()).hexdigest()}{_SUFFIX}"
 
     def _files(self, suffix: str) -> list[Path]:
@@ -184,19 +183,19 @@ class ContentStore:
             except ContentKeyError:
                 misfits += 1
         if misfits:
-            raise ContentKeyError(f"No key opens what is kept of {misfits} sessions.")
+            raise ContentKeyError(f"No key decrypts the content of {misfits} sessions.")
         return sorted(found)
 
     def _append(self, session_id: str, sealed: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
-            alone_in(self._folder),
-            os.fdopen(os.open(self._file(session_id), os.O_RDWR | os.O_CREAT, _FOR_US_ALONE), "r+b") as file,
+            locked(self._folder),
+            os.fdopen(os.open(self._file(session_id), os.O_RDWR | os.O_CREAT, _PRIVATE), "r+b") as file,
         ):
             start = _start_of_rest(file)
             file.seek(start)
             rest = file.read()
-            # What lacks only its line break gets it, and what a crash cut short goes.
+            # A line that lacks only its line break gets it; one that a crash cut short is removed.
             line_break = b"\n" if rest and self._opens(rest) else b""
             if not line_break:
                 file.truncate(start)
@@ -207,19 +206,18 @@ class ContentStore:
 
     def _opens(self, line: bytes) -> bool:
         try:
-            self._seals.decrypt(line)
+            return bool(self._seals.decrypt(line))
         except InvalidToken:
             return False
-        return True
 
     def _opened(self, line: bytes) -> Kept:
         try:
             return Kept(**orjson.loads(self._seals.decrypt(line)))
         except InvalidToken:
-            raise ContentKeyError("None of the keys opens what is kept.") from None
+            raise ContentKeyError("No key decrypts the content.") from None
 
     def _lines(self, path: Path) -> list[bytes]:
-        """The whole lines of a file. What follows the last line break may have been cut short by a crash."""
+        """The complete lines of a file. A crash may have cut short what follows the last line break."""
         try:
             *lines, rest = path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -229,18 +227,18 @@ class ContentStore:
     def _erase(self, paths: Iterable[Path]) -> int:
         if not self._folder.exists():
             return 0
-        with alone_in(self._folder):
-            # First what is being sealed anew: nothing may bring back what is erased.
+        with locked(self._folder):
+            # First the unfinished re-encryption: nothing may bring back what is erased.
             return sum([_unlink(path.with_suffix(_FRESH)) | _unlink(path) for path in paths])
 
     def _reseal(self, path: Path) -> bool:
-        with alone_in(self._folder):
+        with locked(self._folder):
             if not path.exists():
-                return False  # it was erased meanwhile
+                return False  # erased meanwhile
             lines = [self._seals.rotate(line) for line in self._lines(path)]
             fresh = path.with_suffix(_FRESH)
             try:
-                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_US_ALONE), "wb") as file:
+                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
                     file.writelines(line + b"\n" for line in lines)
                     file.flush()
                     os.fsync(file.fileno())
@@ -252,7 +250,7 @@ class ContentStore:
 
 
 def _start_of_rest(file: BinaryIO) -> int:
-    """Where the last line begins that has no line break; the end of the file if there is none."""
+    """Where a last line without a line break begins; the end of the file if there is none."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - 1, 0))
     if file.read(1) in (b"", b"\n"):

@@ -1,10 +1,11 @@
-"""Template answers as workloads: turns like all others, and each says in its text's `ext` that it is a template.
+"""Template workloads: they answer in ordinary turns, and mark their text as a template's in its `ext`.
 
 cast = with_templates(cast, STANDARD_TEMPLATES)
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,7 +14,7 @@ from attrs import evolve, frozen
 from footlights.errors import ModelError
 from footlights.turn.extensions import ExtensionManager, draft_event
 from footlights_transports.views.kgent.pure.messages import DialogueMode
-from footlights_transports.views.kgent.pure.reading import NAMESPACE
+from footlights_transports.views.kgent.pure.reader import NAMESPACE
 from footlights_transports.views.kgent.pure.templates import TemplateUse
 
 if TYPE_CHECKING:
@@ -27,27 +28,29 @@ SMALL_TALK = "kgent.small_talk"
 
 
 def fallback_name(mode: DialogueMode) -> str:
-    """The workload that answers in this mode when no model can."""
+    """The name of the workload that answers in this mode when no model can."""
     return f"kgent.fallback.{mode}"
 
 
 def with_templates(cast: Cast, templates: Templates) -> Cast:
-    """The same cast, whose turns may be answered by these templates. Raises `RegistrationError` if some are already."""
+    """The cast with these templates as workloads. Raises `RegistrationError` if it has template workloads already."""
     known = ((name, cast.workloads.get(name)) for name in cast.workloads.names)
     workloads = ExtensionManager({name: workload for name, workload in known if workload is not None})
-    workloads.register(SMALL_TALK, _Said(TemplateUse.SHORT_CIRCUIT, templates.short_circuit))
+    workloads.register(SMALL_TALK, _TemplateWorkload(TemplateUse.SHORT_CIRCUIT, templates.short_circuit))
     for mode in DialogueMode:
-        workloads.register(fallback_name(mode), _Said(TemplateUse.FALLBACK, _always(templates.fallback(mode))))
+        workloads.register(
+            fallback_name(mode), _TemplateWorkload(TemplateUse.FALLBACK, partial(_fallback, templates, mode))
+        )
     return evolve(cast, workloads=workloads)
 
 
-def _always(text: str | None) -> Callable[[str], str | None]:
-    return lambda _: text
+def _fallback(templates: Templates, mode: DialogueMode, _said: str) -> str | None:
+    return templates.fallback(mode)
 
 
 @frozen
-class _Said:
-    """Says one text, and why."""
+class _TemplateWorkload:
+    """Emits one text with its mark."""
 
     use: TemplateUse
     answer: Callable[[str], str | None]

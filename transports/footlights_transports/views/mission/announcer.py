@@ -1,76 +1,79 @@
-"""The announcer: decides about callouts with the pure policy, a history and a clock, and speaks them with a voice.
+"""Announcer: decides about callouts with the policy, and speaks them with a voice.
 
-Deciding is a plain call, so a text never waits; only the voice is waited for. A voice that fails costs its callout the
-voice and nothing else, and too many failures leave the voice alone for a while.
+Deciding is a plain call, so a text never waits for a voice. A voice that fails costs its callout the voice and nothing
+else, and too many failures pause the voice for a while.
+
+Each voice runs in the nursery of the announcer rather than in the task that waits for it, because a voice may resist
+cancellation: the waiting task goes on at once, and only the end of the announcer waits for such a voice. The scope of a
+voice is shielded. The waiting task cancels it, so shutdown gives a voice exactly the time that it gives its request.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from typing import TYPE_CHECKING
 
 import trio
 from attrs import evolve, frozen
 
-from footlights.failures import describe
+from footlights.failures import contained, describe
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.voice import NullVoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from footlights_transports.views.mission.pure.payload import Context, MissionEvent, UtilityPayload
     from footlights_transports.views.mission.pure.policy import Decision
     from footlights_transports.views.mission.voice import Voice
 
 PLACE_SECONDS = 10.0
-"""A callout that could not begin for so long after it was decided is not spoken."""
+"""A callout that has waited for a voice for so long is dropped."""
 VOICE_SECONDS = 10.0
 """A voice that takes longer has failed."""
 VOICES_AT_ONCE = 2
 STUCK_SECONDS = 1.0
-"""A voice that has not ended so long after it was cancelled does not let itself be cancelled."""
+"""A voice that has not ended so long after it was cancelled resists cancellation."""
 
 log = logging.getLogger("footlights.mission")
 
 
 @frozen(kw_only=True)
 class Announcement:
-    """What became of an event."""
+    """The outcome for an event."""
 
     event: MissionEvent
     payload: UtilityPayload
     at_ms: int
-    """When it was decided."""
+    """The time of the decision."""
     policy_seq: int
-    """The place of the decision among all that its announcer decided and all that ended silently, from 1 on."""
+    """The place of the decision among all decisions and all silent ends of this announcer, from 1 on."""
     voice_failed_ms: int | None = None
-    """When the voice failed that tried to speak it."""
+    """The time when its voice failed."""
     voice_dropped_ms: int | None = None
-    """When it was given up without a try, or cut off. That is no failure of the voice."""
+    """The time when it was dropped: its voice never started, or was cancelled. That is not a failure of the voice."""
     ended_seq: int | None = None
     """The place of that end in the same order."""
 
     @property
     def is_amended(self) -> bool:
-        """Whether it was to be spoken when it was decided, and then was not."""
-        return self.voice_failed_ms is not None or self.voice_dropped_ms is not None
+        """Whether the decision was to speak, and the voice then stayed silent."""
+        return self.ended_seq is not None
 
     @property
     def voice_failed(self) -> bool:
-        """Whether the voice tried, and failed."""
         return self.voice_failed_ms is not None
 
 
 class Callout:
-    """An event that is decided, and what has become of it so far. Whoever has one hands it to `Announcer.speak`."""
+    """A decided event, to be passed to `Announcer.speak`, and its latest announcement."""
 
-    def __init__(self, decision: Decision, announcement: Announcement, *, goes_by_clock: bool) -> None:
+    def __init__(self, decision: Decision, announcement: Announcement, *, uses_clock: bool) -> None:
         self.decision = decision
         self.announcement = announcement
-        self.goes_by_clock = goes_by_clock
+        self.uses_clock = uses_clock
         self.decided_at = trio.current_time()
         self.is_spoken = False
 
@@ -80,139 +83,127 @@ class Callout:
         return self.decision.speak and not self.is_spoken
 
 
-class _Utterance:
-    """One voice that speaks, in a task of its own, so that it can be left behind."""
-
-    def __init__(self) -> None:
-        self.scope = trio.CancelScope()
-        self.ended = trio.Event()
-        self.left_at = math.inf
-
-
 class Announcer:
-    """One for all missions that share a voice. `clock_ms` tells milliseconds since the epoch, and never goes back."""
+    """Decides for all missions that share a voice. Speaking needs `async with`, which holds the running voices.
+
+    `clock_ms` returns milliseconds since the epoch, and never goes back.
+    """
 
     def __init__(self, clock_ms: Callable[[], int], voice: Voice | None = None) -> None:
         self.history = History()
         self._clock_ms = clock_ms
         self._voice = voice or NullVoice()
-        self._voices = trio.CapacityLimiter(VOICES_AT_ONCE)
-        self._left_behind: set[_Utterance] = set()
-        """Voices that should have ended. Each keeps its place until it does."""
+        self._running = trio.open_nursery()
+        self._nursery: trio.Nursery | None = None
+        self._places = trio.CapacityLimiter(VOICES_AT_ONCE)
+        self._cancelled: dict[trio.CancelScope, float] = {}
+        """The voices that were cancelled and have not ended, and since when. Each keeps its place."""
         self._last_seq = 0
 
-    def now_ms(self) -> int:
-        return self._clock_ms()
+    async def __aenter__(self) -> Announcer:
+        self._nursery = await self._running.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._running.__aexit__(kind, error, traceback)
 
     async def announce(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Announcement:
-        """Decide about an event, and speak it if it may be. Never raises because of the voice.
+        """Decide about an event, and speak it if that is the decision. Never raises because of the voice.
 
-        `at_ms` is another time to go by than the clock's, for replays.
+        `at_ms` replaces the time of the clock, for replays.
         """
         return await self.speak(self.decide(event, context, at_ms))
 
     def decide(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Callout:
-        """Decide about an event. What it takes from the limits is taken now, so that a twin of it is a repetition.
+        """Decide about an event. It takes its place in the limits now, so the same event again is a repetition.
 
-        That holds even if its voice fails later: the twin was silent while it was tried.
+        That is so even if its voice fails later.
         """
-        now = self.now_ms() if at_ms is None else at_ms
+        now = self._clock_ms() if at_ms is None else at_ms
         decision = decide(event, context, self.history, now)
         self.history = decision.history
-        return Callout(decision, self._announcement(event, decision, now), goes_by_clock=at_ms is None)
+        return Callout(decision, self._announcement(event, decision, now), uses_clock=at_ms is None)
 
     def consider(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Announcement:
-        """What would become of an event now. Nothing is spoken, and nothing is spent."""
-        now = self.now_ms() if at_ms is None else at_ms
+        """The decision about an event as of now, as a dry run: nothing is spoken, and no limit is used up."""
+        now = self._clock_ms() if at_ms is None else at_ms
         return self._announcement(event, decide(event, context, self.history, now), now)
 
     async def speak(self, callout: Callout) -> Announcement:
-        """Speak what was decided, if it may be spoken, and return what became of it.
+        """Speak a callout if that is the decision, and return the outcome.
 
-        It is dropped if it cannot begin soon, if the voice was left alone meanwhile, or if this is cancelled: then what
-        it took is given back, and no failure is counted.
+        The callout is dropped if no voice is free in time, if the voice was paused meanwhile, or if this call is
+        cancelled. Then its place in the limits is free again, and no failure is counted.
         """
-        if not callout.decision.speak:
+        if not callout.is_open:
             await trio.lowlevel.checkpoint()
             return callout.announcement
         try:
-            utterance = await self._begun(callout)
-            if utterance is not None:
-                await self._ended(callout, utterance)
-        except trio.Cancelled:
+            await self._speak(callout)
+        finally:
             self.drop(callout)
-            raise
         return callout.announcement
 
     def drop(self, callout: Callout) -> None:
-        """Give up what is not spoken yet. Changes nothing about what has ended."""
-        if callout.is_open:
-            now = self._end_ms(callout)
-            self._end(callout, voice_dropped(callout.decision, self.history, now))
-            callout.announcement = evolve(callout.announcement, voice_dropped_ms=now, ended_seq=self._next_seq())
+        """Give up a callout that was not spoken yet. Does nothing after its end."""
+        self._end(callout, is_failure=False)
 
-    async def _begun(self, callout: Callout) -> _Utterance | None:
-        """The voice as it speaks; None if there was no place for it, or it must be left alone."""
-        utterance = _Utterance()
+    async def _speak(self, callout: Callout) -> None:
+        assert self._nursery is not None, "speaking needs `async with announcer`"
+        scope, ended = trio.CancelScope(shield=True), trio.Event()
         with trio.move_on_at(callout.decided_at + PLACE_SECONDS) as patience:
-            await self._voices.acquire_on_behalf_of(utterance)
+            await self._places.acquire_on_behalf_of(scope)
         if patience.cancelled_caught:
             if self._is_stuck():
-                self._fail(callout)  # or everybody would wait for voices that never end
-            else:
-                self.drop(callout)
-            return None
+                self._end(callout, is_failure=True)  # so that the breaker opens, and callouts no longer wait
+            return
         if self.history.breaker_wait(self.history.now(self._end_ms(callout))):
-            self._voices.release_on_behalf_of(utterance)
-            self.drop(callout)
-            return None
-        # No nursery of ours: it would have to wait for a voice that cannot be cancelled.
-        trio.lowlevel.spawn_system_task(self._utter, utterance, callout, name="voice")
-        return utterance
-
-    async def _ended(self, callout: Callout, utterance: _Utterance) -> None:
-        """Wait for a voice, but not for one that does not end in time."""
+            self._places.release_on_behalf_of(scope)
+            return
+        self._nursery.start_soon(self._run_voice, callout, scope, ended, name="voice")
         try:
             with trio.move_on_after(VOICE_SECONDS):
-                await utterance.ended.wait()
+                await ended.wait()
         finally:
-            if not utterance.ended.is_set():
-                utterance.left_at = trio.current_time()
-                self._left_behind.add(utterance)
-                utterance.scope.cancel(reason="nobody waits for this voice any more")
-        self._fail(callout)
+            if not ended.is_set():
+                self._cancelled[scope] = trio.current_time()
+                scope.cancel(reason="the callout has ended")
+        self._end(callout, is_failure=True)
 
-    async def _utter(self, utterance: _Utterance, callout: Callout) -> None:
+    async def _run_voice(self, callout: Callout, scope: trio.CancelScope, ended: trio.Event) -> None:
         """The supervision boundary of a voice."""
         try:
-            with utterance.scope:
+            with contained(_log_failure), scope:
                 await self._voice.speak(callout.announcement.payload)
                 callout.is_spoken = True
-        except BaseException as error:  # noqa: BLE001 - see above; a system task that raises ends the program
-            # Not its message: that may quote what it was to say.
-            log.warning("a voice failed: %s", describe(error))
         finally:
-            self._fail(callout)  # before the place is free, so that the next one knows
-            self._left_behind.discard(utterance)
-            self._voices.release_on_behalf_of(utterance)
-            utterance.ended.set()
+            self._end(callout, is_failure=True)  # before the place is free, so that the next callout sees the breaker
+            self._cancelled.pop(scope, None)
+            self._places.release_on_behalf_of(scope)
+            ended.set()
 
     def _is_stuck(self) -> bool:
-        """Whether every place is taken by a voice that was cancelled and goes on."""
+        """Whether every place is taken by a voice that resists cancellation."""
         long_ago = trio.current_time() - STUCK_SECONDS
-        return sum(each.left_at <= long_ago for each in self._left_behind) >= VOICES_AT_ONCE
+        return sum(since <= long_ago for since in self._cancelled.values()) >= VOICES_AT_ONCE
 
-    def _fail(self, callout: Callout) -> None:
-        """Count a failure. Changes nothing about what has ended."""
-        if callout.is_open:
-            now = self._end_ms(callout)
-            self._end(callout, voice_failed(callout.decision, self.history, now))
-            callout.announcement = evolve(callout.announcement, voice_failed_ms=now, ended_seq=self._next_seq())
-
-    def _end(self, callout: Callout, decision: Decision) -> None:
-        self.history = decision.history
-        callout.decision = decision
-        callout.announcement = evolve(callout.announcement, payload=decision.payload)
+    def _end(self, callout: Callout, *, is_failure: bool) -> None:
+        """End a callout silently. Does nothing after its end."""
+        if not callout.is_open:
+            return
+        now = self._end_ms(callout)
+        end = voice_failed if is_failure else voice_dropped
+        callout.decision = end(callout.decision, self.history, now)
+        self.history = callout.decision.history
+        callout.announcement = evolve(
+            callout.announcement,
+            payload=callout.decision.payload,
+            voice_failed_ms=now if is_failure else None,
+            voice_dropped_ms=None if is_failure else now,
+            ended_seq=self._next_seq(),
+        )
 
     def _announcement(self, event: MissionEvent, decision: Decision, now: int) -> Announcement:
         return Announcement(event=event, payload=decision.payload, at_ms=now, policy_seq=self._next_seq())
@@ -222,4 +213,8 @@ class Announcer:
         return self._last_seq
 
     def _end_ms(self, callout: Callout) -> int:
-        return self.now_ms() if callout.goes_by_clock else callout.announcement.at_ms
+        return self._clock_ms() if callout.uses_clock else callout.announcement.at_ms
+
+
+def _log_failure(error: BaseException) -> None:
+    log.warning("a voice failed: %s", describe(error))  # without the message, which may quote the callout

@@ -1,7 +1,7 @@
-"""The missions of a server: one who decides and speaks for all of them, and a board for each.
+"""Missions: the callouts and the boards of a server.
 
-Whoever reads the board of a mission that has the name of one of its open sessions is told of that session's turns, from
-then on. Nobody needs a board: none of this delays a turn, and all of it may be lost.
+The board of a mission with the id of an open session shows the turns of that session, from the first read on. No board
+delays a turn, and any board may be lost.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import trio
 from attrs import frozen
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
+from footlights.failures import contained, leaves
 from footlights.fair_share import first_of_the_heaviest
 from footlights_transports.views.mission.announcer import Announcer
-from footlights_transports.views.mission.board import Acknowledgement
-from footlights_transports.views.mission.boards import Boards
+from footlights_transports.views.mission.board import Boards
 from footlights_transports.views.mission.caller import Caller
-from footlights_transports.views.mission.pure.closing import debrief_of
 from footlights_transports.views.mission.pure.payload import Context
+from footlights_transports.views.mission.pure.requests import debrief_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,54 +30,52 @@ if TYPE_CHECKING:
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.mission.announcer import Announcement, Callout
-    from footlights_transports.views.mission.board import BoardEvent, MissionBoard
-    from footlights_transports.views.mission.boards import MissionName
-    from footlights_transports.views.mission.pure.closing import Closing
-    from footlights_transports.views.mission.pure.requests import CalloutRequest
+    from footlights_transports.views.mission.board import BoardEvent, MissionBoard, MissionName
+    from footlights_transports.views.mission.pure.requests import CalloutRequest, Closing
     from footlights_transports.views.mission.voice import Voice
 
 MAX_CALLERS = 100
-"""Sessions whose turns are called out at once. Of whoever has the most, the one not read for longest goes."""
+"""Sessions that are called out at once. At the limit the user with the most loses the least recently read one."""
 UNREAD_SECONDS = 600.0
-"""A session whose board nobody has read for so long is called out no more. So none is kept open by its board."""
+"""A session is called out until its board was not read for so long, so that no board keeps its session open."""
 
 
 @frozen(kw_only=True)
 class MissionSettings:
-    """What a host may choose."""
+    """The settings of a host."""
 
     voice: Voice | None = None
-    """Who speaks; without one nothing is heard, and everything is decided all the same."""
+    """The voice. Without one callouts are decided all the same, and never heard."""
     replay: bool = False
-    """Whether requests say themselves at which time they are decided."""
+    """Whether `policy_ts_ms` of a request is the time of its decision."""
     wall_clock: Callable[[], float] = time.time
 
 
-class _Called:
-    """A session that is called out."""
+class _Listener:
+    """The reader of a session's board, and the scope of the caller that fills it."""
 
     def __init__(self, context: Context) -> None:
-        self.read_at = trio.current_time()
         self.context = context
         self.scope = trio.CancelScope()
 
 
 class Missions:
-    """All missions of one access."""
+    """All missions of one server. Needs `async with missions.announcer`, and inside it the task `keep`."""
 
     def __init__(self, access: SessionAccess, settings: MissionSettings | None = None) -> None:
         settings = settings or MissionSettings()
         self._access = access
         self._replay = settings.replay
-        self._ahead = settings.wall_clock() - trio.current_time()
-        self._announcer = Announcer(self._now_ms, settings.voice)
+        self._clock_offset = settings.wall_clock() - trio.current_time()
+        self.announcer = Announcer(self._now_ms, settings.voice)
         self._boards = Boards(self._forgotten)
-        self._called: OrderedDict[MissionName, _Called] = OrderedDict()
-        self._numbered = 0
+        self._listeners: OrderedDict[MissionName, _Listener] = OrderedDict()
+        """The sessions that are called out, the most recently read at the end."""
+        self._last_number = 0
         self._nursery: trio.Nursery | None = None
 
     async def keep(self) -> None:
-        """Call out sessions until cancelled; then every reader of a board is let go."""
+        """Call out sessions until cancelled; then end every board."""
         try:
             async with trio.open_nursery() as self._nursery:
                 await trio.sleep_forever()
@@ -86,59 +84,51 @@ class Missions:
             self._boards.end()
 
     def new_id(self, kind: str, board: MissionBoard | None = None) -> str:
-        """A name for an event that came without one, and which the board does not have."""
+        """An id for an event that came without one, and that is not on the board."""
         while True:
-            self._numbered += 1
-            name = f"{kind}-{self._numbered:06d}"
-            if board is None or not board.has(name):
+            self._last_number += 1
+            name = f"{kind}-{self._last_number:06d}"
+            if board is None or board.find(name) is None:
                 return name
 
     # -- callouts
 
     async def speak(self, user: User, request: CalloutRequest) -> Announcement:
-        """Decide about a callout, and speak it if it may be. A dry run speaks nothing and spends nothing."""
+        """Decide about a callout, and speak it if that is the decision and this is no dry run."""
         context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
         if request.dry_run:
             await trio.lowlevel.checkpoint()
-            return self._announcer.consider(request.event, context, at_ms)
-        return await self._announcer.announce(request.event, context, at_ms)
+            return self.announcer.consider(request.event, context, at_ms)
+        return await self.announcer.announce(request.event, context, at_ms)
 
     async def add(self, user: User, request: CalloutRequest) -> BoardEvent:
-        """Put an event on its mission's board, and call it out. Raises `EventExists` and `SessionClosed`."""
-        context = request.context.of_user(user.name)
+        """Put an event on the board of its mission, and call it out. Raises `EventExists` and `SessionClosed`."""
         board = self.board(user, request.event.mission_id)
         board.check_new(request.event.event_id)
-        callout = self._announcer.decide(request.event, context, self._time_of(request.policy_ts_ms))
+        context, at_ms = request.context.of_user(user.name), self._time_of(request.policy_ts_ms)
+        callout = self.announcer.decide(request.event, context, at_ms)
         event = board.add(callout.announcement)
         await self._speak(board, event, callout)
         return event
 
-    async def acknowledge(
-        self, user: User, board: MissionBoard, trigger: BoardEvent, closing: Closing
-    ) -> Acknowledgement:
-        """Close an event, once: its debrief is put on the board, and called out. Again changes nothing."""
-        if trigger.acknowledgement is not None:
+    async def acknowledge(self, user: User, board: MissionBoard, trigger: BoardEvent, closing: Closing) -> BoardEvent:
+        """Close an event, put its debrief on the board and call it out. The second time only return the debrief."""
+        if trigger.debrief is not None:
             await trio.lowlevel.checkpoint()
-            return trigger.acknowledgement
-        context, at_ms = closing.context.of_user(user.name), self._time_of(closing.policy_ts_ms)
+            return trigger.debrief
         closed = trigger.announcement.event
         debrief = debrief_of(closed, closing, self.new_id("debrief", board))
-        callout = self._announcer.decide(debrief, context, at_ms)
-        closed_ms = callout.announcement.at_ms
-        event = board.add(callout.announcement, closed.event_id)
-        trigger.acknowledgement = acknowledgement = Acknowledgement(
-            debrief=event,
-            closed_ms=closed_ms,
-            trigger_to_debrief_closed_ms=max(0, closed_ms - trigger.at_ms),
-        )
+        context, at_ms = closing.context.of_user(user.name), self._time_of(closing.policy_ts_ms)
+        callout = self.announcer.decide(debrief, context, at_ms)
+        trigger.debrief = event = board.add(callout.announcement, closed.event_id)
         await self._speak(board, event, callout)
-        return acknowledgement
+        return event
 
     async def _speak(self, board: MissionBoard, event: BoardEvent, callout: Callout) -> None:
-        """Speak what is on the board already."""
+        """Speak an event of the board."""
         self._boards.make_room()
         try:
-            await self._announcer.speak(callout)
+            await self.announcer.speak(callout)
         finally:
             if callout.announcement.is_amended:
                 board.amend(event, callout.announcement)
@@ -146,115 +136,108 @@ class Missions:
     # -- boards
 
     def find(self, user: User, mission_id: str) -> MissionBoard | None:
-        """The board of this mission of this user's, if there is one. Raises `SessionClosed`."""
+        """The board of a user's mission, if there is one. Raises `SessionClosed`."""
         self._check_open()
         return self._boards.find((user, mission_id))
 
     def board(self, user: User, mission_id: str) -> MissionBoard:
-        """The board of this mission of this user's, begun if it was not. Raises `SessionClosed`."""
+        """The board of a user's mission, a new one if there is none. Raises `SessionClosed`."""
         self._check_open()
         return self._boards.open((user, mission_id))
 
     def look(self, user: User, mission_id: str, context: Context | None) -> MissionBoard | None:
-        """The board, for one who looks at it once. None is begun, except for an open session."""
+        """The board for a single read. There is a new one only for an open session. Raises `SessionClosed`.
+
+        A context replaces the listener of the session.
+        """
         self._check_open()
-        return self._read((user, mission_id), context) or self._boards.find((user, mission_id))
+        name = (user, mission_id)
+        listener = self._listener(name, context)
+        if listener is None:
+            return self._boards.find(name)
+        if context is not None:
+            listener.context = context.of_user(user.name)
+        return self._boards.open(name)
 
     def read(self, user: User, mission_id: str, context: Context | None) -> MissionBoard:
-        """The board, for one who reads it and, if there is a context, listens there. Raises `SessionClosed`."""
-        self._check_open()
-        return self._read((user, mission_id), context) or self.board(user, mission_id)
+        """The board for a reader that follows it. Raises `SessionClosed`."""
+        return self.look(user, mission_id, context) or self.board(user, mission_id)
 
     def attend(self, user: User, mission_id: str, context: Context | None = None) -> None:
-        """Somebody reads the board on. The context counts if the session has to be called out anew."""
+        """A reader goes on reading. The context matters only if its session has to be called out anew."""
         if self._nursery is not None:
-            self._called_out((user, mission_id), context)
+            self._listener((user, mission_id), context)
 
     def _check_open(self) -> None:
         if self._nursery is None:
             raise SessionClosed("The server is closing.")
 
-    def _read(self, name: MissionName, context: Context | None) -> MissionBoard | None:
-        """The board of an open session, which is called out from now on."""
-        called = self._called_out(name, context)
-        if called is None:
-            return None
-        if context is not None:
-            called.context = context.of_user(name[0].name)
-        return self._boards.open(name)
+    # -- sessions
 
-    def _forgotten(self, name: MissionName) -> None:
-        called = self._called.pop(name, None)
-        if called is not None:
-            called.scope.cancel(reason="its board is forgotten")
-
-    def _called_out(self, name: MissionName, context: Context | None) -> _Called | None:
-        """How the session of that name is called out, begun if it was not; None if there is no such session."""
-        if name not in self._called:
+    def _listener(self, name: MissionName, context: Context | None) -> _Listener | None:
+        """The listener of an open session, which is called out from now on; None without such a session."""
+        if name not in self._listeners:
             try:
                 session = self._access.session(*name)
             except UnknownSession:
                 return None
-            assert self._nursery is not None, "boards are read only while they are kept"
-            listener = Context() if context is None else context
-            self._called[name] = begun = _Called(listener.of_user(name[0].name))
-            self._nursery.start_soon(self._call_out, name, begun, session, name=f"callouts of {name[1]}")
-            while len(self._called) > MAX_CALLERS:
-                oldest = self._called.pop(first_of_the_heaviest(dict.fromkeys(self._called, 1), itemgetter(0)))
-                oldest.scope.cancel(reason="too many sessions are called out")
-        called = self._called[name]
-        self._called.move_to_end(name)
-        called.read_at = trio.current_time()
-        return called
+            assert self._nursery is not None, "boards are read only while `keep` runs"
+            self._listeners[name] = new = _Listener((context or Context()).of_user(name[0].name))
+            self._nursery.start_soon(self._call_out, name, new, session, name=f"callouts of {name[1]}")
+            while len(self._listeners) > MAX_CALLERS:
+                oldest = first_of_the_heaviest(dict.fromkeys(self._listeners, 1), itemgetter(0))
+                self._listeners.pop(oldest).scope.cancel(reason="too many sessions are called out")
+        listener = self._listeners[name]
+        self._listeners.move_to_end(name)
+        listener.scope.deadline = trio.current_time() + UNREAD_SECONDS
+        return listener
 
-    async def _call_out(self, name: MissionName, called: _Called, session: InteractionSession) -> None:
-        """The supervision boundary of the callouts of a session."""
+    async def _call_out(self, name: MissionName, listener: _Listener, session: InteractionSession) -> None:
+        """The supervision boundary of a session's callouts."""
         caller = Caller(
             session,
-            self._announcer,
-            lambda: called.context,
+            self.announcer,
+            lambda: listener.context,
             lambda announcement: self._tell(name, announcement),
             ledger=self._access.stage.ledger,
-            is_told=lambda event_id: self._has(name, event_id),
+            is_told=lambda event_id: self._event(name, event_id) is not None,
         )
         try:
-            with called.scope:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_until_unread, called)
-                    await caller.run()
-                    nursery.cancel_scope.cancel(reason="the session is closed")
-        except* FootlightsError:  # no place for it, or closed meanwhile
-            pass
-        except* Exception as errors:  # noqa: BLE001 - whatever fails here is a board, and harms nothing
-            self._access.incidents.failed("callouts", errors)
+            with contained(self._fail), listener.scope:
+                await caller.run()
         finally:
-            if self._called.get(name) is called:
-                del self._called[name]
+            if self._listeners.get(name) is listener:
+                del self._listeners[name]
 
-    def _has(self, name: MissionName, event_id: str) -> bool:
+    def _fail(self, error: BaseException) -> None:
+        """Count a failure of a caller, unless the session only has no place for it or is closed."""
+        if not all(isinstance(leaf, FootlightsError) for leaf in leaves(error)):
+            self._access.incidents.failed("callouts", error)
+
+    def _forgotten(self, name: MissionName) -> None:
+        listener = self._listeners.pop(name, None)
+        if listener is not None:
+            listener.scope.cancel(reason="its board is forgotten")
+
+    def _event(self, name: MissionName, event_id: str) -> BoardEvent | None:
         board = self._boards.find(name)
-        return board is not None and board.has(event_id)
+        return None if board is None else board.find(event_id)
 
     def _tell(self, name: MissionName, announcement: Announcement) -> None:
-        event_id, board = announcement.payload.event_id, self._boards.find(name)
+        """Put an announcement of a session's turn on the board, unless the board or the event is forgotten."""
+        board = self._boards.find(name)
         if board is None:
             return
         if not announcement.is_amended:
             board.add(announcement)
             self._boards.make_room()
-        elif board.has(event_id):
-            board.amend(board.find(event_id), announcement)
+        elif (event := board.find(announcement.payload.event_id)) is not None:
+            board.amend(event, announcement)
 
     # -- time
 
     def _now_ms(self) -> int:
-        return round((self._ahead + trio.current_time()) * 1_000)
+        return round((self._clock_offset + trio.current_time()) * 1_000)
 
     def _time_of(self, policy_ts_ms: int | None) -> int | None:
         return policy_ts_ms if self._replay else None
-
-
-async def _until_unread(called: _Called) -> None:
-    while (patience := called.read_at + UNREAD_SECONDS) > trio.current_time():  # noqa: ASYNC110 - it grows meanwhile
-        await trio.sleep_until(patience)
-    called.scope.cancel(reason="nobody reads the board")

@@ -23,8 +23,7 @@ from footlights_transports.http.openapi import (
     ref,
 )
 from footlights_transports.views.mission.board import MAX_EVENTS
-from footlights_transports.views.mission.pure.closing import MAX_WORDS_CHARS
-from footlights_transports.views.mission.pure.requests import MAX_REF_CHARS, MAX_REFS, MAX_TEXT_CHARS
+from footlights_transports.views.mission.pure.requests import MAX_REF_CHARS, MAX_REFS, MAX_TEXT_CHARS, MAX_WORDS_CHARS
 from footlights_transports.views.mission.pure.terms import (
     PAYLOAD_VERSION,
     Certainty,

@@ -1,11 +1,11 @@
-"""The mission routes: callouts that are spoken if they may be, and boards that show them.
+"""Routes for callouts: speak one, and read, write and close the events of a mission's board.
 
     POST /api/voice/speak                                       decide about a callout, and speak it
-    GET  /api/mission-board/{mission_id}/events                 what was called out, as a list or as Server-Sent Events
-    POST /api/mission-board/{mission_id}/events                 call an event out, and put it on the board
+    GET  /api/mission-board/{mission_id}/events                 the events of a board, as a list or as a stream
+    POST /api/mission-board/{mission_id}/events                 put an event on the board, and call it out
     POST /api/mission-board/{mission_id}/events/{event_id}/ack  close an event
 
-A mission is its user's own. Whatever becomes of a voice, the answer holds the text.
+Missions belong to their user. Every answer has the text of the callout, whatever happens to its voice.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
-from footlights_transports.views.mission.board import MAX_EVENTS, EventExists, MissionBoard, UnknownMissionEvent
+from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
 from footlights_transports.views.mission.openapi import ADDED, BOARD, CLOSED, DECIDED, NAMES, READING, REFUSALS
-from footlights_transports.views.mission.pure.closing import read_closing
-from footlights_transports.views.mission.pure.requests import read_callout, read_id
+from footlights_transports.views.mission.pure.requests import (
+    LISTENER_FIELDS,
+    read_callout,
+    read_closing,
+    read_id,
+    read_listener,
+)
 from footlights_transports.views.mission.pure.terms import LimitScope
 
 if TYPE_CHECKING:
@@ -38,13 +43,12 @@ if TYPE_CHECKING:
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.mission.announcer import Announcement
-    from footlights_transports.views.mission.board import BoardEvent
+    from footlights_transports.views.mission.board import BoardEvent, MissionBoard
     from footlights_transports.views.mission.missions import Missions
     from footlights_transports.views.mission.pure.payload import Context
 
 _EVENTS = "/api/mission-board/{mission_id}/events"
 _HEADERS = {"cache-control": "no-store"}
-_LISTENER = ("context_tier", "session_state", "voice_mode", "tenant_id")
 _MAX_DIGITS = 15
 _LAST_PLACE = 10**_MAX_DIGITS - 1
 _LAST_ID = re.compile(r"([0-9]{1,9})\.([0-9]{1,15})")
@@ -60,7 +64,7 @@ _SENTENCES: Mapping[LimitScope | None, str] = {
 
 
 class MissionRoutes:
-    """The four routes, for one access."""
+    """The four routes of one server."""
 
     def __init__(self, access: SessionAccess, missions: Missions) -> None:
         self._access = access
@@ -72,9 +76,9 @@ class MissionRoutes:
         fields = json_body_of(request)
         if "text_payload" in fields:
             raise InvalidCommand("The callout has a field that is not known.")
-        wish = read_callout(fields, self._missions.new_id("speak"))
-        announcement = await self._missions.speak(user, wish)
-        return _answer(announcement, wish.dry_run)
+        wanted = read_callout(fields, self._missions.new_id("speak"))
+        announcement = await self._missions.speak(user, wanted)
+        return _answer(announcement, wanted.dry_run)
 
     @Operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
     async def read_board(self, request: Request, user: User) -> Response:
@@ -105,9 +109,9 @@ class MissionRoutes:
             if name in fields:
                 raise InvalidCommand(f"{name}: does not belong here")
         new_id = self._missions.new_id("event", self._missions.find(user, mission_id))
-        wish = read_callout({**fields, "mission_id": mission_id}, new_id)
+        wanted = read_callout({**fields, "mission_id": mission_id}, new_id)
         try:
-            event = await self._missions.add(user, wish)
+            event = await self._missions.add(user, wanted)
         except EventExists as error:
             raise Refused(409, error) from None
         return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
@@ -120,24 +124,24 @@ class MissionRoutes:
         path = path_of(request)
         mission_id, event_id = read_id("mission_id", path["mission_id"]), read_id("event_id", path["event_id"])
         closing = read_closing(json_body_of(request) if body_of(request) else {})
-        board = self._missions.find(user, mission_id) or MissionBoard()
-        try:
-            trigger = board.find(event_id)
-        except UnknownMissionEvent as error:
-            return json_response({"error": {"code": error.code, "message": str(error)}}, 404)
-        closed = await self._missions.acknowledge(user, board, trigger, closing)
-        told = {**closed.document, **_decided(closed.debrief.announcement)}
-        return json_response({"mission_id": mission_id, "event_id": event_id, **told}, headers=_HEADERS)
+        board = self._missions.find(user, mission_id)
+        trigger = None if board is None else board.find(event_id)
+        if board is None or trigger is None:
+            message = "There is no such event on the board, or it is forgotten."
+            return json_response({"error": {"code": "unknown_event", "message": message}}, 404)
+        debrief = await self._missions.acknowledge(user, board, trigger, closing)
+        answer = {**(trigger.acknowledgement or {}), **_decided(debrief.announcement)}
+        return json_response({"mission_id": mission_id, "event_id": event_id, **answer}, headers=_HEADERS)
 
 
 class BoardStream(SseResponse):
-    """A board as a response, from one of its events on, until the server goes or the client does.
+    """The events of a board after a place, until the server shuts down or the client disconnects.
 
-    id: 1.4
-    event: mission_event
-    data: {"seq":4,...}
+        id: 1.4
+        event: mission_event
+        data: {"seq":4,...}
 
-    The `id` is the place and, before it, how many times the ledger was opened: places begin anew with each server.
+    The `id` is the epoch of the ledger and the place of the event: places begin anew with each start of a server.
     """
 
     def __init__(
@@ -145,7 +149,7 @@ class BoardStream(SseResponse):
     ) -> None:
         super().__init__(keep_alive)
         self._board = board
-        self._after = after if after <= board.last_seq else 0  # it never came to such a place
+        self._after = after if after <= board.last_seq else 0  # a place of an earlier board
         self._epoch = epoch
         self._attend = attend
 
@@ -153,7 +157,7 @@ class BoardStream(SseResponse):
         return KEEP_ALIVE
 
     async def next_text(self) -> bytes | None:
-        if not self._board.is_over:  # or another of that name would be called out for nobody
+        if not self._board.is_over:  # a new board of that name has other readers
             self._attend()
         fresh = self._board.after(self._after)
         if fresh:
@@ -172,22 +176,22 @@ class BoardStream(SseResponse):
 # -- answers
 
 
-def _decided(told: Announcement) -> dict[str, JsonValue]:
-    payload = told.payload
+def _decided(announcement: Announcement) -> dict[str, JsonValue]:
+    payload = announcement.payload
     return {
         "speak": payload.voice is not None,
         "suppression": payload.suppression.document,
         "payload": payload.document,
-        "policy_ts_ms": told.at_ms,
-        "policy_seq": told.policy_seq,
-        "voice_failed_ms": told.voice_failed_ms,
-        "voice_dropped_ms": told.voice_dropped_ms,
-        "ended_seq": told.ended_seq,
+        "policy_ts_ms": announcement.at_ms,
+        "policy_seq": announcement.policy_seq,
+        "voice_failed_ms": announcement.voice_failed_ms,
+        "voice_dropped_ms": announcement.voice_dropped_ms,
+        "ended_seq": announcement.ended_seq,
     }
 
 
 def _answer(announcement: Announcement, dry_run: bool) -> Response:
-    """What was decided; with a status that says so if a budget or the voice stood in the way."""
+    """The decision, with an error status if a limit or the voice suppressed the callout."""
     body, suppression = _decided(announcement), announcement.payload.suppression
     reason = suppression.reason
     if dry_run or reason is None or reason not in REFUSALS:
@@ -206,18 +210,16 @@ def _answer(announcement: Announcement, dry_run: bool) -> Response:
 
 
 def _listener(request: Request) -> Context | None:
-    """Who listens at the board, if the request says so."""
-    given: dict[str, object] = {name: request.query_params[name] for name in _LISTENER if name in request.query_params}
-    if not given:
-        return None
-    tier = given.get("context_tier")
-    if tier in ("0", "1"):
-        given["context_tier"] = int(tier)
-    return read_callout({"text": "-", **given}, "-").context
+    """The listener, if the query describes one."""
+    query = request.query_params
+    given: dict[str, object] = {name: query[name] for name in LISTENER_FIELDS if name in query}
+    if given.get("context_tier") in ("0", "1"):
+        given["context_tier"] = int(query["context_tier"])
+    return read_listener(given) if given else None
 
 
 def _place(last_id: str | None, epoch: int, default: int) -> int:
-    """After which event to go on: from the beginning, if that was another server's."""
+    """The place after which to go on; the beginning, if the id is of another epoch."""
     if last_id is None:
         return default
     found = _LAST_ID.fullmatch(last_id)

@@ -1,7 +1,7 @@
-"""Voices: what makes a spoken sentence of a callout.
+"""Voices: speech output for callouts.
 
-A voice may be slow, may fail and may be missing. Nothing waits for it but the callout that it speaks, and whatever it
-raises becomes `voice_backend_error`.
+A voice may be slow, may fail and may be missing. Only its own callout waits for it, and whatever it raises becomes
+`voice_backend_error`.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 
 PROGRAM = "espeak-ng"
 MAX_FILES = 500
-"""The oldest recordings go first."""
+"""Of the folder. The oldest recordings are removed first."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _PHONEMES = re.compile(r"\[(?=\[)")
-"""For espeak-ng, what stands in two brackets is no text but sounds."""
+"""espeak-ng reads text in two brackets as phonemes."""
 _MAX_NAME_CHARS = 100
 _DIGEST_BYTES = 6
 
 
 class VoiceError(FootlightsError):
-    """A voice could not speak. The message says why, without what it should have said."""
+    """A voice failed. The message has the cause, and never the text of the callout."""
 
     code = "voice_backend_error"
 
 
 class Voice(Protocol):
-    """Speaks. It may be asked for several callouts at once."""
+    """Speech output. It may be called for several callouts at once."""
 
     async def speak(self, payload: UtilityPayload) -> None:
-        """Speak what `payload.voice` says, and return when that is done. Whatever it raises is a failure.
+        """Speak `payload.voice`, and return when that is done. Whatever it raises is a failure.
 
-        It is cancelled when it takes too long. One that goes on all the same is left behind: it has failed, and keeps
-        its place among those that speak until it ends.
+        It is cancelled when it takes too long. If it resists cancellation, it has failed, and takes up one of the
+        voices until it ends.
         """
         ...
 
 
 class NullVoice:
-    """Speaks to nobody, and never fails."""
+    """A voice without output. It never fails."""
 
     async def speak(self, payload: UtilityPayload) -> None:
         await trio.lowlevel.checkpoint()
@@ -62,9 +62,9 @@ class NullVoice:
 class EspeakVoice:
     """Writes each callout as a WAV file into a folder, with espeak-ng.
 
-    A file that is there is complete, and holds what one callout said: another has it only if it says the same under the
-    same ids. What is said goes through a pipe and never into the list of processes.
-    Raises `VoiceError` if there is no such program.
+    A file is written under a temporary name and renamed, so it is always complete. Its name has a digest of the ids and
+    the words. The words go through a pipe, so they never appear in the list of processes. Raises `VoiceError` if
+    espeak-ng is not installed.
     """
 
     def __init__(self, folder: Path, program: str = PROGRAM, max_files: int = MAX_FILES) -> None:
@@ -75,10 +75,10 @@ class EspeakVoice:
         self._program = path
         self._max_files = max_files
         self._asked = 0
-        # Now and not at the first callout: two that speak at once would look at what the other one removes.
+        # Here and not at the first callout: of two at once, one would list files while the other removes them.
         found = sorted(folder.glob("*.wav"), key=lambda file: file.lstat().st_mtime_ns)
         self._written = deque(trio.Path(file) for file in found)
-        """The recordings in the folder, the oldest first."""
+        """The recordings of the folder, the oldest first."""
 
     async def speak(self, payload: UtilityPayload) -> None:
         assert payload.voice is not None, "there is nothing to speak"
@@ -95,7 +95,7 @@ class EspeakVoice:
         await self._keep(file)
 
     async def _record(self, text: str, part: trio.Path) -> None:
-        create_for_owner_only(Path(part))  # the program writes into it, and keeps its mode
+        create_for_owner_only(Path(part))  # the program keeps its mode
         ended = await trio.run_process(
             [self._program, "--stdin", "-w", str(part)],
             stdin=_PHONEMES.sub("[ ", text).encode(),
@@ -107,7 +107,7 @@ class EspeakVoice:
             raise VoiceError(f"{PROGRAM} ended with {ended.returncode} and wrote nothing that can be heard.")
 
     async def _keep(self, file: trio.Path) -> None:
-        """This one, and no more than so many of those before."""
+        """Keep this recording, and remove the oldest above the limit."""
         if file not in self._written:
             self._written.append(file)
         while len(self._written) > self._max_files:
@@ -115,7 +115,7 @@ class EspeakVoice:
 
 
 def _file_name(payload: UtilityPayload, words: str) -> str:
-    """Readable, and its own: what is unfit for a file, whose it is and what it says is only in the digest."""
+    """A readable and unique name. The tenant, the words and the exact ids are only in its digest."""
     basis = [payload.tenant_id, payload.mission_id, payload.event_id, words]
     digest = blake3(rfc8785.dumps(basis)).hexdigest(length=_DIGEST_BYTES)
     return f"{_name(payload.mission_id)}-{_name(payload.event_id)}-{digest}"

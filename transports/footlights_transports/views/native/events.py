@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from footlights import wire
 from footlights.errors import Detached
+from footlights.stream.cursor import Cursor
 from footlights_transports.http.sse import SseResponse
-from footlights_transports.views.native.sse_cursor import Cursor
 from footlights_transports.views.native.sse_stream import SseWriter, notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from footlights import StreamEvent, Subscription
     from footlights_transports.http.sse import OpenStreams
@@ -29,7 +29,7 @@ class EventStream(SseResponse):
         self,
         subscription: Subscription,
         session_id: str,
-        terminal_seen: frozenset[str],
+        terminal_seen: Collection[str],
         keep_alive: float,
         streams: OpenStreams | None = None,
         *,
@@ -52,7 +52,7 @@ class EventStream(SseResponse):
 
     def opening(self) -> bytes:
         # The cursor is known once the subscription was entered.
-        self._writer = SseWriter(Cursor(self._stream.cursor, self._terminal_seen), self._encode)
+        self._writer = SseWriter(Cursor(dict(self._stream.cursor), set(self._terminal_seen)), self._encode)
         return self._writer.opening()
 
     async def next_text(self) -> bytes | None:
@@ -68,5 +68,6 @@ class EventStream(SseResponse):
             self._is_over = True
             return None if self._server_goes() else notice("ended", self._session_id)
         text = self._writer.events(batch)
-        self._writer.forget_all_but(stream.cursor.keys())
+        if self._writer.has_committed:
+            self._writer.forget_all_but(stream.cursor.keys())
         return text

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import evolve
 from starlette.responses import Response
 
 from footlights.authority.record import record_to_json
 from footlights.errors import InvalidCommand
+from footlights.stream.cursor import Cursor
 from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import TEXT, answer, object_of, query, ref
@@ -32,7 +32,7 @@ from footlights_transports.views.native.protocol import (
     commit_json,
     read_fields,
 )
-from footlights_transports.views.native.sse_cursor import Cursor, read_cursor
+from footlights_transports.views.native.sse_cursor import read_cursor
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -194,7 +194,7 @@ def _cursor(request: Request) -> Cursor | None:
     if not last_id and not begun:
         return None
     cursor = read_cursor(last_id) if last_id else Cursor()
-    return evolve(cursor, after={**dict.fromkeys(begun, -1), **cursor.after})
+    return Cursor({**dict.fromkeys(begun, -1), **cursor.after}, cursor.terminal_seen)
 
 
 def _remote_models(request: Request) -> bool:

@@ -1,7 +1,7 @@
-"""Cursor of an event stream: what a client has received of a session, as one opaque word.
+"""Cursors as opaque words, for the `id` of Server-Sent Events.
 
-It has to fit into a request header. Turns are numbered consecutively, so it names only the first turn of each run: a
-thousand complete turns take no more room than one. Pure.
+A word has to fit into a header of a request. Turns are numbered one after the other, so a word names the first of each
+run of them: a thousand turns that a client has whole take no more room than one. Pure.
 """
 
 from __future__ import annotations
@@ -12,57 +12,48 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import orjson
-from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 from footlights.ids import epoch_and_number, in_order, turn_id
-from footlights.stream.recall import ALL_SEEN
+from footlights.stream.cursor import ALL_SEEN, Cursor
 from footlights_transports.views.native.protocol import MAX_CURSORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MAX_CURSOR_CHARS = 8_192
-"""Longer than any cursor that is given out, and short enough for a request header."""
+"""Longer than any word that the server writes, and short enough for the header of a request."""
 
 _FORMAT = 2
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _MAX_TURN_ID_CHARS = 64
 
 _place = lru_cache(8_192)(in_order)
-"""Cached, because every event asks for the same few turns."""
+"""Cached, because every event names the same few turns."""
 
 
-@frozen
-class Cursor:
-    """What a client has received of a session, as `subscribe` takes it."""
-
-    after: Mapping[str, int] = field(factory=dict[str, int])
-    """The last seq of each turn; 1,000,000,001 for a complete turn."""
-    terminal_seen: frozenset[str] = frozenset()
-    """Turns whose terminal event it has, and whose commit_final it has not."""
-
-
-def write_cursor(after: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
-    """The cursor as an opaque word of letters, digits, - and _."""
-    parts = {each: seq for each, seq in after.items() if seq < ALL_SEEN}
-    return write_word(parts, counted(each for each, seq in after.items() if seq >= ALL_SEEN), terminal_seen)
-
-
-def write_word(parts: Mapping[str, int], whole: Mapping[str, int], terminal_seen: Iterable[str]) -> str:
-    """The same, from the seqs of incomplete turns and the runs of complete ones."""
-    seqs = {run[0]: [parts[each] for each in run] for run in _runs(parts)}
-    written = orjson.dumps([_FORMAT, seqs, whole, counted(terminal_seen)])
+def write_cursor(cursor: Cursor, whole: Mapping[str, int] | None = None) -> str:
+    """The cursor as a word of letters, digits, - and _. `whole` is what `whole_turns` made of it, if it is known."""
+    after = cursor.after
+    in_part = [each for each, seq in after.items() if seq < ALL_SEEN]
+    seqs = {run[0]: [after[each] for each in run] for run in _runs(in_part)}
+    runs = whole_turns(cursor) if whole is None else whole
+    written = orjson.dumps([_FORMAT, seqs, runs, _counted(cursor.terminal_seen)])
     return urlsafe_b64encode(written).rstrip(b"=").decode()
 
 
-def counted(turn_ids: Iterable[str]) -> dict[str, int]:
-    """The first turn and the length of each run."""
+def whole_turns(cursor: Cursor) -> dict[str, int]:
+    """The runs of turns that were taken whole."""
+    return _counted(each for each, seq in cursor.after.items() if seq >= ALL_SEEN)
+
+
+def _counted(turn_ids: Iterable[str]) -> dict[str, int]:
+    """The first turn of each run, and how many there are in it."""
     return {run[0]: len(run) for run in _runs(turn_ids)}
 
 
 def read_cursor(word: str) -> Cursor:
-    """Read what `write_cursor` wrote. Raises `InvalidCommand` for anything else."""
+    """What `write_cursor` wrote. Raises `InvalidCommand` for anything that it cannot have written."""
     if len(word) > MAX_CURSOR_CHARS or not _BASE64URL.fullmatch(word):
         raise _not_ours()
     try:
@@ -77,7 +68,7 @@ def read_cursor(word: str) -> Cursor:
     after = {**_parts(parts), **dict.fromkeys(_all_of(whole), ALL_SEEN)}
     if len(after) > MAX_CURSORS:
         raise _not_ours()
-    return Cursor(after, frozenset(_all_of(ended)))
+    return Cursor(after, set(_all_of(ended)))
 
 
 def _runs(turn_ids: Iterable[str]) -> Iterator[list[str]]:
@@ -94,7 +85,7 @@ def _runs(turn_ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _run(first: str, length: int) -> list[str]:
-    """The run that begins with this turn. Raises `InvalidCommand`."""
+    """The run that begins there. Raises `InvalidCommand`."""
     place = epoch_and_number(first)
     if not 0 < len(first) <= _MAX_TURN_ID_CHARS or not 0 < length <= MAX_CURSORS or (place is None and length > 1):
         raise _not_ours()

@@ -1,7 +1,16 @@
-"""Where a ledger file ends: what the next epoch, commit or step of a tool is chained to.
+"""Head of a ledger file: the ends of both chains, to which the next epoch, commit or tool step is linked.
 
-To find it takes as long in a long ledger as in a short one. The last row of each chain must follow from the one before
-it, and must be the last that was written. What is further back is for an audit.
+The idea: the last row of each chain, together with the row before it, determines the head. `read_head` recomputes the
+digest of the last row from the digest of its predecessor, so it takes the same time in a long ledger as in a short one.
+
+Why it is correct: each digest covers all earlier rows. A row that does not follow from its predecessor was altered.
+Removing rows at the end would leave a shorter, valid chain, so every transaction also writes both digests into the
+table `ends`, and a head that differs from it is refused as damaged. Going on from a shortened chain would reuse ids of
+a missing epoch, or run a tool again whose last step is missing. Damage further back is found by an audit, or by
+`rows`, which recomputes the digest of each row that it returns.
+
+Rejected: a full check on opening, whose time grows with the ledger; trusting the table `ends` alone, which would not
+notice an altered last row.
 """
 
 from __future__ import annotations
@@ -27,37 +36,37 @@ if TYPE_CHECKING:
 
 @frozen
 class Head:
-    """Where a ledger ends."""
+    """The end of a ledger."""
 
     epoch: int
-    """The last that began; 0 before the first."""
+    """The last epoch; 0 before the first."""
     position: int
-    """Of the last commit; 0 before the first."""
+    """The position of the last commit; 0 before the first."""
     entry_digest: str
     """The end of the chain of epochs and commits."""
     world_digest: str
     tool_position: int
-    """Of the last step of a tool; 0 before the first."""
+    """The position of the last tool step; 0 before the first."""
     tool_digest: str
-    """The end of the chain of those steps."""
+    """The end of the chain of tool steps."""
 
     def is_in(self, connection: sqlite3.Connection) -> bool:
         return read_head(connection) == self
 
     def in_epoch(self, epoch: int) -> Head:
-        """The head after the beginning of `epoch`."""
+        """The head after `epoch` has begun."""
         digest = chain.link_epoch(self.entry_digest, epoch, self.position + 1)
         return evolve(self, epoch=epoch, entry_digest=digest)
 
     def after_step(self, key: str, step: ToolStep) -> Head:
-        """The head after a tool took this step."""
+        """The head after this tool step."""
         position = self.tool_position + 1
         digest = chain.link_tool(self.tool_digest, position, self.epoch, key, step.value)
         return evolve(self, tool_position=position, tool_digest=digest)
 
 
 def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[CommitRow]]:
-    """The rows that `records` become, and the head after them."""
+    """The head after `records`, and their rows."""
     position, digest, world, rows = head.position, head.entry_digest, head.world_digest, list["CommitRow"]()
     for record in records:
         position += 1
@@ -69,16 +78,14 @@ def link_all(head: Head, records: Iterable[CommitRecord]) -> tuple[Head, list[Co
 
 
 def read_head(connection: sqlite3.Connection) -> Head:
-    """Raises `LedgerDamaged` if the file does not end where it was written that it ends."""
+    """The head of the file. Raises `LedgerDamaged` if the last rows are missing or altered."""
     ends = first(connection.execute("SELECT entry_digest, tool_digest FROM ends"))
     try:
         head = _found_head(connection)
     except (TypeError, ValueError, NotCanonical) as error:
-        # A column of SQLite takes a value of any kind from whoever writes it.
+        # A column of SQLite accepts a value of any type.
         raise LedgerDamaged("A row of the ledger is missing, or is not what was written.") from error
     if ends != (head.entry_digest, head.tool_digest):
-        # A stage that went on from here would use the ids of a missing epoch again, or run a tool again of which the
-        # last step is missing.
         raise LedgerDamaged("The last epoch, commit or step of a tool in the ledger is not the last that was written.")
     return head
 
@@ -103,7 +110,7 @@ def _found_head(connection: sqlite3.Connection) -> Head:
 
 
 def _linked_epoch(connection: sqlite3.Connection, epoch: int, first_position: int, seed: str) -> str:
-    """The digest of the last epoch, which has no commit yet; before the first it is the seed."""
+    """The digest of the last epoch, which has no commit yet; the seed before the first epoch."""
     if epoch == 0:
         return seed
     query = "SELECT first_position, entry_digest FROM epochs WHERE epoch = ?"
@@ -114,7 +121,7 @@ def _linked_epoch(connection: sqlite3.Connection, epoch: int, first_position: in
 
 
 def _entry_digest(connection: sqlite3.Connection, position: int) -> str:
-    """Raises `ValueError` if there is no such commit."""
+    """The digest of the commit at this position. Raises `ValueError` if there is none."""
     digest: str
     ((digest,),) = connection.execute("SELECT entry_digest FROM commits WHERE position = ?", (position,))
     return digest

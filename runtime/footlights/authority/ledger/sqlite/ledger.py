@@ -1,15 +1,15 @@
-"""The durable ledger: one SQLite file, written by one stage at a time and read by anybody at any time.
+"""Durable ledger: one SQLite file with one writing stage at a time and any number of readers.
 
-What it was told to keep is on the disk before the call returns. A call that fails with `LedgerUnavailable` has kept
-nothing, and the next one tries again from the beginning, so a stage recovers when the cause goes away. A call
-that is cancelled while it writes finishes the write.
+A write is on the disk before the call returns. A call that raises `LedgerUnavailable` has written nothing, and the next
+call starts afresh, so a stage recovers when the cause is gone. A call that is cancelled while it writes finishes the
+write.
 
     async with SqliteLedger("tavern.ledger") as ledger, open_stage(cast, ledger=ledger) as stage:
         ...
 
-Once the file is made, it is the ledger's world that counts, whatever the cast's world is by then. A JSON world
-is kept as a document. One of the host's own kind is made again from the cast's world by all the changes that were
-ever committed, so the cast must go on giving the same one.
+Once the file exists, its world is used instead of the cast's. A JSON world is stored as a document. A world of the
+host's own kind is rebuilt from the cast's world by applying all committed changes, so the cast must keep providing the
+same one.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ _LONGEST_PAUSE = 5.0
 
 
 class SqliteLedger:
-    """Satisfies `footlights.Ledger`. Nothing is opened before `begin_epoch`, and `close` gives the file back.
+    """Implements `footlights.Ledger`. `begin_epoch` opens the file, `close` closes it.
 
-    `connect` is how the file is opened; it is there for those who must inject faults.
+    `connect` opens the connection; tests replace it to inject faults.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, connect: Connect = connect) -> None:
         self._store = SqliteStore(Path(path), connect)
         self._one_at_a_time = trio.Lock()
         self._one_reader = trio.Lock()
-        """Only one who reads stands in line with those who write: however many read, a commit waits for one of them."""
-        # Its own, so that a ledger never waits for somebody else's threads.
+        """Admits one reader at a time to the lock above, so that a commit waits for at most one of many readers."""
+        # A limiter of its own, so that a ledger never waits for threads of other components.
         self._limiter = trio.CapacityLimiter(1)
 
     async def __aenter__(self) -> Self:
@@ -69,21 +69,21 @@ class SqliteLedger:
         await self.close()
 
     async def close(self) -> None:
-        """Give the file back, whoever is impatient. `begin_epoch` would open it again."""
+        """Close the file, shielded from cancellation. `begin_epoch` opens it again."""
         with trio.CancelScope(shield=True):
             async with self._one_at_a_time:
                 await self._in_thread(self._store.close)
 
     async def begin_epoch(self, genesis: World) -> Opening:
-        """Open the file if it is not open, and make it if it is not there.
+        """Open the file if it is not open, and create it if it does not exist.
 
         Raises:
-            LedgerInUse: another stage is writing it.
-            LedgerFormat: it is not a ledger, or a later version made it.
-            LedgerDamaged: what it holds contradicts itself.
+            LedgerInUse: another stage has it open.
+            LedgerFormat: it is not a ledger, or a later version wrote it.
+            LedgerDamaged: its content is inconsistent.
             LedgerUnavailable: it cannot be opened or written.
-            TooLarge: its world is larger than `genesis` allows.
-            RegistrationError: `genesis` has no proper digest.
+            TooLarge: its world exceeds the limits of `genesis`.
+            RegistrationError: `genesis` has a malformed digest.
         """
         async with self._one_at_a_time:
             opening = await self._in_thread(partial(self._store.open, genesis))
@@ -99,7 +99,7 @@ class SqliteLedger:
             return await self._in_thread(partial(self._store.last_digests, session_ids))
 
     async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        """As the protocol has it; it also refuses a batch that was not judged in the ledger's own world."""
+        """See the protocol; it also refuses a batch that was not judged in the ledger's own world."""
         async with self._one_at_a_time:
             await self._write(partial(self._store.append, records, world))
 
@@ -112,7 +112,7 @@ class SqliteLedger:
             return await self._in_thread(partial(self._store.commits_after, session_id, turn_id, limit))
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
-        """The newest commits of this session, no more than `limit`, in their order. Raises `LedgerUnavailable`."""
+        """The newest commits of this session, at most `limit`, in their order. Raises `LedgerUnavailable`."""
         async with self._one_reader, self._one_at_a_time:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
@@ -135,7 +135,7 @@ class SqliteLedger:
             await self._write(partial(self._store.release_tool, key))
 
     async def check_writable(self) -> None:
-        """Write, as durably as a commit, what the file holds already. Raises `LedgerUnavailable` if that fails."""
+        """A durable write that changes nothing. Raises `LedgerUnavailable` if it fails."""
         async with self._one_at_a_time:
             await self._in_thread(self._store.check_writable)
 
@@ -152,13 +152,13 @@ class SqliteLedger:
                 raise LedgerUnavailable("The ledger could not write. Nothing was kept.") from doubt
 
     async def _took_effect(self, doubt: InDoubt) -> bool:
-        """Ask the file until it answers. The lock is held meanwhile: nobody may build on what is not known."""
+        """Retry until the file answers. The lock is held meanwhile, because no call may build on an unknown state."""
         pause = _FIRST_PAUSE
         while True:
             try:
                 return await self._in_thread(partial(self._store.took_effect, doubt.took_effect))
             except LedgerUnavailable:
                 if pause == _FIRST_PAUSE:
-                    log.error("commits wait: a write failed, and the ledger does not say whether it was kept")
+                    log.error("commits wait: a write failed, and the ledger cannot tell yet whether it took effect")
                 await trio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

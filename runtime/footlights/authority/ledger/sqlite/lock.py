@@ -1,8 +1,8 @@
-"""The right to write a ledger file, held by one owner at a time.
+"""Write lock of a ledger file: one writer at a time, in this process or any other. Readers never take it.
 
-It is a lock of the operating system on a file beside the ledger, so it ends with the process that holds it,
-however that ends. Readers never ask for it. The file stays when the lock is released: to remove it would let two
-owners in, each with a lock on a file of the same name.
+It is a lock of the operating system on a file beside the ledger, so it ends with its process even after a crash. It is
+a separate file because SQLite's own locks end with each transaction. The file stays when the lock is
+released: if it were removed, a second owner could lock a new file of the same name while the first holds the old one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:
     import fcntl
 
     def _take(file: BinaryIO) -> None:
-        # flock and not lockf: its locks belong to the open file, so a second owner in this process is refused too.
+        # flock, not lockf: its locks belong to the open file, so a second owner in this process is refused too.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -45,9 +45,7 @@ class WriteLock:
             _take(self._file)
         except OSError as error:
             self._file.close()
-            raise LedgerInUse(
-                f"{ledger} is being written by somebody else. One stage at a time may open it."
-            ) from error
+            raise LedgerInUse(f"{ledger} is open in another stage. One stage at a time may open it.") from error
 
     def release(self) -> None:
         self._file.close()

@@ -1,10 +1,11 @@
-"""Reads a ledger file, also while a stage writes it, and never writes to it.
+"""Read-only access to a ledger file, also while a stage writes it.
 
-Everything that one reader hands out belongs to the moment at which it was opened. It believes nothing: a row that is
-not of the right shape is `Altered`, and a file that is no ledger of ours is `LedgerUnreadable`.
+All data of one reader belongs to the moment at which it was opened. It trusts nothing: a malformed row raises
+`Altered`, and a file that is not a ledger raises `LedgerUnreadable`.
 
-SQLite wants to put a file of its own beside one with a write-ahead log. Who may not write there can still read a
-ledger that no stage has open: then nothing is beside it, and should a stage change it meanwhile, the reader says so.
+SQLite creates a file beside a database with a write-ahead log. A user without write permission in that folder can still
+read a ledger that no stage has open: then there is no log, and the reader detects a write of a stage by the file's time
+and size.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _POSITION = re.compile(r"[0-9]{1,15}")
 class SqliteReader:
     """A `LedgerReader` of a ledger file; use it in a `with` block, in one thread.
 
-    Raises `LedgerUnreadable` if the file is not there or is no ledger.
+    Raises `LedgerUnreadable` if the file does not exist or is not a ledger.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -50,7 +51,7 @@ class SqliteReader:
         if not self._path.is_file():
             raise LedgerUnreadable("There is no such file.")
         self._as_found: tuple[int, int] | None = None
-        """For a reader whom SQLite does not protect from a writer: what the file was like."""
+        """Time and size of the file when it was opened, if SQLite does not isolate this reader from a writer."""
         try:
             self._connection = _opened(self._path, "mode=ro")
         except LedgerUnreadable as error:
@@ -69,7 +70,7 @@ class SqliteReader:
     def close(self) -> None:
         self._connection.close()
 
-    # -- how it is built
+    # -- structure
 
     def check_schema(self) -> None:
         with _readable():
@@ -82,7 +83,7 @@ class SqliteReader:
         if found != "ok":
             raise Altered("file", f"SQLite finds it damaged: {' '.join(found.split())}.")
 
-    # -- all of it
+    # -- whole tables
 
     def genesis(self) -> GenesisRow:
         row = self._only_row("genesis", "SELECT id, format, genesis_digest, genesis_document FROM meta")
@@ -112,15 +113,15 @@ class SqliteReader:
         _check_shape("ends", row, str, str)
         return EndsRow(*row)
 
-    # -- parts of it
+    # -- lookups
 
     def count(self) -> int:
-        """How many commits there are."""
+        """The number of commits."""
         ((number,),) = self._rows("SELECT count(*) FROM commits")
         return int(number)
 
     def count_tool_steps(self) -> int:
-        """How many steps tools have taken."""
+        """The number of tool steps."""
         ((number,),) = self._rows("SELECT count(*) FROM tools")
         return int(number)
 
@@ -130,7 +131,7 @@ class SqliteReader:
         return [_entry(row) for row in rows][::-1]
 
     def named(self, name: str) -> list[Entry]:
-        """The commits that this may mean, in order: by position, by id or digest or the beginning of one, by turn."""
+        """The commits that match a position, an id or digest or a prefix of one, or a turn, in order."""
         if _POSITION.fullmatch(name):
             found = [_entry(row) for row in self._rows(f"{_COMMITS} WHERE position = ?", int(name))]
             if found:
@@ -143,12 +144,12 @@ class SqliteReader:
         return [_entry(row) for row in self._rows(f"{_COMMITS} WHERE {where} ORDER BY position", value)]
 
     def mentioning(self, words: str) -> list[Entry]:
-        """The commits whose record holds these words, in order. It looks at all of them."""
+        """The commits whose record contains this text, in order. It scans all of them."""
         query = f"{_COMMITS} WHERE instr(record, CAST(? AS BLOB)) ORDER BY position"
         return [_entry(row) for row in self._rows(query, words)]
 
     def _in_order(self, query: str) -> Iterator[tuple[Any, ...]]:
-        # In pages, so that no statement stays open with a walk that stops early: it would hold on to the file.
+        # In pages, so that an iteration that stops early leaves no open statement, which would keep the file open.
         after = _BEFORE_ALL
         while page := self._rows(f"{query} WHERE position > ? ORDER BY position LIMIT {_PAGE}", after):
             yield from page
@@ -181,7 +182,7 @@ def _opened_without_log(path: Path) -> sqlite3.Connection:
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise LedgerUnreadable(
-            "Only who may write in its folder can read it while its write-ahead log is there. "
+            "Reading it needs write permission in its folder while its write-ahead log exists. "
             f"Copy both files, {path.name} and {log.name}, to a folder of your own and read them there."
         )
     return _opened(path, "mode=ro&immutable=1")
@@ -195,7 +196,7 @@ def _opened(path: Path, how: str) -> sqlite3.Connection:
         if is_new(connection):
             raise LedgerUnreadable("The file is empty.")
         undo.pop_all()
-    # Whatever bytes somebody wrote there can be read, and then be found wrong.
+    # Invalid bytes in a text can be read, and are then reported as altered.
     connection.text_factory = _text
     return connection
 
@@ -219,6 +220,6 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def _check_shape(place: str, row: tuple[Any, ...], *kinds: Any, position: int | None = None) -> None:
-    # A column of SQLite takes a value of any kind from whoever writes it.
+    # A column of SQLite accepts a value of any type.
     if not all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
         raise Altered(place, "Its row holds a value of the wrong kind.", position)

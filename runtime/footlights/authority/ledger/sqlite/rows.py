@@ -1,8 +1,7 @@
-"""What the rows of a ledger file mean: what a commit's row holds, how far a tool got, which world it all leaves.
+"""Queries of a ledger file: commits, tool steps and the world, read through a connection.
 
-Functions of a connection that only read. Of what they hand out they recompute the digests: of a commit's record, of a
-tool's step, of the world. That a row is missing in between, or that an index leads elsewhere, they cannot see; an audit
-can.
+Each function recomputes the digest of what it returns: a commit's record, a tool step, the world. A missing row in
+between, or a wrong index, is found only by an audit.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
 
 TOOL_STEPS = """SELECT CAST(it.key AS BLOB), it.position, it.epoch, it.step, it.entry_digest, before.entry_digest
     FROM tools AS it LEFT JOIN tools AS before ON before.position = it.position - 1"""
-"""Each step with the digest of the one before it. Of the key its bytes, for they may be no text."""
+"""Each step with the digest of the previous one. The key is read as bytes, because it may not be valid text."""
 
 
 def last_digest(connection: sqlite3.Connection, session_id: str) -> str | None:
     """The commit_digest of the session's last commit."""
-    # It walks the session's part of the only index: 10 ms for 50,000 turns, once for each session that comes back.
-    # With an index of its own for this, a batch took 1.3 times as long to write, in a ledger of 100,000 commits.
+    # This scans the session's part of the only index: 10 ms for 50,000 turns, once for each resumed session. With a
+    # second index for it, writing a batch took 1.3 times as long in a ledger of 100,000 commits.
     last = "SELECT max(position) FROM commits WHERE session_id = ?"
     row = first(connection.execute(f"SELECT record FROM commits WHERE position = ({last})", (session_id,)))
     return None if row is None else _record_of(session_id, row[0]).commit_digest
@@ -63,8 +62,8 @@ def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) 
 def records_after(
     connection: sqlite3.Connection, last_epoch: int, session_id: str, turn_id: str, limit: int
 ) -> list[CommitRecord]:
-    """Of the session's turns that began after this one, the first, in the order in which they began."""
-    # The only index sorts ids as text: right for those of one epoch that have equally many digits, and only for them.
+    """The first `limit` commits of the session's turns that began after this one, in the order of the turns."""
+    # The only index sorts ids as text, which is correct only among ids of one epoch with equally many digits.
     query = """SELECT record FROM commits
         WHERE session_id = ? AND turn_id > ? AND turn_id < ? AND length(turn_id) = ? ORDER BY turn_id LIMIT ?"""
     of_epoch, number = in_order(turn_id)
@@ -87,12 +86,12 @@ def _record_of(session_id: str, data: bytes) -> CommitRecord:
 
 
 def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
-    """What the last step of this key says. Raises `LedgerDamaged` if it does not follow from the step before it."""
+    """The state of this key by its last step. Raises `LedgerDamaged` if that is not linked to the previous step."""
     row = first(connection.execute(f"{TOOL_STEPS} WHERE it.key = ? ORDER BY it.position DESC LIMIT 1", (key,)))
     if row is None:
         return None
     try:
-        # The key that was asked for, and not that of the row: an index may lead to another one.
+        # With the requested key, not that of the row: a damaged index may lead to another row.
         step = ToolStep(proven_step(connection, key, *row[1:]).step)
     except (TypeError, ValueError, NotCanonical) as error:
         raise LedgerDamaged("A step of a tool in the ledger is not what was written.") from error
@@ -102,7 +101,7 @@ def find_tool(connection: sqlite3.Connection, key: str) -> ToolRecord | None:
 def proven_step(
     connection: sqlite3.Connection, key: str, position: int, epoch: int, step: str, digest: str, previous: str
 ) -> ToolRow:
-    """A row of `TOOL_STEPS`, if it has the digest that it must have. Raises `ValueError` or `NotCanonical`."""
+    """A row of `TOOL_STEPS` whose digest is correct. Raises `ValueError` or `NotCanonical`."""
     before = chain.seed(genesis_digest(connection)) if position == 1 else previous
     if chain.link_tool(before, position, epoch, key, step) != digest:
         raise ValueError("its digest is another one")
@@ -110,14 +109,14 @@ def proven_step(
 
 
 def document_of(world: World) -> bytes | None:
-    """The world as the ledger keeps it: canonical JSON, or nothing for a world of the host's own kind."""
+    """The world as the ledger stores it: canonical JSON, or None for a world of the host's own kind."""
     return world.written if isinstance(world, JsonWorld) else None
 
 
 def restore(connection: sqlite3.Connection, head: Head, genesis: World) -> World:
-    """The world that the ledger ends with: a JSON world as it is kept, any other made again from `genesis`.
+    """The last committed world: a JSON world as stored, any other rebuilt from `genesis`.
 
-    Raises `LedgerDamaged` if it is not the one that was committed, and `TooLarge` if `genesis` allows less.
+    Raises `LedgerDamaged` if its digest is wrong, and `TooLarge` if it exceeds the limits of `genesis`.
     """
     row = first(connection.execute("SELECT document FROM world"))
     if row is None:
@@ -153,7 +152,7 @@ def _replayed(connection: sqlite3.Connection, world: World) -> World:
 
 
 def read_record(data: bytes) -> CommitRecord:
-    """Raises `LedgerDamaged` if it has not the digest that it claims."""
+    """The record in a row. Raises `LedgerDamaged` if its digest is wrong."""
     try:
         record = record_from_json(orjson.loads(data))
         intact = recompute_digest(record) == record.commit_digest
@@ -165,7 +164,7 @@ def read_record(data: bytes) -> CommitRecord:
 
 
 def genesis_digest(connection: sqlite3.Connection) -> str:
-    """Raises `ValueError` if there is not exactly one."""
+    """The digest of the genesis world. Raises `ValueError` if there is not exactly one."""
     digest: str
     ((digest,),) = connection.execute("SELECT genesis_digest FROM meta")
     return digest

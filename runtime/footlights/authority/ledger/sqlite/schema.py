@@ -1,7 +1,7 @@
-"""What a ledger file looks like inside, how it is opened, and how to tell that it is one.
+"""Schema of a ledger file: its tables, its identification, and the settings of a connection.
 
-A file that is not ours, was written by a later version, or is built otherwise than we build one, is refused before
-anything in it is touched.
+A file of another application, of a later version, or with another schema is refused before anything in it is changed.
+The text of `TABLES`, comments included, is part of the format: SQLite stores it, and it is compared literally.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION_ID = 0x466F6F74
-"""Marks the file as ours: "Foot"."""
+"""Marks the file as a ledger: "Foot"."""
 
 TABLES = (
     """CREATE TABLE meta (
@@ -64,7 +64,7 @@ TABLES = (
     )""",
 )
 
-# A reader that opens the file after a crash holds it for a moment. Whoever holds it for longer is told of.
+# A reader that opens the file after a crash locks it for a moment. A longer lock is an error.
 _BUSY_SECONDS = 0.1
 
 
@@ -75,19 +75,19 @@ class LedgerFormat(LedgerUnavailable):
 
 
 class LedgerDamaged(LedgerUnavailable):
-    """The file is a ledger, and what it holds contradicts itself. `footlights audit` says where."""
+    """The file is a ledger, and its content is inconsistent. `footlights audit` finds the place."""
 
     code = "ledger_damaged"
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that any thread may use, one at a time, and that leaves transactions to us."""
-    create_for_owner_only(path)  # SQLite gives the files beside it the same mode
+    """A connection that any thread may use, one at a time, without implicit transactions."""
+    create_for_owner_only(path)  # SQLite copies the mode to the files beside it
     return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def is_new(connection: sqlite3.Connection) -> bool:
-    """Whether the file is still empty. Changes nothing. Raises `LedgerFormat` if it is neither empty nor ours."""
+    """Whether the file is empty. Changes nothing. Raises `LedgerFormat` if it is neither empty nor a ledger."""
     ((application_id,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
@@ -101,9 +101,9 @@ def is_new(connection: sqlite3.Connection) -> bool:
 
 
 def is_built_as_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file has our tables and indexes, to the letter, and nothing else: no trigger, no view."""
+    """Whether the file has exactly our tables and indexes, literally, and no trigger or view."""
     found = _built(connection)
-    # A set, because a file that was packed has them in another order.
+    # A set, because VACUUM changes the order.
     return len(found) == len(_ours()) and set(found) == set(_ours())
 
 
@@ -120,7 +120,7 @@ def _ours() -> list[tuple[str, ...]]:
 
 
 def make_durable(connection: sqlite3.Connection) -> None:
-    """From here on a COMMIT that returns has reached the disk, and readers and the writer never wait for each other."""
+    """Make every COMMIT durable when it returns, and let readers and the writer work without waiting for each other."""
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
     if mode != "wal":
         raise LedgerUnavailable("The ledger is in a place where SQLite cannot keep a write-ahead log.")
@@ -130,7 +130,7 @@ def make_durable(connection: sqlite3.Connection) -> None:
 
 
 def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes | None) -> None:
-    """Make an empty file a ledger, at once or not at all."""
+    """Create the tables in an empty file, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)
@@ -143,13 +143,13 @@ def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes 
 
 
 def mark(connection: sqlite3.Connection) -> None:
-    """Write the format into the file's header, whether or not it is there already."""
+    """Write the format into the file's header, even if it is there already."""
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 @contextmanager
 def translated() -> Generator[None]:
-    """What SQLite and the system say, in our words: `LedgerUnavailable`, or the kind of it that fits better."""
+    """Converts errors of SQLite and the system to `LedgerUnavailable` or a subclass."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -1,9 +1,16 @@
-"""A ledger file as plain calls, for one caller at a time: what `SqliteLedger` runs in its thread.
+"""SQLite store: a ledger file as plain calls for one caller at a time, which `SqliteLedger` runs in its thread.
 
-Every write is one transaction. If anything fails before its COMMIT, the connection is closed, which undoes it, and
-`LedgerUnavailable` is raised. If the COMMIT itself fails, nobody knows yet: `InDoubt` is raised, and `took_effect`
-finds out. The next call opens the file again, and will not go on with a file that holds something else than
-was left in it.
+Every write is one transaction that moves the file from one `Head` to the next. If anything fails before its COMMIT, the
+connection is closed, which rolls it back, and `LedgerUnavailable` is raised. If the COMMIT itself fails, it may have
+taken effect all the same: `InDoubt` is raised, and the caller asks `took_effect` until the file answers.
+
+Why this is correct: the store remembers the head that it left and, after a failed COMMIT, the head that the COMMIT
+would leave. When the file is opened again its head must be one of the two, so a commit is never lost or made twice, and
+a file that another program changed is refused as damaged. `took_effect` answers inside a write of its own, because only
+a later successful write makes the answer final (see there).
+
+Rejected: treating a failed COMMIT as rolled back, because a later recovery may still find it; and ending the stage,
+because a full disk is often only temporary.
 """
 
 from __future__ import annotations
@@ -50,12 +57,12 @@ if TYPE_CHECKING:
 
 MAX_KNOWN_SESSIONS = 10_000
 
-# SQLite raises the last two through Python: for want of memory, and from a virtual file system of the host's own.
+# Python raises the last two from inside SQLite: out of memory, and from a virtual file system of the host.
 _COMMIT_ERRORS = (sqlite3.Error, MemoryError, OSError)
 
 
 class InDoubt(Exception):
-    """A COMMIT failed, and whether it took effect is unknown. `took_effect` is the question to ask the file."""
+    """A COMMIT failed, and it is unknown whether it took effect. `took_effect` asks the file."""
 
     def __init__(self, took_effect: Question) -> None:
         super().__init__("a COMMIT failed")
@@ -70,15 +77,15 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._head: Head | None = None
         self._left_in_doubt: Head | None = None
-        """What the head is if a COMMIT that failed took effect."""
+        """The head of the file if a failed COMMIT took effect."""
         self._max_known_sessions = max_known_sessions
         self._known_sessions: OrderedDict[str, str | None] = OrderedDict()
-        """The ends of the chains of the sessions that were asked for last; None for one that has no commit."""
+        """The last digests of recently used sessions; None for a session without a commit."""
 
     # -- opening and closing
 
     def open(self, genesis: World) -> Opening:
-        """Take the file, and make it if it is not there. What the next epoch will be; it has not begun yet.
+        """Lock the file, create it if it does not exist, and return the next epoch, which has not begun yet.
 
         Raises `LedgerInUse`, `LedgerFormat`, `LedgerDamaged`, `LedgerUnavailable`, `RegistrationError`.
         """
@@ -100,7 +107,7 @@ class SqliteStore:
             self._lock = None
 
     def _drop(self) -> None:
-        self._known_sessions.clear()  # a write that failed may yet turn out to be in
+        self._known_sessions.clear()  # a failed write may have taken effect
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
@@ -137,7 +144,7 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self, genesis: World | None = None) -> Generator[tuple[sqlite3.Connection, Head]]:
-        """The file as it is. Whatever goes wrong, the next call opens it anew."""
+        """The open file. After any error the next call opens it again."""
         try:
             with translated():
                 yield self._opened(genesis)
@@ -162,7 +169,7 @@ class SqliteStore:
             return latest_records(connection, session_id, limit)
 
     def known_digests(self, session_ids: Collection[str]) -> dict[str, str] | None:
-        """What `last_digests` would say, if that is known without looking. It may be called from any thread."""
+        """The result of `last_digests` if it is cached, otherwise None. May be called from any thread."""
         known: dict[str, str] = {}
         for session_id in session_ids:
             try:
@@ -194,7 +201,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self, after: Head) -> Generator[sqlite3.Connection]:
-        """One transaction. `after` is the head that it leaves."""
+        """One transaction, which leaves the head `after`."""
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -209,11 +216,11 @@ class SqliteStore:
         self._head = after
 
     def took_effect(self, question: Question) -> bool:
-        """Whether the write that was in doubt is in the file; from then on the answer stays what it is.
+        """Whether a write in doubt took effect. The answer is final.
 
-        A COMMIT that failed may have written all of itself and only not reached the disk, or may be found by
-        the recovery after a crash though nobody can see it now. A write that succeeds after it settles both: it
-        reaches the disk with everything before it, and takes the place of what nobody can see.
+        A failed COMMIT may be complete in the log without having reached the disk, or invisible now and found by the
+        recovery after a crash. A later write that succeeds settles both: it reaches the disk with everything before it,
+        and it overwrites an invisible one.
         """
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
@@ -223,7 +230,7 @@ class SqliteStore:
             return answer
 
     def check_writable(self) -> None:
-        """A write that changes nothing. Raises `LedgerUnavailable`."""
+        """A durable write that changes nothing. Raises `LedgerUnavailable`."""
         self.took_effect(lambda _: True)
 
     def begin_epoch(self, epoch: int) -> None:
@@ -256,7 +263,7 @@ class SqliteStore:
             return find_tool(connection, key)
 
     def begin_tool(self, key: str) -> None:
-        """Claim a key that `tool` did not find."""
+        """Claim a key for which `tool` returned None."""
         self._take_step(key, ToolStep.STARTED)
 
     def complete_tool(self, key: str, state: ToolState) -> None:
@@ -286,11 +293,11 @@ def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> No
 
 
 def _check_worlds(records: Sequence[CommitRecord], before: str, world: World) -> None:
-    """A batch that passes this can be restored; one that does not would make the file worthless."""
+    """Raises `InvalidCommand` for a batch from which the world could not be restored."""
     for record in records:
         if record.world_before != before:
             raise InvalidCommand(f"The commit {record.commit_id} was not judged in the world before it.")
         before = record.world_after
-    # Of a world of the host's own kind nothing is kept but its changes.
+    # Of a world of the host's own kind only its changes are stored.
     if isinstance(world, JsonWorld) and before != world.digest():
         raise InvalidCommand("The world that came with the batch is not the one that its commits leave behind.")

@@ -1,4 +1,4 @@
-"""A message says something, an event is one line of JSON, and settings make sense."""
+"""Chat messages, chat events and settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from footlights import FootlightsError, RegistrationError
 from footlights_transports.views.kgent.pure.messages import (
-    ChatChunk,
     ChatEvent,
     ChatMessage,
     DialogueMode,
@@ -38,7 +37,7 @@ def test_content_non_empty(content: str) -> None:
         {"correlation_id": "two\nlines"},
     ],
 )
-def test_a_message_that_cannot_be_one_is_refused_and_not_quoted(wrong: dict[str, Any]) -> None:
+def test_an_invalid_message_is_refused_and_not_quoted(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage) as refused:
         ChatMessage(**{"role": "user", "content": "sssh", **wrong})
     assert refused.value.code == "invalid_message"
@@ -54,27 +53,27 @@ def test_a_message_has_defaults() -> None:
     assert first.timestamp > 0
 
 
-def test_messages_chunks_and_events_are_immutable() -> None:
-    made = (ChatMessage("user", "Hello?"), ChatChunk("a", 1, False, "c"), ChatEvent("done", {}, 1, 1.0))
+def test_messages_and_events_are_immutable() -> None:
+    made = (ChatMessage("user", "Hello?"), ChatEvent("done", {}, 1, 1.0))
     for each in made:
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             setattr(each, attrs.fields(type(each))[0].name, "other")
 
 
-def test_an_event_is_the_json_that_the_protocol_has() -> None:
+def test_an_event_is_encoded_as_the_protocol_requires() -> None:
     payload: dict[str, JsonValue] = {
         "content": "Let me think about",
         "correlation_id": "client-uuid-123",
         "final": False,
     }
     event = ChatEvent("chunk", payload, 1, 1702598400.123)
-    assert json.loads(event.to_json()) == {
+    assert json.loads(event.encode()) == {
         "event_type": "chunk",
         "sequence": 1,
         "timestamp": 1702598400.123,
         "payload": payload,
     }
-    assert "\n" not in event.to_json()
+    assert b"\n" not in event.encode()
 
 
 def test_the_settings_are_those_of_the_contract() -> None:
@@ -102,6 +101,6 @@ def test_the_settings_are_those_of_the_contract() -> None:
         {"entropy_budget": float("nan")},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(RegistrationError, match=next(iter(wrong))):
         ChatFluxConfig(**wrong)

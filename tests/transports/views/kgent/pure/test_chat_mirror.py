@@ -1,4 +1,4 @@
-"""A mirror waits for nobody, keeps no words, and gives each reflection once and in order."""
+"""Mirror: it never waits, keeps no content, and gives each reflection once and in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_reflect_never_awaits_and_keeps_metadata_only() -> None:
     assert "my secret words" not in str(vars(mirror))
 
 
-def test_a_late_joiner_gets_the_history_once_and_in_order_then_what_comes() -> None:
+def test_a_late_watcher_gets_the_history_then_new_turns() -> None:
     mirror = HolographicBuffer()
     early = mirror.join()
     for name in "ab":
@@ -35,7 +35,7 @@ def test_a_late_joiner_gets_the_history_once_and_in_order_then_what_comes() -> N
     assert late.missed == early.missed == 0
 
 
-def test_a_watcher_that_sleeps_delays_nobody_and_knows_what_it_missed() -> None:
+def test_a_slow_watcher_knows_what_it_missed() -> None:
     mirror = HolographicBuffer(keep=2)
     asleep = mirror.join()
     for name in "abc":
@@ -47,13 +47,13 @@ def test_a_watcher_that_sleeps_delays_nobody_and_knows_what_it_missed() -> None:
     assert late.missed == 0, "what was gone before it came is not missed"
 
 
-def test_a_reflection_is_the_watchers_own() -> None:
+def test_reflections_are_copies() -> None:
     mirror = HolographicBuffer()
     mirror.reflect(turn("a"))
     mirror.join().take()[0]["id"] = "spoiled"
     assert mirror.join().take()[0]["id"] == "a"
 
 
-def test_a_mirror_that_keeps_nothing_is_refused() -> None:
+def test_a_mirror_of_size_zero_is_refused() -> None:
     with pytest.raises(RegistrationError):
         HolographicBuffer(keep=0)

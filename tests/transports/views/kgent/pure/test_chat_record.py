@@ -1,4 +1,4 @@
-"""Turns are whole, never change, survive JSON, and compose."""
+"""Turns: immutable, composable, and the same after a JSON round trip."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_turn_serialization_roundtrip() -> None:
         {"more": 1},
     ],
 )
-def test_what_is_no_turn_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_turn_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         Turn.from_dict({**turn("a").to_dict(), **wrong})
 
@@ -114,21 +114,21 @@ def test_a_chain_sums_up_its_turns() -> None:
     assert (IDENTITY.content, IDENTITY.entropy_cost, IDENTITY.confidence) == ("", 0.0, 1.0)
 
 
-def test_a_new_turn_has_an_id_of_its_own() -> None:
+def test_a_new_turn_has_a_new_id() -> None:
     first, second = Turn.create_turn("a", "kgent-soul"), Turn.create_turn("a", "kgent-soul")
     assert first.id != second.id
     assert first.turn_type is TurnType.SPEECH
     assert first.timestamp > 0
 
 
-def test_a_chain_of_one_stays_what_it_is_before_and_after_nothing() -> None:
+def test_a_chain_of_one_is_unchanged_by_the_identity() -> None:
     one = TurnChain((Turn.create_turn("a", "somebody"),))
     assert one >> IDENTITY == one
     assert IDENTITY >> one == one
     assert (one >> one).turns == one.turns * 2
 
 
-def test_what_is_no_turn_cannot_be_chained() -> None:
+def test_only_turns_can_be_chained() -> None:
     for chained in (Turn.create_turn("a", "somebody"), IDENTITY):
         with pytest.raises(TypeError):
             _ = chained >> "b"
@@ -142,6 +142,6 @@ def test_the_type_of_a_turn_may_be_named() -> None:
         Turn.create_turn("", "somebody", unknown)
 
 
-def test_turns_may_be_of_something_else_than_text() -> None:
+def test_turns_may_have_content_of_another_type() -> None:
     turn: Turn[int] = Turn[int].create_turn(7, "somebody")
     assert turn.content == 7

@@ -1,4 +1,4 @@
-"""Causes come first, what is independent commutes, and the order is the same everywhere."""
+"""Laws of a trace: causes come first, independent turns commute, and the order is the same everywhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def names(trace: TraceMonoid) -> list[str]:
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[tuple[Turn, tuple[str, ...]]]:
-    """Turns, each with some of those before it as causes, at times that mean nothing."""
+    """Turns, each with some earlier ones as causes, at arbitrary times."""
     made: list[tuple[Turn, tuple[str, ...]]] = []
     for number in range(draw(st.integers(0, 8))):
         before = [each.id for each, _ in made]
@@ -75,7 +75,7 @@ def test_duplicate_ids_are_refused_and_change_nothing() -> None:
     assert [each.content for each in trace.events] == ["first"]
 
 
-def test_what_depends_on_something_unknown_is_refused() -> None:
+def test_an_unknown_dependency_is_refused() -> None:
     trace = trace_of((turn("a"), ()))
     for causes in (("b",), ("a", "nobody"), ("b", "b")):
         with pytest.raises(UnlawfulTrace):
@@ -95,7 +95,7 @@ def test_a_trace_with_a_limit_forgets_the_oldest_and_what_pointed_to_it() -> Non
     assert [trace.depends_on(name) for name in "bcd"] == [frozenset(), {"b"}, {"c"}]
 
 
-def test_a_trace_is_equal_to_traces_alone_and_has_no_hash() -> None:
+def test_a_trace_equals_only_traces_and_has_no_hash() -> None:
     assert trace_of((turn("a"), ())) != [turn("a")]
     with pytest.raises(TypeError):
         hash(TraceMonoid())
@@ -129,6 +129,6 @@ def test_the_order_is_the_same_in_any_process_and_hash_seed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("max_turns", [0, -3])
-def test_a_trace_that_may_hold_nothing_is_refused(max_turns: int) -> None:
+def test_a_trace_of_size_zero_is_refused(max_turns: int) -> None:
     with pytest.raises(RegistrationError):
         TraceMonoid(max_turns)

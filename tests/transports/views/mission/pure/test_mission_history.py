@@ -1,4 +1,4 @@
-"""What was spoken before: cooldowns, rates, budgets and the breaker. Times are milliseconds."""
+"""History: cooldowns, rates, budgets and the breaker. Times are milliseconds."""
 
 from __future__ import annotations
 
@@ -14,37 +14,26 @@ from footlights_transports.views.mission.pure.history import (
     History,
     Spoken,
 )
-from footlights_transports.views.mission.pure.matrix import MATRIX
+from footlights_transports.views.mission.pure.matrix import MATRIX, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, decide, row_of, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.policy import Decision, decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.pure.terms import (
-    Certainty,
     Classification,
     LimitScope,
     MissionEventType,
-    SessionState,
     SuppressionReason,
-    Tier,
 )
-from footlights_transports.views.mission.pure.text import compose
+from tests.kit.callouts import LISTENING, mission_event
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 NOON = 1_000 * DAY_MS + DAY_MS // 2
 
 
 def event(words: str, classification: Classification = Classification.INFO, mission: str = "heist") -> MissionEvent:
-    return MissionEvent(
-        mission_id=mission,
-        event_id="e",
-        event_type=MissionEventType.STATE_CHANGE,
-        classification=classification,
-        certainty=Certainty.CONFIRMED,
-        text=compose(MissionEventType.STATE_CHANGE, classification, change=words),
-    )
+    return mission_event(words, MissionEventType.STATE_CHANGE, classification, mission)
 
 
 class Told:
-    """A history that grows with what it is told."""
+    """A history, and the decisions that add to it."""
 
     def __init__(self, context: Context = LISTENING) -> None:
         self.history = History()
@@ -80,7 +69,7 @@ HEIST = ("default", "heist")
         (Classification.ACTION, 5_000),
     ],
 )
-def test_the_same_is_not_spoken_again_until_its_cooldown_is_over(classification: Classification, cooldown: int) -> None:
+def test_the_same_callout_is_not_repeated_during_its_cooldown(classification: Classification, cooldown: int) -> None:
     told = Told()
     assert verdict(told.tell(event("Lit.", classification), 0)) == SPOKEN
     assert verdict(told.tell(event("LIT", classification), 0)) == ("dedupe_cooldown", cooldown)
@@ -88,21 +77,21 @@ def test_the_same_is_not_spoken_again_until_its_cooldown_is_over(classification:
     assert verdict(told.tell(event("Lit.", classification), cooldown)) == SPOKEN
 
 
-def test_a_repetition_that_is_suppressed_does_not_begin_the_cooldown_again() -> None:
+def test_a_suppressed_repetition_does_not_restart_the_cooldown() -> None:
     told = Told()
     told.tell(event("Lit."), 0)
     told.tell(event("Lit."), 59_000)
     assert verdict(told.tell(event("Lit."), 60_000)) == SPOKEN
 
 
-def test_a_cooldown_begins_when_the_same_was_spoken_last() -> None:
+def test_a_cooldown_begins_with_the_latest_repetition() -> None:
     told = Told()
     for at in (0, 10_000):
         assert verdict(told.tell(event("Fire.", Classification.CRITICAL), at)) == SPOKEN
     assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 15_000)) == ("dedupe_cooldown", 5_000)
 
 
-def test_missions_and_tenants_do_not_silence_each_other() -> None:
+def test_limits_of_missions_and_tenants_are_independent() -> None:
     told = Told()
     told.tell(event("Lit."), 0)
     assert verdict(told.tell(event("Lit.", mission="other"), 0)) == SPOKEN
@@ -113,7 +102,7 @@ def test_missions_and_tenants_do_not_silence_each_other() -> None:
 # -- the mission rate
 
 
-def test_a_mission_tells_two_things_in_15_seconds() -> None:
+def test_a_mission_speaks_two_events_that_are_not_urgent_in_15_seconds() -> None:
     told = Told()
     assert verdict(told.tell(event("One."), 0)) == SPOKEN
     assert verdict(told.tell(event("Two.", Classification.WARN), 1_000)) == SPOKEN
@@ -124,7 +113,7 @@ def test_a_mission_tells_two_things_in_15_seconds() -> None:
 
 
 @pytest.mark.parametrize("urgent", [Classification.CRITICAL, Classification.ACTION])
-def test_what_is_urgent_is_neither_limited_by_the_mission_rate_nor_counted(urgent: Classification) -> None:
+def test_urgent_events_are_neither_limited_nor_counted_by_the_mission_rate(urgent: Classification) -> None:
     told = Told()
     for number in range(4):
         assert verdict(told.tell(event(f"Fire {number}.", urgent), 0)) == SPOKEN
@@ -165,7 +154,7 @@ def test_a_tenant_speaks_500_times_a_day() -> None:
 # -- the breaker
 
 
-def test_a_voice_that_fails_is_told_and_what_it_took_is_given_back() -> None:
+def test_a_failed_voice_is_reported_and_frees_its_place_in_the_limits() -> None:
     told = Told()
     decision = told.fail(event("Lit."), 0)
     assert verdict(decision) == ("voice_backend_error", 0)
@@ -186,21 +175,21 @@ def test_three_failures_within_a_minute_open_the_breaker_for_30_seconds() -> Non
     assert verdict(told.tell(other, 89_999)) == SPOKEN
 
 
-def test_failures_that_are_long_past_do_not_open_the_breaker() -> None:
+def test_old_failures_do_not_open_the_breaker() -> None:
     told = Told()
     for at in (0, 1_000, 60_000):
         assert verdict(told.fail(event("Lit."), at)) == ("voice_backend_error", 0)
     assert verdict(told.fail(event("Lit."), 60_500)) == ("voice_backend_error", 30_000)
 
 
-def test_a_voice_that_fails_right_after_its_rest_rests_again() -> None:
+def test_a_failure_right_after_the_breaker_closed_opens_it_again() -> None:
     told = Told()
     for at in (0, 0, 0):
         told.fail(event("Lit."), at)
     assert verdict(told.fail(event("Lit."), 30_000)) == ("voice_backend_error", 30_000)
 
 
-def test_a_failure_gives_back_only_its_own_part_while_others_speak() -> None:
+def test_a_failure_frees_only_its_own_place() -> None:
     told = Told()
     failing = told.tell(event("One."), 0)
     told.tell(event("Two."), 0)
@@ -209,7 +198,7 @@ def test_a_failure_gives_back_only_its_own_part_while_others_speak() -> None:
     assert after.tenants["default"].count == 1
 
 
-def test_a_failure_that_comes_very_late_gives_nothing_back_twice() -> None:
+def test_a_late_failure_frees_no_place_of_another_day() -> None:
     told = Told()
     failing = told.tell(event("One."), 0)
     told.tell(event("Two.", mission="other"), DAY_MS)
@@ -240,7 +229,7 @@ def test_a_failure_after_midnight_begins_a_new_day() -> None:
 
 
 def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
-    """What becomes of an event when everything is done to bring this about."""
+    """The reason after everything was done to cause this one."""
     told = Told()
     if named is SuppressionReason.CONTEXT_INELIGIBLE:
         made = evolve(made, operator_ref=None)
@@ -257,7 +246,7 @@ def befallen(made: MissionEvent, named: SuppressionReason) -> str | None:
 
 
 @pytest.mark.parametrize("row", [row for row in MATRIX if row.speech], ids=lambda row: "-".join(row.cells[2:5]))
-def test_every_reason_that_a_row_names_can_befall_it(row: object) -> None:
+def test_every_reason_that_a_row_names_can_occur(row: object) -> None:
     for event_type in MissionEventType:
         for classification in Classification:
             made = evolve(event("Lit.", classification), event_type=event_type, operator_ref="op-1")
@@ -270,7 +259,7 @@ def test_every_reason_that_a_row_names_can_befall_it(row: object) -> None:
 # -- memory and time
 
 
-def test_what_is_long_past_is_forgotten() -> None:
+def test_expired_entries_are_removed() -> None:
     told = Told()
     told.tell(event("Lit.", mission="old"), 0)
     told.tell(event("Lit."), 60_000)
@@ -282,7 +271,7 @@ def test_what_is_long_past_is_forgotten() -> None:
     assert (told.history.missions, told.history.tenants) == ({}, {})
 
 
-def test_tenants_that_are_silent_are_forgotten_as_others_speak() -> None:
+def test_expired_tenants_are_removed_as_others_speak() -> None:
     told = Told()
     for number in range(20):
         told.context = evolve(LISTENING, tenant_id=f"t{number}")
@@ -294,7 +283,7 @@ def test_tenants_that_are_silent_are_forgotten_as_others_speak() -> None:
     assert len(told.history.tenants) == 40
 
 
-def test_a_decision_looks_at_its_own_tenant_and_leaves_the_others_as_they_are() -> None:
+def test_a_decision_leaves_the_entries_of_other_tenants_unchanged() -> None:
     told = Told()
     told.tell(event("Lit."), 0)
     before = told.history.missions["default"]
@@ -303,7 +292,7 @@ def test_a_decision_looks_at_its_own_tenant_and_leaves_the_others_as_they_are() 
     assert told.history.missions["default"] is before
 
 
-def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() -> None:
+def test_a_tenant_at_its_limit_of_missions_waits_until_one_has_expired() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
     places = range(MAX_MISSIONS_PER_TENANT)
     spoken = {f"m{number}": (Spoken(NOON + number, "k", True),) for number in reversed(places)}
@@ -316,14 +305,14 @@ def test_a_tenant_full_of_missions_lets_no_new_one_speak_until_one_has_passed() 
     assert len(told.history.missions["t"]) <= MAX_MISSIONS_PER_TENANT
 
 
-def test_a_mission_keeps_its_room_for_a_minute_after_it_spoke_last() -> None:
+def test_a_mission_counts_for_a_minute_after_its_latest_callout() -> None:
     told = Told(evolve(LISTENING, tenant_id="t"))
     spoken = (Spoken(NOON, "k", True), Spoken(NOON + 30_000, "l", True))
     told.history = evolve(told.history, missions={"t": {f"m{n}": spoken for n in range(MAX_MISSIONS_PER_TENANT)}})
     assert verdict(told.tell(event("Lit."), 60_000)) == ("voice_rate_limited", 30_000)
 
 
-def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
+def test_the_limit_of_missions_is_per_tenant() -> None:
     told = Told()
     places = range(MAX_MISSIONS_PER_TENANT)
     spoken = {f"m{number}": (Spoken(NOON, "k", True),) for number in places}
@@ -331,7 +320,7 @@ def test_a_tenant_full_of_missions_takes_no_room_from_others() -> None:
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
-def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> None:
+def test_at_the_limit_of_tenants_a_new_one_waits_until_tomorrow() -> None:
     told = Told()
     spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
     told.history = evolve(told.history, tenants=spoken, latest_ms=NOON)
@@ -342,14 +331,14 @@ def test_a_history_full_of_tenants_lets_no_new_one_speak_until_tomorrow() -> Non
     assert list(told.history.tenants) == ["default"]
 
 
-def test_tenants_of_yesterday_take_no_room_from_those_of_today() -> None:
+def test_tenants_of_yesterday_do_not_count() -> None:
     told = Told()
     spoken = {f"t{number}": DayCount(1) for number in range(MAX_TENANTS)}
     told.history = evolve(told.history, tenants=spoken, latest_ms=NOON - DAY_MS)
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
-def test_a_user_speaks_for_so_many_tenants_a_day_and_only_what_is_spoken_counts() -> None:
+def test_the_limit_of_tenants_per_user_counts_only_spoken_callouts() -> None:
     told = Told()
     for number in range(2 * MAX_TENANTS_PER_USER):
         told.context = Context(tenant_id=f"silent{number}").of_user("ann")
@@ -369,7 +358,7 @@ def test_a_user_speaks_for_so_many_tenants_a_day_and_only_what_is_spoken_counts(
     assert verdict(told.tell(event("Lit."), DAY_MS // 2)) == SPOKEN
 
 
-def test_a_tenant_whose_voice_failed_gives_its_place_back() -> None:
+def test_a_tenant_whose_voice_failed_does_not_count() -> None:
     told = Told()
     for number in range(MAX_TENANTS_PER_USER - 1):
         told.context = evolve(LISTENING, tenant_id=f"t{number}").of_user("ann")
@@ -380,7 +369,7 @@ def test_a_tenant_whose_voice_failed_gives_its_place_back() -> None:
     assert verdict(told.tell(event("Lit."), 0)) == SPOKEN
 
 
-def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
+def test_a_clock_that_goes_back_is_treated_as_standing_still() -> None:
     told = Told()
     told.tell(event("Lit."), 10_000)
     assert verdict(told.tell(event("Lit."), 0)) == ("dedupe_cooldown", 60_000)
@@ -388,7 +377,7 @@ def test_a_clock_that_goes_back_is_taken_to_stand_still() -> None:
     assert verdict(told.tell(event("Dark."), 70_000)) == SPOKEN
 
 
-def test_a_voice_that_fails_while_the_clock_goes_back_fails_when_it_stands_still() -> None:
+def test_a_failure_while_the_clock_goes_back_has_the_latest_time() -> None:
     told = Told()
     failing = told.tell(event("Lit."), 0)
     told.tell(event("Dark."), 10_000)
@@ -397,7 +386,7 @@ def test_a_voice_that_fails_while_the_clock_goes_back_fails_when_it_stands_still
     assert failed.history.tenants["default"].count == 1
 
 
-def test_a_clock_may_begin_long_before_its_epoch() -> None:
+def test_times_may_be_negative() -> None:
     told = Told()
     for minute in range(-10, 3):
         assert verdict(told.tell(event(f"Minute {minute}."), minute * 60_000 - NOON)) == SPOKEN
@@ -406,7 +395,7 @@ def test_a_clock_may_begin_long_before_its_epoch() -> None:
     assert verdict(told.tell(event("Fire.", Classification.CRITICAL), 0)) == SPOKEN
 
 
-def test_a_voice_that_failed_before_the_epoch_is_left_alone_as_long_as_any_other() -> None:
+def test_the_breaker_works_with_negative_times() -> None:
     told = Told()
     for second in range(3):
         told.fail(event("Dark."), second * 1_000 - 90_000 - NOON)
@@ -420,7 +409,7 @@ def test_a_history_holds_no_words() -> None:
     assert "secretwords" not in repr(told.history).lower()
 
 
-def test_what_is_dropped_gives_everything_back_and_counts_no_failure() -> None:
+def test_a_dropped_callout_frees_its_place_and_counts_no_failure() -> None:
     told = Told()
     decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
     dropped = voice_dropped(decision, told.history, NOON + 5_000)
@@ -429,7 +418,7 @@ def test_what_is_dropped_gives_everything_back_and_counts_no_failure() -> None:
     assert (dropped.history.missions, dropped.history.tenants, dropped.history.failures) == ({}, {}, ())
 
 
-def test_what_is_dropped_while_the_voice_is_left_alone_says_for_how_long() -> None:
+def test_a_callout_that_is_dropped_while_the_breaker_is_open_has_its_wait() -> None:
     told = Told()
     decision = told.tell(event("Fire.", Classification.CRITICAL), 0)
     for number in range(3):
@@ -437,7 +426,7 @@ def test_what_is_dropped_while_the_voice_is_left_alone_says_for_how_long() -> No
     assert verdict(voice_dropped(decision, told.history, NOON + 5_000)) == ("voice_backend_error", 25_000)
 
 
-def test_only_what_is_spoken_can_fail() -> None:
+def test_only_a_spoken_callout_can_fail() -> None:
     silent = decide(event("Lit."), Context(), History(), 0)
     with pytest.raises(AssertionError):
         voice_failed(silent, silent.history, 0)

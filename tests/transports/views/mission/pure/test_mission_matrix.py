@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from typing import TypeAlias
 
 import pytest
 
@@ -13,7 +14,7 @@ from footlights_transports.views.mission.pure.history import (
     MAX_TENANTS_PER_USER,
     History,
 )
-from footlights_transports.views.mission.pure.matrix import MATRIX, Speak, row_for
+from footlights_transports.views.mission.pure.matrix import MATRIX, Speak, row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import Decision, decide
 from footlights_transports.views.mission.pure.requests import DEFAULTS
@@ -28,43 +29,32 @@ from footlights_transports.views.mission.pure.terms import (
     VoiceMode,
 )
 from footlights_transports.views.mission.pure.text import compose
+from tests.kit.callouts import mission_event
 from tests.kit.paths import ROOT
 
-PAGE = ROOT / "docs" / "how-to" / "callouts.md"
+PAGE = ROOT / "docs" / "how-to" / "clients" / "callouts.md"
 
 EVERYTHING = list(product(Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty))
 
 
-def decided(
-    tier: Tier,
-    state: SessionState,
-    voice_mode: VoiceMode,
-    event_type: MissionEventType,
-    classification: Classification,
-    certainty: Certainty,
-) -> Decision:
-    long = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
-    event = MissionEvent(
-        mission_id="m",
-        event_id="e",
-        event_type=event_type,
-        classification=classification,
-        certainty=certainty,
-        text=long,
-        operator_ref="op-1",
-    )
-    return decide(event, Context(tier=tier, session_state=state, voice_mode=voice_mode), History(), 0)
+Combination: TypeAlias = tuple[Tier, SessionState, VoiceMode, MissionEventType, Classification, Certainty]
 
 
-def expected(
-    tier: Tier,
-    state: SessionState,
-    voice_mode: VoiceMode,
-    event_type: MissionEventType,
-    classification: Classification,
-    certainty: Certainty,
-) -> tuple[SpeechMode, int] | None:
-    """The matrix once more, as one would say it; None is silence."""
+def asked(combination: Combination) -> tuple[MissionEvent, Context]:
+    """An event with a text that is longer than any voice, and its listener."""
+    tier, state, voice_mode, event_type, classification, certainty = combination
+    text = compose(event_type, classification, change="word " * 20, impact="word " * 40, next_action="word " * 28)
+    event = mission_event("", event_type, classification, certainty=certainty, text=text, operator_ref="op-1")
+    return event, Context(tier=tier, session_state=state, voice_mode=voice_mode)
+
+
+def decided(combination: Combination) -> Decision:
+    return decide(*asked(combination), History(), 0)
+
+
+def expected(combination: Combination) -> tuple[SpeechMode, int] | None:
+    """The matrix again, as plain rules; None is silence."""
+    tier, state, voice_mode, event_type, classification, certainty = combination
     if tier == 0 or state != "active" or voice_mode in ("off", "dnd"):
         return None
     sure = certainty in ("confirmed", "reasoned")
@@ -87,7 +77,7 @@ def test_there_are_3200_combinations() -> None:
 
 def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligible() -> None:
     for given in EVERYTHING:
-        decision, wanted = decided(*given), expected(*given)
+        decision, wanted = decided(given), expected(given)
         voice = decision.payload.voice
         if wanted is None:
             assert voice is None, given
@@ -99,20 +89,11 @@ def test_every_combination_is_spoken_as_the_contract_says_or_is_context_ineligib
             assert decision.payload.suppression.reason is None, given
 
 
-def test_tier_1_speaks_only_while_the_session_is_active() -> None:
-    spoken = {(given[0], given[1]) for given in EVERYTHING if decided(*given).speak}
-    assert spoken == {(Tier.AWARE, SessionState.ACTIVE)}
+def test_every_row_decides_some_combination() -> None:
+    assert {MATRIX.index(row_of(*asked(given))) for given in EVERYTHING} == set(range(len(MATRIX)))
 
 
-def test_speaking_is_decided_by_context_class_and_certainty_alone() -> None:
-    assert [decided(*given) for given in EVERYTHING] == [decided(*given) for given in EVERYTHING]
-
-
-def test_every_row_is_the_one_that_decides_somewhere() -> None:
-    assert {MATRIX.index(row_for(*given)) for given in EVERYTHING} == set(range(len(MATRIX)))
-
-
-def test_a_row_speaks_in_some_way_unless_it_says_no() -> None:
+def test_exactly_the_rows_that_say_no_have_no_format() -> None:
     assert all((row.speech is None) == (row.speak is Speak.NO) for row in MATRIX)
 
 
@@ -143,7 +124,7 @@ def test_the_reasons_in_the_docs_are_in_the_order_of_the_checks() -> None:
 
 
 @pytest.mark.parametrize("cells", table("What is missing")[2:], ids=lambda cells: cells[0])
-def test_the_docs_tell_the_default_of_every_field(cells: list[str]) -> None:
+def test_the_docs_have_the_default_of_every_field(cells: list[str]) -> None:
     name, told = cells
     words = {"mode": None, "event_id": None, "voice_certainty": None, "operator_ref": None, "policy_ts_ms": None}
     default = DEFAULTS[name]
@@ -155,11 +136,11 @@ def test_the_docs_tell_the_default_of_every_field(cells: list[str]) -> None:
         assert told == (str(default).lower() if isinstance(default, bool) else str(default))
 
 
-def test_the_docs_forget_no_default() -> None:
+def test_the_docs_list_all_fields() -> None:
     assert [cells[0] for cells in table("What is missing")[2:]] == list(DEFAULTS)
 
 
-def test_the_documentation_tells_how_much_room_there_is() -> None:
+def test_the_docs_have_the_limits() -> None:
     page = " ".join(PAGE.read_text().split())
     assert f"`missions` of the tenant this minute ({MAX_MISSIONS_PER_TENANT})" in page
     assert f"tenant of the `user` ({MAX_TENANTS_PER_USER}) or on the `server` ({MAX_TENANTS:,})" in page

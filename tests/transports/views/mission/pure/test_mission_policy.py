@@ -1,4 +1,4 @@
-"""What is spoken and what is not: certainty, evidence, operators, and the one reason for each."""
+"""The callout policy: certainty, evidence, operators, and the reason of each suppression."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ import pytest
 from attrs import evolve
 
 from footlights_transports.views.mission.pure.history import DAY_BUDGET, VOICE_RATE, DayCount, History, Spoken
+from footlights_transports.views.mission.pure.matrix import row_of
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
-from footlights_transports.views.mission.pure.policy import Decision, broken_rules, decide, dedupe_key, row_of
+from footlights_transports.views.mission.pure.policy import Decision, broken_rules, decide, dedupe_key
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,
     MissionEventType,
-    SessionState,
     SpeechMode,
     SuppressionReason,
-    Tier,
     VoiceMode,
     least_certain,
 )
 from footlights_transports.views.mission.pure.text import NOT_STATED, TextPayload, compose
+from tests.kit.callouts import LISTENING, mission_event
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 URGENT_ONLY = evolve(LISTENING, voice_mode=VoiceMode.CRITICAL_ONLY)
 
 
@@ -37,19 +36,13 @@ def event(
     certainty: Certainty = Certainty.REASONED,
     **changes: Any,
 ) -> MissionEvent:
-    made = MissionEvent(
-        mission_id="heist",
-        event_id="e1",
-        event_type=event_type,
-        classification=classification,
-        certainty=certainty,
-        text=compose(event_type, classification, change="The guard woke.", impact="The door shuts."),
-    )
-    return evolve(made, **changes)
+    text = compose(event_type, classification, change="The guard woke.", impact="The door shuts.")
+    given: dict[str, Any] = {"certainty": certainty, "text": text}
+    return mission_event("", event_type, classification, **(given | changes))
 
 
 ANCHORED = evolve(event().text, evidence_anchor="EVIDENCE: docs/a.md")
-"""The same text, which says where it can be checked."""
+"""The same text with evidence."""
 
 
 def judged(made: MissionEvent, context: Context = LISTENING) -> Decision:
@@ -70,9 +63,7 @@ def test_certainties_are_ordered_as_the_contract_says() -> None:
 
 
 @pytest.mark.parametrize(("text", "voice"), list(product(Certainty, Certainty)))
-def test_a_voice_that_is_surer_than_the_text_is_a_violation_and_never_clamped(
-    text: Certainty, voice: Certainty
-) -> None:
+def test_a_voice_more_certain_than_the_text_is_a_violation_and_never_lowered(text: Certainty, voice: Certainty) -> None:
     decision = judged(event(classification=Classification.CRITICAL, certainty=text, voice_certainty=voice))
     if voice.rank > text.rank:
         assert decision.payload.suppression.reason is SuppressionReason.CONTRACT_VIOLATION
@@ -85,13 +76,13 @@ def test_a_voice_that_is_surer_than_the_text_is_a_violation_and_never_clamped(
 
 
 @pytest.mark.parametrize("text", Certainty)
-def test_a_voice_that_says_nothing_of_its_certainty_is_as_sure_as_the_text(text: Certainty) -> None:
+def test_a_voice_is_by_default_as_certain_as_the_text(text: Certainty) -> None:
     voice = judged(event(classification=Classification.ACTION, certainty=text)).payload.voice
     assert voice is not None
     assert voice.certainty is text
 
 
-def test_a_text_that_says_nothing_of_its_certainty_is_unknown() -> None:
+def test_a_text_is_by_default_of_unknown_certainty() -> None:
     text = compose(MissionEventType.STATE_CHANGE, Classification.INFO, change="The lamp is lit.")
     made = MissionEvent(
         mission_id="m",
@@ -117,7 +108,7 @@ def test_a_text_that_says_nothing_of_its_certainty_is_unknown() -> None:
         (MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED),
     ],
 )
-def test_a_claim_without_evidence_is_suppressed_where_no_hypothesis_may_be_spoken(
+def test_a_claim_without_evidence_is_suppressed_if_its_row_allows_no_hypothesis(
     claim: str,
     refs: tuple[str, ...],
     event_type: MissionEventType,
@@ -133,7 +124,7 @@ def test_a_claim_without_evidence_is_suppressed_where_no_hypothesis_may_be_spoke
 
 @pytest.mark.parametrize("claim", ["repo_attributed", "system_state_claim"])
 @pytest.mark.parametrize("certainty", Certainty)
-def test_a_claim_without_evidence_is_at_best_a_hypothesis_where_one_may_be_spoken(
+def test_a_claim_without_evidence_is_a_hypothesis_at_best_if_its_row_allows_one(
     claim: str, certainty: Certainty
 ) -> None:
     claims: dict[str, Any] = {claim: True}
@@ -145,7 +136,7 @@ def test_a_claim_without_evidence_is_at_best_a_hypothesis_where_one_may_be_spoke
 
 
 @pytest.mark.parametrize("claim", ["repo_attributed", "system_state_claim"])
-def test_a_claim_with_evidence_is_as_sure_as_it_says(claim: str) -> None:
+def test_a_claim_with_evidence_keeps_its_certainty(claim: str) -> None:
     made = event(MissionEventType.ACTION_REQUIRED, Classification.ACTION, evidence_refs=("docs/a.md#L1",))
     claims: dict[str, Any] = {claim: True}
     decision = judged(evolve(made, text=ANCHORED, **claims))
@@ -165,11 +156,11 @@ def test_a_claim_whose_text_names_no_evidence_has_none(claim: str, anchor: str) 
     assert judged(evolve(made, text=ANCHORED)).payload.certainty is Certainty.CONFIRMED
 
 
-def test_what_claims_nothing_needs_no_evidence() -> None:
+def test_an_event_without_claims_needs_no_evidence() -> None:
     assert reason(event(MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED)) is None
 
 
-def test_also_a_text_that_is_not_spoken_is_a_hypothesis_without_evidence() -> None:
+def test_a_suppressed_text_without_evidence_is_a_hypothesis_too() -> None:
     decision = judged(event(certainty=Certainty.CONFIRMED, repo_attributed=True), Context())
     assert decision.payload.suppression.reason is SuppressionReason.CONTEXT_INELIGIBLE
     assert decision.payload.certainty is Certainty.HYPOTHESIS
@@ -188,7 +179,7 @@ def test_a_claim_about_sources_that_is_not_deterministic_is_a_violation() -> Non
 
 @pytest.mark.parametrize("context", [LISTENING, URGENT_ONLY])
 @pytest.mark.parametrize("operator_ref", [None, "", " "])
-def test_a_debrief_of_nothing_that_an_operator_did_is_not_spoken(context: Context, operator_ref: str | None) -> None:
+def test_a_debrief_without_an_operators_action_is_not_spoken(context: Context, operator_ref: str | None) -> None:
     made = event(MissionEventType.DEBRIEF, Classification.CRITICAL)
     assert reason(evolve(made, operator_ref=operator_ref), context) is SuppressionReason.CONTEXT_INELIGIBLE
     assert reason(evolve(made, operator_ref="op-7"), context) is None
@@ -206,7 +197,7 @@ def test_a_broken_rule_of_the_text_is_a_violation_and_the_text_stays_as_it_is(li
     assert decision.payload.text == broken
 
 
-def test_a_voice_of_which_not_a_word_fits_is_a_violation() -> None:
+def test_a_voice_into_which_no_word_fits_is_a_violation() -> None:
     lines = TextPayload(what_changed="x" * 150, why_it_matters="y", next_action="z", evidence_anchor="none")
     made = event(MissionEventType.STATE_CHANGE, Classification.INFO, text=lines)
     assert list(broken_rules(made)) == []
@@ -215,7 +206,7 @@ def test_a_voice_of_which_not_a_word_fits_is_a_violation() -> None:
     assert list(broken_rules(made, Context())) == []
 
 
-def test_a_text_that_states_nothing_is_a_violation_that_has_a_name() -> None:
+def test_a_text_without_content_is_a_violation() -> None:
     kind = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
     made = event(*kind, text=compose(*kind, change=NOT_STATED))
     assert list(broken_rules(made)) == ["nothing_to_say"]
@@ -288,7 +279,7 @@ MANY = tuple(Spoken(number, f"urgent {number}", is_urgent=True) for number in ra
 
 
 def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -> History:
-    """One in which all of these causes that lie in the past are given for an event."""
+    """A history in which all of these causes apply to an event."""
     spoken: list[Spoken] = []
     if SuppressionReason.VOICE_RATE_LIMITED in causes:
         spoken += MANY
@@ -305,7 +296,7 @@ def history_against(made: MissionEvent, causes: Collection[SuppressionReason]) -
     )
 
 
-def test_of_all_that_speaks_against_a_callout_the_first_in_the_documented_order_is_the_reason() -> None:
+def test_of_several_causes_the_first_in_the_documented_order_is_the_reason() -> None:
     plain = event(MissionEventType.STATE_CHANGE, Classification.INFO, Certainty.CONFIRMED)
     for chosen in product((False, True), repeat=len(SuppressionReason)):
         causes = [cause for cause, is_given in zip(SuppressionReason, chosen, strict=True) if is_given]
@@ -347,7 +338,7 @@ def test_the_payload_is_the_documented_one() -> None:
     }
 
 
-def test_a_suppressed_payload_keeps_its_text_and_says_why() -> None:
+def test_a_suppressed_payload_has_its_text_and_the_reason() -> None:
     document = judged(event(), Context()).payload.document
     assert document["voice_payload"] is None
     assert document["text_payload"] == event().text.document

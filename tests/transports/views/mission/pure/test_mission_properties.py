@@ -1,6 +1,8 @@
-"""What holds for every callout, whatever comes before it and whoever asks."""
+"""Properties of the callout policy, for any sequence of events and listeners."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from attrs import evolve
 from hypothesis import given
@@ -26,6 +28,7 @@ from footlights_transports.views.mission.pure.terms import (
     VoiceMode,
 )
 from footlights_transports.views.mission.pure.text import NOT_STATED, TextPayload, compose, compose_plain
+from tests.kit.callouts import LISTENING
 
 WORDS = st.sampled_from(
     ["Lit.", "Dark.", "The guard woke. The door shuts.", "word " * 90, "x" * 170, "One. two", NOT_STATED]
@@ -60,7 +63,7 @@ def events(draw: st.DrawFn) -> MissionEvent:
     )
 
 
-# Mostly somebody listens: silence is easy.
+# Mostly listeners that may hear: the others are all silent.
 CONTEXTS = st.builds(
     Context,
     tier=st.sampled_from([Tier.AWARE, Tier.AWARE, Tier.TEXT_ONLY]),
@@ -68,11 +71,13 @@ CONTEXTS = st.builds(
     voice_mode=st.sampled_from([VoiceMode.NORMAL] * 3 + list(VoiceMode)),
     tenant_id=st.sampled_from(["t", "u"]),
 )
+Step: TypeAlias = tuple[MissionEvent, Context, int, bool]
+"""An event, its listener, the time since the step before, and whether the voice fails."""
 STEPS = st.lists(st.tuples(events(), CONTEXTS, st.integers(0, 20_000), st.booleans()), max_size=8)
 
 
-def told(steps: list[tuple[MissionEvent, Context, int, bool]]) -> list[tuple[MissionEvent, History, Decision]]:
-    """Each step: the event, the history before it, and what became of it."""
+def told(steps: list[Step]) -> list[tuple[MissionEvent, History, Decision]]:
+    """Each step: the event, the history before it, and the decision."""
     history, now, all_told = History(), 0, list[tuple[MissionEvent, History, Decision]]()
     for event, context, pause, fails in steps:
         now += pause
@@ -85,7 +90,7 @@ def told(steps: list[tuple[MissionEvent, Context, int, bool]]) -> list[tuple[Mis
 
 
 @given(STEPS)
-def test_a_voice_is_never_surer_than_the_text(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
+def test_a_voice_is_never_more_certain_than_the_text(steps: list[Step]) -> None:
     for event, _, decision in told(steps):
         if decision.payload.voice is not None:
             assert decision.payload.voice.certainty.rank <= decision.payload.certainty.rank <= event.certainty.rank
@@ -93,7 +98,7 @@ def test_a_voice_is_never_surer_than_the_text(steps: list[tuple[MissionEvent, Co
 
 @given(STEPS)
 def test_a_claim_has_evidence_or_is_a_hypothesis_at_best(
-    steps: list[tuple[MissionEvent, Context, int, bool]],
+    steps: list[Step],
 ) -> None:
     for event, _, decision in told(steps):
         if (event.repo_attributed or event.system_state_claim) and not event.has_evidence:
@@ -101,7 +106,7 @@ def test_a_claim_has_evidence_or_is_a_hypothesis_at_best(
 
 
 @given(STEPS)
-def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
+def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[Step]) -> None:
     for (event, context, *_), (_, _, decision) in zip(steps, told(steps), strict=True):
         suppression = decision.payload.suppression
         assert decision.speak == (suppression.reason is None) == (not suppression.suppressed)
@@ -115,7 +120,7 @@ def test_a_callout_is_either_spoken_or_has_one_reason(steps: list[tuple[MissionE
 
 @given(STEPS)
 def test_the_text_is_never_lost_and_the_voice_adds_nothing(
-    steps: list[tuple[MissionEvent, Context, int, bool]],
+    steps: list[Step],
 ) -> None:
     for event, _, decision in told(steps):
         assert decision.payload.text == event.text
@@ -126,13 +131,13 @@ def test_the_text_is_never_lost_and_the_voice_adds_nothing(
 
 
 @given(STEPS)
-def test_the_same_sequence_gives_the_same_decisions(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
+def test_the_same_sequence_gives_the_same_decisions(steps: list[Step]) -> None:
     assert told(steps) == told(steps)
 
 
 @given(STEPS)
-def test_what_is_suppressed_takes_nothing_from_any_limit(
-    steps: list[tuple[MissionEvent, Context, int, bool]],
+def test_a_suppressed_callout_uses_up_no_limit(
+    steps: list[Step],
 ) -> None:
     for _, before, decision in told(steps):
         after = decision.history
@@ -141,12 +146,12 @@ def test_what_is_suppressed_takes_nothing_from_any_limit(
 
 
 @given(STEPS)
-def test_a_sequence_without_what_it_suppressed_is_spoken_all_the_same(
-    steps: list[tuple[MissionEvent, Context, int, bool]],
+def test_removing_the_suppressed_callouts_changes_no_other_decision(
+    steps: list[Step],
 ) -> None:
     steps = [(event, context, pause, False) for event, context, pause, _ in steps]
     decisions = [decision for _, _, decision in told(steps)]
-    pause, spoken = 0, list[tuple[MissionEvent, Context, int, bool]]()
+    pause, spoken = 0, list[Step]()
     for (event, context, more, fails), decision in zip(steps, decisions, strict=True):
         pause += more
         if decision.speak:
@@ -156,7 +161,7 @@ def test_a_sequence_without_what_it_suppressed_is_spoken_all_the_same(
 
 
 @given(STEPS)
-def test_the_history_stays_within_its_bounds(steps: list[tuple[MissionEvent, Context, int, bool]]) -> None:
+def test_the_history_stays_within_its_bounds(steps: list[Step]) -> None:
     for _, _, decision in told(steps):
         history = decision.history
         assert len(history.tenants) <= MAX_TENANTS
@@ -167,7 +172,7 @@ def test_the_history_stays_within_its_bounds(steps: list[tuple[MissionEvent, Con
 
 
 @given(events(), CONTEXTS)
-def test_a_cooldown_tells_when_it_will_be_over(event: MissionEvent, context: Context) -> None:
+def test_cooldown_ms_is_the_exact_time_until_the_callout_is_allowed(event: MissionEvent, context: Context) -> None:
     first = decide(event, context, History(), 0)
     again = decide(event, context, first.history, 1)
     wait = again.payload.suppression.cooldown_ms
@@ -177,7 +182,6 @@ def test_a_cooldown_tells_when_it_will_be_over(event: MissionEvent, context: Con
 
 
 @given(events(), st.sampled_from(Certainty))
-def test_less_certainty_never_makes_a_voice_surer(event: MissionEvent, certainty: Certainty) -> None:
-    context = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
-    voice = decide(evolve(event, certainty=certainty, voice_certainty=None), context, History(), 0).payload.voice
+def test_less_certainty_never_makes_a_voice_more_certain(event: MissionEvent, certainty: Certainty) -> None:
+    voice = decide(evolve(event, certainty=certainty, voice_certainty=None), LISTENING, History(), 0).payload.voice
     assert voice is None or voice.certainty.rank <= certainty.rank

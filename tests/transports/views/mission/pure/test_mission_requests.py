@@ -1,20 +1,24 @@
-"""Callouts as others ask for them, and recordings that are decided again."""
+"""Requests: callouts and closings of events as plain JSON."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from itertools import product
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from footlights.errors import InvalidCommand
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.payload import Context
-from footlights_transports.views.mission.pure.policy import decide
-from footlights_transports.views.mission.pure.replaying import replay
-from footlights_transports.views.mission.pure.requests import read_callout, read_id
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import broken_rules, decide
+from footlights_transports.views.mission.pure.requests import (
+    MAX_WORDS_CHARS,
+    debrief_of,
+    read_callout,
+    read_closing,
+    read_id,
+)
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,
@@ -24,8 +28,10 @@ from footlights_transports.views.mission.pure.terms import (
     SuppressionReason,
     Tier,
     VoiceMode,
+    least_certain,
 )
 from footlights_transports.views.mission.pure.text import compose
+from tests.kit.callouts import CRITICAL, LISTENING, THREAT, mission_event
 
 FULL: dict[str, Any] = {
     "text": "Approve the sale.",
@@ -51,7 +57,7 @@ FULL: dict[str, Any] = {
 HEARD = {"context_tier": 1, "session_state": "active", "classification": "critical"}
 
 
-def test_a_request_may_say_everything() -> None:
+def test_a_request_with_every_field() -> None:
     request = read_callout(FULL, "x")
     assert (request.dry_run, request.policy_ts_ms) == (True, 5)
     assert request.context == Context(
@@ -71,7 +77,7 @@ def test_a_request_may_say_everything() -> None:
 
 
 @pytest.mark.parametrize("absent", [{}, {name: None for name in FULL if name != "text"}], ids=["missing", "null"])
-def test_a_legacy_request_is_sure_of_nothing_and_is_not_spoken(absent: dict[str, None]) -> None:
+def test_a_request_with_only_a_text_is_of_unknown_certainty_and_not_spoken(absent: dict[str, None]) -> None:
     request = read_callout({"text": "The lamp is lit.", **absent}, "x")
     assert request.event.certainty is Certainty.UNKNOWN
     assert request.event.claimed_by_voice is Certainty.UNKNOWN
@@ -81,13 +87,13 @@ def test_a_legacy_request_is_sure_of_nothing_and_is_not_spoken(absent: dict[str,
     assert decision.payload.text.spoken == "The lamp is lit."
 
 
-def test_a_default_never_makes_the_text_as_sure_as_the_voice() -> None:
+def test_a_default_never_raises_the_certainty_of_the_text() -> None:
     request = read_callout({"text": "Fire.", "voice_certainty": "hypothesis", **HEARD}, "x")
     decision = decide(request.event, request.context, History(), 0)
     assert decision.payload.suppression.reason is SuppressionReason.CONTRACT_VIOLATION
 
 
-def test_a_request_may_bring_its_four_lines_and_leave_some_out() -> None:
+def test_a_request_may_have_its_own_lines_and_leave_some_out() -> None:
     request = read_callout({"text_payload": {"what_changed": "Lit.", "next_action": None}}, "x")
     assert request.event.text.document == {
         "what_changed": "Lit.",
@@ -97,7 +103,7 @@ def test_a_request_may_bring_its_four_lines_and_leave_some_out() -> None:
     }
 
 
-def test_four_lines_that_say_nothing_are_a_violation() -> None:
+def test_lines_without_content_are_a_violation() -> None:
     request = read_callout({"text_payload": {}, **HEARD}, "x")
     assert request.event.text == compose(MissionEventType.STATE_CHANGE, Classification.CRITICAL, change="not stated.")
     decision = decide(request.event, request.context, History(), 0)
@@ -135,7 +141,7 @@ def test_four_lines_that_say_nothing_are_a_violation() -> None:
         ),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused_without_quoting_it(wrong: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_request_is_refused_without_quoting_it(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidCommand) as refused:
         read_callout({"text": "Lit.", **wrong}, "x")
     assert str(refused.value) == sentence
@@ -152,176 +158,109 @@ def test_an_id_is_read_by_its_name() -> None:
         read_id("event_id", "")
 
 
-# -- replay
+# -- closings
 
-SEQUENCE: list[dict[str, Any]] = [
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 1_000},
-    {"text": "FIRE!", **HEARD},
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 11_000, "dry_run": True},
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 11_000, "voice_fails": True},
-    {"text": "Flood.", **HEARD, "voice_fails": True},
-    {"text": "Lit.", "voice_fails": True},
-    {"text": "Flood.", **HEARD, "voice_fails": True, "policy_ts_ms": 12_000},
-    {"text": "Flood.", **HEARD, "policy_ts_ms": 41_999, "event_id": "last"},
-    {"text": "Flood.", **HEARD, "policy_ts_ms": 42_000},
-]
-OUTCOMES = [
-    ("event-000001", None, 0),
-    ("event-000002", "dedupe_cooldown", 10_000),
-    ("event-000003", None, 0),
-    ("event-000004", "voice_backend_error", 0),
-    ("event-000005", "voice_backend_error", 0),
-    ("event-000006", "context_ineligible", 0),
-    ("event-000007", "voice_backend_error", 30_000),
-    ("last", "voice_backend_error", 1),
-    ("event-000009", None, 0),
-]
+TRIGGER = mission_event(
+    "",
+    text=compose(THREAT, CRITICAL, change="The door is open.", impact="Anybody may come in.", evidence_refs=["w#1"]),
+    evidence_refs=("w#1",),
+    system_state_claim=True,
+)
 
 
-def test_a_recorded_sequence_is_decided_as_it_was() -> None:
-    outcomes = [
-        (each.payload.event_id, each.payload.suppression.reason, each.payload.suppression.cooldown_ms)
-        for each in replay(SEQUENCE)
-    ]
-    assert outcomes == OUTCOMES
+def closed(trigger: MissionEvent = TRIGGER, **fields: Any) -> MissionEvent:
+    return debrief_of(trigger, read_closing({"operator_ref": "op-7", **fields}), "d1")
 
 
-def test_a_voice_that_was_not_asked_in_a_dry_run_cannot_have_failed() -> None:
-    dry = {"text": "Fire.", **HEARD, "policy_ts_ms": 1_000, "dry_run": True, "voice_fails": True}
-    assert [each.payload.suppression.reason for each in replay([dry] * 4)] == [None] * 4
+def said(event: MissionEvent) -> str | None:
+    voice = decide(event, LISTENING, History(), 0).payload.voice
+    return None if voice is None else voice.text
 
 
-def test_a_replay_can_go_on_from_a_history() -> None:
-    *_, before = replay(SEQUENCE[:4])
-    assert list(replay(SEQUENCE, History())) == list(replay(SEQUENCE))
-    assert [each.payload.suppression.reason for each in replay(SEQUENCE[4:7], before.history)] == [
-        "voice_backend_error",
-        "context_ineligible",
-        "voice_backend_error",
-    ]
+def test_without_words_a_debrief_has_the_change_the_claims_and_the_evidence_of_its_event() -> None:
+    debrief = closed()
+    assert (debrief.event_type, debrief.classification) == (MissionEventType.DEBRIEF, CRITICAL)
+    assert (debrief.mission_id, debrief.event_id, debrief.operator_ref) == ("heist", "d1", "op-7")
+    assert (debrief.certainty, debrief.evidence_refs) == (Certainty.CONFIRMED, ("w#1",))
+    assert debrief.system_state_claim
+    assert said(debrief) == "An operator has closed this. The door is open."
 
 
-def test_voices_end_when_they_ended_and_not_when_they_were_decided() -> None:
-    """What happened live when each voice about a fire hung for ten seconds, and one callout was cut off."""
-    sequence: list[dict[str, Any]] = [
-        {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 0, "voice_failed_ms": 10_000},
-        {"text": "Fire.", **HEARD, "mission_id": "a", "policy_ts_ms": 5_000},
-        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 6_000, "voice_dropped_ms": 7_000},
-        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 6_999},
-        {"text": "Hail.", **HEARD, "mission_id": "a", "policy_ts_ms": 7_000},
-        {"text": "Fire b.", **HEARD, "mission_id": "b", "policy_ts_ms": 11_000, "voice_failed_ms": 22_000},
-        {"text": "Fire c.", **HEARD, "mission_id": "c", "policy_ts_ms": 12_000, "voice_failed_ms": 21_000},
-        {"text": "Flood.", **HEARD, "mission_id": "d", "policy_ts_ms": 51_999},
-        {"text": "Flood.", **HEARD, "mission_id": "d", "policy_ts_ms": 52_000},
-    ]
-    assert [(each.payload.suppression.reason, each.payload.suppression.cooldown_ms) for each in replay(sequence)] == [
-        ("voice_backend_error", 0),
-        ("dedupe_cooldown", 5_000),
-        ("voice_backend_error", 0),
-        ("dedupe_cooldown", 9_001),
-        (None, 0),
-        ("voice_backend_error", 30_000),
-        ("voice_backend_error", 0),
-        ("voice_backend_error", 1),
-        (None, 0),
-    ]
+def test_an_operators_words_do_not_inherit_the_evidence_of_the_event() -> None:
+    debrief = closed(text="The dragon  is dead.")
+    assert (debrief.certainty, debrief.evidence_refs) == (Certainty.UNKNOWN, ())
+    assert debrief.text.evidence_anchor == "EVIDENCE: none."
+    assert said(debrief) == "An operator has closed this. The dragon is dead."
 
 
-def test_what_was_recorded_before_a_line_that_makes_no_sense_is_told_first() -> None:
-    told: list[str] = []
-    failing: dict[str, Any] = {"text": "Fire.", **HEARD, "policy_ts_ms": 0, "voice_failed_ms": 10_000}
+def test_an_operators_words_may_have_a_certainty_and_evidence() -> None:
+    sure = closed(text="It is shut.", text_certainty="confirmed", evidence_refs=["w#2"])
+    assert (sure.supported_certainty, sure.evidence_refs) == (Certainty.CONFIRMED, ("w#2",))
+    assert closed(text="It is shut.", text_certainty="confirmed").supported_certainty is Certainty.HYPOTHESIS
+
+
+@pytest.mark.parametrize("words", [None, "It is shut."])
+@pytest.mark.parametrize("has_evidence", [True, False])
+def test_a_debrief_is_never_more_certain_than_its_event(words: str | None, has_evidence: bool) -> None:
+    for certainty, voice, stated in product(Certainty, [None, *Certainty], Certainty):
+        trigger = evolve(
+            TRIGGER, certainty=certainty, voice_certainty=voice, evidence_refs=("w#1",) if has_evidence else ()
+        )
+        fields = {} if words is None else {"text": words, "text_certainty": stated.value, "evidence_refs": ["w#2"]}
+        debrief = closed(trigger, **fields)
+        assert debrief.supported_certainty.rank <= trigger.supported_certainty.rank
+        assert debrief.claimed_by_voice.rank <= least_certain(trigger.claimed_by_voice, debrief.certainty).rank
+        if words is not None:
+            assert debrief.certainty.rank <= stated.rank
+
+
+def test_the_debrief_of_a_nondeterministic_claim_is_not_spoken() -> None:
+    trigger = evolve(TRIGGER, repo_attributed=True, deterministic=False)
+    for fields in ({}, {"text": "The build is broken."}):
+        debrief = closed(trigger, **fields)
+        assert list(broken_rules(debrief)) == ["repo_claim_not_deterministic"]
+        assert said(debrief) is None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        evolve(TRIGGER, text=evolve(TRIGGER.text, what_changed="a " * 2_000)),
+        evolve(TRIGGER, text=evolve(TRIGGER.text, what_changed=" ")),
+        evolve(TRIGGER, certainty=Certainty.HYPOTHESIS, voice_certainty=Certainty.CONFIRMED),
+    ],
+    ids=["too long", "empty", "voice surer than text"],
+)
+def test_the_debrief_of_an_event_that_broke_a_rule_does_not_quote_it(broken: MissionEvent) -> None:
+    debrief = closed(broken)
+    assert debrief.text.why_it_matters == "IMPACT: not stated."
+    assert said(debrief) == "An operator has closed this."
+
+
+def test_an_operators_words_are_kept_whole_or_refused() -> None:
+    longest = "x" * MAX_WORDS_CHARS
+    debrief = closed(text=longest)
+    assert debrief.text.why_it_matters == f"IMPACT: {longest}"
+    assert list(broken_rules(debrief)) == []
+    with pytest.raises(InvalidCommand, match=r"text: must not have more than 212 characters"):
+        read_closing({"text": f"{longest}x"})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": " "},
+        {"mode": "callout"},
+        {"evidence_refs": ["a"]},
+        {"text_certainty": "confirmed"},
+        {"context_tier": 7},
+    ],
+)
+def test_an_invalid_closing_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidCommand):
-        told.extend(str(each.payload.suppression.reason) for each in replay([failing, {"text": ""}]))
-    assert told == ["voice_backend_error"]
+        read_closing(fields)
 
 
-@pytest.mark.parametrize(
-    ("field", "sentence"),
-    [
-        ({"voice_fails": 1}, "voice_fails: must be true or false"),
-        ({"voice_failed_ms": "now"}, "voice_failed_ms: must be an integer"),
-        ({"voice_dropped_ms": True}, "voice_dropped_ms: must be an integer"),
-        ({"policy_seq": -1}, "policy_seq: must be between"),
-        ({"ended_seq": 2, "voice_failed_ms": 1}, "ended_seq: is there if and only if"),
-        ({"policy_seq": 1, "ended_seq": 2}, "ended_seq: is there if and only if"),
-        ({"policy_seq": 1, "voice_dropped_ms": 1}, "ended_seq: is there if and only if"),
-        ({"policy_seq": 1, "ended_seq": 1, "voice_dropped_ms": 1}, "ended_seq: must be greater than policy_seq"),
-        ({"user": ""}, "user: must be 1 to 128"),
-        ({"board": 1}, "board: must be a string"),
-        ({"board": "m", "mission_id": "m"}, "mission_id: is there beside board"),
-        ({"closes": "e1"}, "board: must be a string"),
-        ({"closes": 1, "board": "m"}, "closes: must be a string"),
-        ({"closes": "e1", "board": "m"}, "closes: no such event of that board stands before it"),
-        ({"closes": "e1", "board": "m", "mode": "callout"}, "The request has a field that is not known"),
-    ],
-)
-def test_a_recording_that_makes_no_sense_is_refused(field: dict[str, object], sentence: str) -> None:
-    with pytest.raises(InvalidCommand, match=sentence):
-        list(replay([{"text": "Lit.", **field}]))
-
-
-NUMBERED: list[dict[str, Any]] = [
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 1, "voice_failed_ms": 5, "ended_seq": 5},
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 2, "voice_failed_ms": None, "ended_seq": None},
-    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 3, "voice_dropped_ms": 5, "ended_seq": 4},
-    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 6, "voice_fails": True},
-    {"text": "Fire.", **HEARD, "policy_ts_ms": 5, "policy_seq": 7},
-    {"text": "Flood.", **HEARD, "policy_ts_ms": 5, "policy_seq": 9},
-]
-
-
-def test_a_recording_with_places_goes_by_them_even_within_a_millisecond() -> None:
-    assert [each.payload.suppression.reason for each in replay(NUMBERED)] == [
-        "voice_backend_error",
-        "dedupe_cooldown",
-        "voice_backend_error",
-        "voice_backend_error",
-        None,
-        None,
-    ]
-
-
-@pytest.mark.parametrize(
-    ("seqs", "sentence"),
-    [
-        ((1, None), "policy_seq: either all entries have one or none has"),
-        ((None, 1), "policy_seq: either all entries have one or none has"),
-        ((1, 1), "policy_seq: must be greater than that of the entry before"),
-        ((2, 1), "policy_seq: must be greater than that of the entry before"),
-    ],
-)
-def test_places_that_make_no_sense_are_refused(seqs: tuple[int | None, ...], sentence: str) -> None:
-    with pytest.raises(InvalidCommand, match=sentence):
-        list(replay([{"text": "Lit.", "policy_seq": seq} for seq in seqs]))
-
-
-def test_a_closing_is_decided_as_the_debrief_of_an_event_before_it() -> None:
-    mission = {"board": "m", "user": "ann"}
-    door: dict[str, Any] = {"text": "The door is open.", "event_id": "e1", **mission}
-    heard = {"context_tier": 1, "session_state": "active"}
-    _, debrief = replay([door, {"closes": "e1", "text": "It is shut.", "event_id": "d1", **mission, **heard}])
-    assert (debrief.payload.event_id, debrief.payload.event_type) == ("d1", "debrief")
-    assert debrief.payload.voice is not None
-    assert debrief.payload.voice.text == "An operator has closed this. It is shut."
-    spoken = {"board": None, "mission_id": "m"}
-    others: tuple[dict[str, Any], ...] = ({"user": "bob"}, {"board": "n"}, {"dry_run": True}, spoken)
-    for other in others:
-        with pytest.raises(InvalidCommand, match="closes: no such event"):
-            list(replay([door | other, {"closes": "e1", **mission}]))
-
-
-@pytest.mark.parametrize("seed", ["0", "7"])
-def test_an_identical_sequence_is_decided_identically_in_another_process(seed: str) -> None:
-    program = (
-        "import json, sys; from footlights_transports.views.mission.pure.replaying import replay\n"
-        "print(json.dumps([each.payload.document for each in replay(json.load(sys.stdin))]))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps(SEQUENCE),
-        env={"PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(result.stdout) == [each.payload.document for each in replay(SEQUENCE)]
+def test_a_closing_may_be_empty() -> None:
+    closing = read_closing({"text": None, "operator_ref": None})
+    assert (closing.words, closing.operator_ref, closing.context, closing.policy_ts_ms) == (None, None, Context(), None)

@@ -1,4 +1,4 @@
-"""The four lines of a callout, and what a voice says of them."""
+"""The four lines of a callout, and the words of the voice."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ WORDS = st.lists(st.text("abcÄ日.", min_size=1, max_size=12), max_size=60).map
 
 
 @given(WORDS, st.integers(0, 300))
-def test_what_is_left_is_the_longest_run_of_whole_words_that_fits(text: str, longest: int) -> None:
+def test_a_shortened_text_is_the_longest_run_of_whole_words_that_fits(text: str, longest: int) -> None:
     words, short = text.split(), shorten(text, longest)
     assert len(short) <= longest
     assert short.split() == words[: len(short.split())]
@@ -146,7 +146,7 @@ def test_a_plain_text_of_one_endless_word_breaks_a_rule() -> None:
     assert "what_changed_too_long" in compose_plain(*KIND, "x" * 200).broken_rules()
 
 
-def test_nothing_stands_where_nothing_was_said() -> None:
+def test_a_line_without_content_reads_not_stated() -> None:
     assert compose_plain(*KIND, "Go.").next_action == f"NEXT: {NOT_STATED}"
 
 
@@ -170,15 +170,15 @@ def test_a_ref_that_is_longer_than_the_line_is_counted() -> None:
 @pytest.mark.parametrize(
     "other", ["the GATE failed", " The  gate\nfailed!", "The gate failed...", "\uff34he gate failed"]
 )
-def test_case_spaces_last_marks_and_encodings_do_not_make_a_text_another(other: str) -> None:
+def test_texts_that_differ_in_case_spacing_final_marks_or_encoding_are_equal(other: str) -> None:
     assert normalize(other) == normalize("The gate failed.")
 
 
 @pytest.mark.parametrize("other", ["The gates failed.", "The gate -- failed.", "The gate failed 2."])
-def test_other_words_make_a_text_another(other: str) -> None:
+def test_texts_with_other_words_differ(other: str) -> None:
     assert normalize(other) != normalize("The gate failed.")
 
 
 @given(st.text())
-def test_normalizing_twice_changes_nothing_more(text: str) -> None:
+def test_normalizing_is_idempotent(text: str) -> None:
     assert normalize(normalize(text)) == normalize(text)

@@ -24,13 +24,14 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights_transports.views.mission.pure.history import History
-from footlights_transports.views.mission.pure.payload import Context, MissionEvent
 from footlights_transports.views.mission.pure.policy import broken_rules, decide
-from footlights_transports.views.mission.pure.terms import Certainty, SessionState, Tier
+from footlights_transports.views.mission.pure.terms import Certainty
 from footlights_transports.views.mission.pure.turns import TurnCallouts
+from tests.kit.callouts import LISTENING
 
 if TYPE_CHECKING:
     from footlights.events import Payload
+    from footlights_transports.views.mission.pure.payload import MissionEvent
 
 OK = CommitFinal(commit_digest="d1", commit_outcome=CommitOutcome.OK, commit_id="c1")
 LOST = CommitFinal(
@@ -38,7 +39,6 @@ LOST = CommitFinal(
     commit_outcome=CommitOutcome.FAIL_CLOSED,
     issues=tuple(Issue(f"code_{n}", "a sentence") for n in range(4)),
 )
-LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
 
 
 def told(*payloads: Payload, artifacts: tuple[Artifact, ...] = ()) -> list[MissionEvent]:
@@ -54,7 +54,7 @@ def kinds(made: list[MissionEvent]) -> list[tuple[str, str, str]]:
     return [(each.event_type.value, each.classification.value, each.text.spoken) for each in made]
 
 
-def test_a_commit_is_a_change_of_state() -> None:
+def test_a_commit_is_a_state_change() -> None:
     (made,) = told(OK)
     assert kinds([made]) == [
         ("state_change", "info", "A turn is committed. Its changes are kept. Go on when you like.")
@@ -65,7 +65,7 @@ def test_a_commit_is_a_change_of_state() -> None:
     assert made.certainty is Certainty.CONFIRMED
 
 
-def test_a_refused_commit_is_a_threat_that_names_codes_and_no_words() -> None:
+def test_a_refused_commit_is_a_threat_with_codes_and_without_messages() -> None:
     (made,) = told(LOST)
     assert (made.event_type, made.classification) == ("threat_update", "warn")
     assert made.text.why_it_matters == "IMPACT: Nothing of it was committed: code_0, code_1, code_2 and 1 more."
@@ -84,27 +84,27 @@ def test_a_refused_commit_is_a_threat_that_names_codes_and_no_words() -> None:
         ("runtime_restart", "threat_update", "warn"),
     ],
 )
-def test_a_turn_that_failed_is_told_once_and_at_once(reason: str, event_type: str, classification: str) -> None:
+def test_a_failed_turn_is_called_out_once_and_at_once(reason: str, event_type: str, classification: str) -> None:
     made = told(TurnInterrupted(reason=InterruptReason(reason)), LOST)
     assert [(each.event_type, each.classification) for each in made] == [(event_type, classification)]
     assert made[0].operator_ref is None
 
 
 @pytest.mark.parametrize("reason", ["canceled", "barge_in", "session_closed"])
-def test_what_somebody_did_is_debriefed_when_its_outcome_is_known(reason: str) -> None:
+def test_an_interruption_by_a_person_is_debriefed_with_the_commit(reason: str) -> None:
     interrupted = TurnInterrupted(reason=InterruptReason(reason))
     assert told(interrupted) == []
     (made,) = told(interrupted, LOST)
     assert (made.event_type, made.operator_ref) == ("debrief", f"{reason}:t1-000001")
 
 
-def test_every_way_a_turn_can_be_interrupted_is_told_as_nothing_that_was_committed() -> None:
+def test_every_interrupted_turn_is_called_out_as_not_committed() -> None:
     for reason in InterruptReason:
         (made,) = told(TurnInterrupted(reason=reason), LOST)
         assert made.text.why_it_matters == "IMPACT: Nothing of it was committed."
 
 
-def test_a_model_that_loads_is_told_once() -> None:
+def test_a_loading_model_is_called_out_once() -> None:
     loading = ModelLoading(model_id="m", cold_start=True)
     assert kinds(told(loading, ModelLoading(model_id="m", cold_start=True, progress=0.5)))[0][:2] == (
         "timer_update",
@@ -122,7 +122,7 @@ def test_a_model_that_loads_is_told_once() -> None:
         (False, None, None, None),
     ],
 )
-def test_a_tool_is_told_of_if_it_failed_or_may_have_done_something(
+def test_a_tool_is_called_out_if_it_failed_or_may_have_had_effects(
     canceled: bool, effects: bool | None, error: ErrorInfo | None, kind: tuple[str, str] | None
 ) -> None:
     made = told(
@@ -138,7 +138,7 @@ def test_a_tool_is_told_of_if_it_failed_or_may_have_done_something(
     assert not any("secret" in each.text.block for each in made)
 
 
-def test_what_waits_for_an_answer_requires_action() -> None:
+def test_a_pending_approval_requires_action() -> None:
     asked = Artifact(PENDING, {"id": "a-000001", "question": "Sell the lantern?"})
     made = told(OK, artifacts=(Artifact("receipt", {}), asked))
     assert [each.event_type for each in made] == ["action_required", "state_change"]
@@ -148,7 +148,7 @@ def test_what_waits_for_an_answer_requires_action() -> None:
 
 
 @pytest.mark.parametrize(("kind", "answer"), [(APPROVED, "yes"), (DENIED, "no")])
-def test_an_answer_is_debriefed_with_what_it_answered(kind: str, answer: str) -> None:
+def test_an_answered_approval_is_debriefed_with_its_question(kind: str, answer: str) -> None:
     made = told(OK, artifacts=(Artifact(kind, {"id": "a-000001", "question": "Sell the lantern?"}),))
     assert made[0].event_type == "debrief"
     assert made[0].operator_ref == "approval:a-000001"
@@ -169,9 +169,7 @@ REFUSED = Artifact(DENIED, {"id": "a-000002", "question": "Sell the house?"})
         ((WAITING, REFUSED), "Its changes are kept. An act waits for somebody's word. An act was refused."),
     ],
 )
-def test_a_commit_claims_nothing_about_acts_that_wait_or_were_refused(
-    artifacts: tuple[Artifact, ...], impact: str
-) -> None:
+def test_a_commit_mentions_acts_that_wait_or_were_refused(artifacts: tuple[Artifact, ...], impact: str) -> None:
     *_, made = told(OK, artifacts=artifacts)
     assert made.text.why_it_matters == f"IMPACT: {impact}"
     voice = decide(made, LISTENING, History(), 0).payload.voice
@@ -179,7 +177,7 @@ def test_a_commit_claims_nothing_about_acts_that_wait_or_were_refused(
     assert voice.text == f"A turn is committed. {impact} Go on when you like."
 
 
-def test_a_tool_that_failed_says_nothing_of_what_becomes_of_the_turn() -> None:
+def test_a_failed_tool_says_nothing_about_the_turn() -> None:
     failed = ToolCallResult(tool_call_id="c", tool_name="t", canceled=False, error=ErrorInfo("broken", "It broke."))
     for rest in ((OK,), (TurnInterrupted(reason=InterruptReason.TOOL_ERROR), LOST)):
         made = told(failed, *rest)
@@ -187,22 +185,22 @@ def test_a_tool_that_failed_says_nothing_of_what_becomes_of_the_turn() -> None:
 
 
 @pytest.mark.parametrize("question", ["word " * 90, "x" * 400])
-def test_a_question_that_is_too_long_is_told_whole_and_not_spoken(question: str) -> None:
+def test_a_long_question_is_quoted_whole_and_not_spoken(question: str) -> None:
     made = told(OK, artifacts=(Artifact(PENDING, {"id": "a-000001", "question": question}),))
     assert made[0].text.why_it_matters == f"IMPACT: {question}"
     assert list(broken_rules(made[0])) == ["why_it_matters_too_long"]
     assert decide(made[0], LISTENING, History(), 0).payload.suppression.reason == "contract_violation"
 
 
-def test_an_artifact_of_another_shape_breaks_nothing() -> None:
+def test_an_approval_of_another_shape_is_called_out_without_its_data() -> None:
     assert len(told(OK, artifacts=(Artifact(PENDING, []),))) == 2
 
 
-def test_words_of_players_and_models_are_never_told() -> None:
+def test_players_and_models_are_never_quoted() -> None:
     assert told(TokenDelta(delta="secret", offset=0), TurnFinal(text="secret")) == []
 
 
-def test_everything_that_is_told_keeps_the_contract_and_can_be_spoken() -> None:
+def test_every_turn_callout_keeps_the_contract_and_can_be_spoken() -> None:
     tool = ToolCallResult(tool_call_id="c", tool_name="t", canceled=True, side_effects_may_have_occurred=True)
     artifacts = (Artifact(PENDING, {"id": "a-000001", "question": "Sell it?"}),)
     made = told(ModelLoading(model_id="m", cold_start=True), tool, OK, artifacts=artifacts)

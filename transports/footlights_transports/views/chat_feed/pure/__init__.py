@@ -1,1 +1,1 @@
-"""The chat feed's projection of events. No trio."""
+"""The messages of the chat feed: a pure projection of events. No trio."""

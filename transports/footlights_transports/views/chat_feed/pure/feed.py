@@ -1,8 +1,7 @@
-"""The chat feed: what people may read of a session, in messages. It is a view of the stream and nothing else.
+"""Chat feed: the newest messages of a session, made from its events.
 
-What happened is said only by the controller, in fixed sentences made from events (role `system`). What the agent said
-is its own (role `agent`), and so is what the player said (role `user`). No message is kept anywhere else, nothing reads
-one to decide anything, and any of them may be gone at any time.
+Role `system` reports what happened, in fixed sentences made from events. Roles `agent` and `user` quote the agent and
+the player. Messages are kept nowhere else, no decision depends on one, and any of them may be lost at any time.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ MAX_CHARS = 1_000_000
 
 
 class ChatRole(StrEnum):
-    """Who says it."""
+    """The author of a message."""
 
     SYSTEM = "system"
-    """The controller: what happened."""
+    """The runtime: what happened."""
     AGENT = "agent"
-    """The agent, in its own words. They prove nothing."""
+    """The agent, quoted. Its words prove nothing."""
     USER = "user"
-    """The player."""
+    """The player, quoted."""
 
 
 @frozen
@@ -54,18 +53,18 @@ class ChatMessage:
     """One message."""
 
     timestamp: str
-    """When, in ISO 8601."""
+    """ISO 8601."""
     role: ChatRole
     content: str
 
     @property
     def document(self) -> dict[str, str]:
-        """The message as JSON."""
+        """As plain JSON."""
         return asdict(self)
 
 
 class ChatFeed:
-    """The newest messages of one session, in their order. The older ones are gone, and nobody is told."""
+    """The newest messages of one session, in their order. Older ones are dropped silently."""
 
     __slots__ = ("_chars", "_max_chars", "_max_messages", "_messages")
 
@@ -87,23 +86,23 @@ class ChatFeed:
                 self._chars -= len(self._messages.popleft().content)
 
     def drop(self) -> None:
-        """Forget all of it."""
+        """Forget all messages."""
         self._messages.clear()
         self._chars = 0
 
 
 def player_said(words: str, wall_ts: float) -> ChatMessage:
-    """What the player said, as a message."""
+    """A message with the player's words."""
     return ChatMessage(_iso(wall_ts), ChatRole.USER, words)
 
 
-def told(event: StreamEvent, wall_ts: float, artifacts: Sequence[Artifact] = ()) -> list[ChatMessage]:
-    """What people are told of an event. `artifacts` are those of a commit, if they are known.
+def messages_of(event: StreamEvent, wall_ts: float, artifacts: Sequence[Artifact] = ()) -> list[ChatMessage]:
+    """The messages for an event. `artifacts` are those of its commit, if they are known.
 
-    An event without a time of its own happened at `wall_ts`.
+    `wall_ts` is the time of an event that has none.
     """
     timestamp = _iso(wall_ts if event.wall_ts is None else event.wall_ts)
-    return [ChatMessage(timestamp, role, content) for role, content in _said_of(event, artifacts)]
+    return [ChatMessage(timestamp, role, content) for role, content in _contents(event, artifacts)]
 
 
 def _iso(wall_ts: float) -> str:
@@ -127,7 +126,7 @@ INTERRUPTED: Mapping[InterruptReason, str] = {
 NOTHING_COMMITTED = "Nothing of the turn was committed."
 
 
-def _said_of(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tuple[ChatRole, str]]:
+def _contents(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tuple[ChatRole, str]]:
     match event.payload:
         case TurnFinal(text=text):
             if text.strip():

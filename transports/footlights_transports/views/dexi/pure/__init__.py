@@ -1,1 +1,1 @@
-"""The narration of a run, its events, its schema and its laws. No trio."""
+"""The narration of runs without trio or sockets: events and schemas, narrator, sentences, heartbeat times, and laws."""

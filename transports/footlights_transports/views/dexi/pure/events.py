@@ -1,7 +1,7 @@
-"""The events of a Dexi stream: one small class for each type, and what they look like as JSON.
+"""Events of a narrated run: one class for each type, and their JSON.
 
-Every field of every event is required, and there are no others. `dexi_schema` makes the JSON Schemas from these
-classes.
+Every field is required on the wire, and there are no others: `dexi_schema` makes the JSON Schemas from these classes
+and their docstrings. An event gets its timestamp when it is sent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ModeEvent:
     type: Literal["mode"] = field(default="mode", init=False)
     run_id: str
     mode: Mode
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -62,7 +62,7 @@ class PlanNarrative:
     type: Literal["plan_narrative"] = field(default="plan_narrative", init=False)
     run_id: str
     content: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -72,7 +72,7 @@ class StepStart:
     type: Literal["step_start"] = field(default="step_start", init=False)
     step_id: str
     label: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -82,7 +82,7 @@ class NarrationDelta:
     type: Literal["narration_delta"] = field(default="narration_delta", init=False)
     step_id: str
     content: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -93,7 +93,7 @@ class ArtifactRead:
     step_id: str
     artifact_type: str
     identifier: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -105,7 +105,7 @@ class ArtifactGenerated:
     artifact_type: str
     identifier: str
     summary: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -116,7 +116,7 @@ class ToolStart:
     step_id: str
     tool_name: str
     purpose: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -128,7 +128,7 @@ class ToolResult:
     tool_name: str
     summary: str
     redactions_applied: bool
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -138,7 +138,7 @@ class Heartbeat:
     type: Literal["heartbeat"] = field(default="heartbeat", init=False)
     step_id: str
     state: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -148,7 +148,7 @@ class StepEnd:
     type: Literal["step_end"] = field(default="step_end", init=False)
     step_id: str
     outcome: StepOutcome
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -157,7 +157,7 @@ class OutputDelta:
 
     type: Literal["output_delta"] = field(default="output_delta", init=False)
     content: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -166,7 +166,7 @@ class Summary:
 
     type: Literal["summary"] = field(default="summary", init=False)
     content: str
-    timestamp: str
+    timestamp: str = ""
 
 
 @frozen
@@ -176,7 +176,7 @@ class Done:
     type: Literal["done"] = field(default="done", init=False)
     run_id: str
     outcome: RunOutcome
-    timestamp: str
+    timestamp: str = ""
 
 
 DexiEvent: TypeAlias = (
@@ -199,12 +199,12 @@ Json: TypeAlias = "dict[str, JsonValue]"
 
 
 def timestamp(seconds: float) -> str:
-    """Seconds since the epoch as an ISO string, in UTC, to the millisecond."""
+    """Seconds since the epoch as an ISO 8601 string in UTC, with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_of(stamp: str) -> float:
-    """What `timestamp` was made of, to the millisecond."""
+    """Seconds since the epoch of a string that `timestamp` made, to the millisecond."""
     return datetime.fromisoformat(stamp).timestamp()
 
 

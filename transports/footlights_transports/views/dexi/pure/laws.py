@@ -1,7 +1,7 @@
-"""The laws of a Dexi stream, and a checker for any recording of one.
+"""Laws of narrated runs, and a checker for any recording of their events.
 
-A recording is what one client got, in the order it got it: one run after another. The checker is a second opinion about
-the dialect, so it knows nothing of how its streams are made. It never raises because of what it is given to judge.
+A recording holds what one client received, in that order: one run after another. The checker is independent of the
+narrator, and never raises because of what it is given to judge.
 """
 
 from __future__ import annotations
@@ -9,16 +9,33 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import define, frozen
 
 from footlights.errors import InvalidEvent
 from footlights.laws.recording import parse_fault, parse_line
-from footlights_transports.views.dexi.pure.events import ModeEvent
-from footlights_transports.views.dexi.pure.law_run import Run
+from footlights.params import Mode
+from footlights_transports.views.dexi.pure.events import (
+    ArtifactGenerated,
+    ArtifactRead,
+    Done,
+    Heartbeat,
+    ModeEvent,
+    NarrationDelta,
+    OutputDelta,
+    PlanNarrative,
+    StepEnd,
+    StepStart,
+    Summary,
+    ToolResult,
+    ToolStart,
+    seconds_of,
+)
 from footlights_transports.views.dexi.pure.schema import check_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from footlights_transports.views.dexi.pure.events import DexiEvent
 
 DEXI_LAWS: Mapping[str, str] = MappingProxyType(
     {
@@ -48,12 +65,18 @@ DEXI_LAWS: Mapping[str, str] = MappingProxyType(
         "done_last": "done comes once, and nothing of the run follows it.",
     }
 )
-"""The name of each law, and the law."""
+"""Each law by its name."""
+
+_QUIET = 2.0
+_PACE = 5.0
+_ACTIONS = (StepStart, ToolStart, ToolResult, ArtifactRead, ArtifactGenerated)
+_IN_STEP = (NarrationDelta, ToolStart, ToolResult, ArtifactRead, ArtifactGenerated, Heartbeat)
+_PLANNED = (StepStart, StepEnd, *_IN_STEP, OutputDelta, Summary)
 
 
 @frozen
 class DexiViolation:
-    """One broken law. `event` counts the events of the recording from 1; None if it is about what never came."""
+    """One broken law. `event` counts the events of the recording from 1; None if the violation is a missing event."""
 
     law: str
     run_id: str | None
@@ -68,37 +91,35 @@ class DexiViolation:
 
 
 def check_dexi(events: Iterable[object], *, complete: bool = True, replayed: bool = False) -> list[DexiViolation]:
-    """Every violation in what one client got, in the order it got it. An empty list is a lawful recording.
+    """Every violation in what one client received, in that order. An empty list means a lawful recording.
 
-    With `complete=False` the recording was cut short: its last run may be unfinished. With `replayed=True` some of it
-    was sent later than it was made, without its heartbeats: `heartbeat_pace` is not judged.
+    With `complete=False` the recording was cut short: its last run may be unfinished. With `replayed=True` some events
+    were sent later than they were made, without their heartbeats: `heartbeat_pace` is not judged.
     """
     checker = _Checker(replayed=replayed)
     for event in events:
         checker.see(event)
-    if complete:
-        checker.close()
-    return checker.violations
+    return checker.close(complete=complete)
 
 
 def check_dexi_jsonl(
     lines: Iterable[str | bytes], *, complete: bool = True, replayed: bool = False
 ) -> list[DexiViolation]:
-    """`check_dexi`, for a recording that has one event a line. A line that cannot be read is a violation too."""
+    """`check_dexi`, for a recording with one event a line. A line that cannot be read is a violation too."""
     checker = _Checker(replayed=replayed)
     for line in lines:
         checker.see_line(line)
-    if complete:
-        checker.close()
-    return checker.violations
+    return checker.close(complete=complete)
 
 
 class _Checker:
+    """Reads a recording, and passes the events of each run to a checker of that run."""
+
     def __init__(self, *, replayed: bool) -> None:
-        self.violations: list[DexiViolation] = []
+        self._violations: list[DexiViolation] = []
         self._replayed = replayed
         self._number = 0
-        self._run = Run(self._report)
+        self._run = _RunChecker(self._report)
 
     def see_line(self, line: str | bytes) -> None:
         try:
@@ -117,14 +138,150 @@ class _Checker:
             self._report("schema", str(error))
             return
         if isinstance(event, ModeEvent) and self._run.is_done:
-            self._run = Run(self._report)
+            self._run = _RunChecker(self._report)
         self._run.see(event)
 
-    def close(self) -> None:
-        if self._number and not self._run.is_done:
-            self.violations.append(DexiViolation("done_last", self._run.run_id, None, "the run never ends"))
+    def close(self, *, complete: bool) -> list[DexiViolation]:
+        if complete and self._number and not self._run.is_done:
+            self._violations.append(DexiViolation("done_last", self._run.run_id, None, "the run never ends"))
+        return self._violations
 
     def _report(self, law: str, sentence: str) -> None:
-        if self._replayed and law == "heartbeat_pace":
+        if not (self._replayed and law == "heartbeat_pace"):
+            self._violations.append(DexiViolation(law, self._run.run_id, self._number, sentence))
+
+
+@define
+class _Step:
+    tool_name: str | None = None
+    """The tool that was started in the step."""
+    awaits_result: bool = False
+
+
+class _RunChecker:
+    """Checks each event of one run against every law that is about it."""
+
+    def __init__(self, report: Callable[[str, str], None]) -> None:
+        self.run_id: str | None = None
+        self.is_done = False
+        self._report = report
+        self._mode: Mode | None = None
+        self._plans = 0
+        self._open: dict[str, _Step] = {}
+        self._begun: set[str] = set()
+        self._is_summed_up = False
+        self._sent_at: float | None = None
+        self._acted: str | None = None
+        """The step of the previous event, if that event was an action."""
+
+    def see(self, event: DexiEvent) -> None:
+        if self.is_done:
+            self._report("done_last", f"{event.type} follows done")
             return
-        self.violations.append(DexiViolation(law, self._run.run_id, self._number, sentence))
+        self._judge_time(event)
+        if self._judge_mode(event):
+            self._judge_place(event)
+            self._judge(event)
+        self._acted = event.step_id if isinstance(event, _ACTIONS) else None
+        self._sent_at = seconds_of(event.timestamp)
+
+    def _judge_time(self, event: DexiEvent) -> None:
+        if self._sent_at is None:
+            return
+        silence = round(seconds_of(event.timestamp) - self._sent_at, 3)
+        if silence < 0:
+            self._report("time_order", f"{event.type} has a timestamp before the one of the event before it")
+        if isinstance(event, Heartbeat) and silence < _QUIET:
+            self._report("heartbeat_quiet", f"comes {max(silence, 0)} s after another event")
+        if self._open and silence > _PACE:
+            self._report("heartbeat_pace", f"{event.type} comes after {silence} s of silence in an open step")
+
+    def _judge_mode(self, event: DexiEvent) -> bool:
+        """Whether the event can be judged further."""
+        if isinstance(event, ModeEvent):
+            if self._mode is not None:
+                self._report("mode_once", "is the second mode of its run")
+                return False
+            self.run_id, self._mode = event.run_id, event.mode
+            return True
+        if self._mode is None:
+            self._report("mode_first", f"{event.type} came before any mode")
+            self._mode = Mode.EXECUTION  # so that the rest can be judged
+        if self._mode is Mode.CHAT and not isinstance(event, OutputDelta | Done):
+            self._report("chat_only", f"{event.type} came in chat mode")
+            return False
+        return True
+
+    def _judge_place(self, event: DexiEvent) -> None:
+        if isinstance(event, PlanNarrative | Done) and self.run_id is not None and event.run_id != self.run_id:
+            self._report("run_id", f"{event.type} names another run")
+        if self._mode is Mode.EXECUTION and not self._plans and isinstance(event, _PLANNED):
+            self._report("plan_first", f"{event.type} came before any plan_narrative")
+        if self._is_summed_up and not isinstance(event, Done):
+            self._report("summary_last", f"{event.type} follows the summary")
+        if isinstance(event, _IN_STEP) and event.step_id not in self._open:
+            self._report("in_step", f"{event.type} names a step that is not open")
+
+    def _judge(self, event: DexiEvent) -> None:
+        match event:
+            case PlanNarrative():
+                self._plans += 1
+                if self._plans > 1:
+                    self._report("plan_once", "is not the first plan_narrative of its run")
+            case StepStart():
+                if event.step_id in self._begun:
+                    self._report("step_unique", "begins a step under an id that was used before")
+                self._begun.add(event.step_id)
+                self._open[event.step_id] = _Step()
+            case StepEnd() | ToolStart() | ToolResult():
+                self._judge_step(event)
+            case NarrationDelta():
+                if self._acted != event.step_id:
+                    self._report("narration_action", "tells of no action in its step")
+            case Heartbeat():
+                if event.step_id in self._open and event.step_id != next(reversed(self._open)):
+                    self._report("heartbeat_step", "names a step that is not the current one")
+            case OutputDelta():
+                if self._open:
+                    self._report("output_outside", "comes while a step is open")
+            case Summary():
+                self._is_summed_up = True
+                self._judge_closed("summary")
+            case Done():
+                self._finish()
+            case _:
+                pass
+
+    def _judge_step(self, event: StepEnd | ToolStart | ToolResult) -> None:
+        step = self._open.get(event.step_id)
+        match event:
+            case StepEnd():
+                self._open.pop(event.step_id, None)
+                if step is None:
+                    self._report("step_known", "ends a step that is not open")
+                elif step.awaits_result:
+                    self._report("tool_result", "ends a step whose tool has no result")
+            case ToolStart() if step is not None:
+                if step.tool_name is not None:
+                    self._report("tool_alone", "starts a second tool in its step")
+                step.tool_name, step.awaits_result = event.tool_name, True
+            case ToolResult() if step is not None:
+                if not step.awaits_result or step.tool_name != event.tool_name:
+                    self._report("tool_partner", "is the result of no tool that was started in its step")
+                step.awaits_result = False
+            case _:
+                pass
+
+    def _judge_closed(self, ending: str) -> None:
+        if self._open:
+            self._report("step_closed", f"{ending} comes while a step is open")
+
+    def _finish(self) -> None:
+        self.is_done = True
+        if self._mode is Mode.CHAT:
+            return
+        self._judge_closed("done")
+        if not self._begun:
+            self._report("step_some", "ends a run in execution mode that had no step")
+        if not self._plans:
+            self._report("plan_once", "ends a run in execution mode that had no plan_narrative")

@@ -1,23 +1,24 @@
-"""The Dexi dialect: what the core's events of one turn look like as a narrated run. Pure: no trio, no sockets.
+"""Narrator: turns the events of one turn into the events of a narrated run. Pure: no trio, no sockets.
 
-    run = DexiRun("r1-000001", decision, agent="analyst")
-    run.begin(now)           mode; then the plan, or why nothing is run
-    run.take(event, now)     what an event of the turn adds
-    run.silent(now)          a heartbeat, if it is time for one
-    run.lose_sight(now)      the end, when the core will not tell how the turn ended
-    run.break_off(now)       the end, when telling it has failed
+    narrator = Narrator("r1-000001", decision, agent="analyst")
+    narrator.begin(now)          mode; then the plan, or why nothing is executed
+    narrator.take(event, now)    what an event of the turn adds
+    narrator.silence(now)        a heartbeat, if one is due
+    narrator.lose_sight(now)     the end, if the server closes before the outcome is known
 
 `now` is in seconds since the epoch and never goes back. In execution mode there is a step from the selection of a model
 to its first word or tool call, one for each tool call, and one for each silence in which no other is open. A run that
-fails has a step that failed. Text is held back while a step is open, and none of it is lost: all of it together
-is the text of the turn, or what was said before it was interrupted. In chat mode there is text, and nothing else.
+fails has a step that failed. Text is held back while a step is open and sent when it ends, so that all output together
+is the text of the turn, or the part of it before an interruption. In chat mode there is only text.
 
-Execution that was asked for and not authorized is explained in an `output_delta` of its own, before the model's words.
+If execution was requested and not authorized, a first `output_delta` explains that, before the model's text.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from attrs import evolve
 
 from footlights.events import (
     CommitFinal,
@@ -42,40 +43,37 @@ from footlights_transports.views.dexi.pure.events import (
     OutputDelta,
     PlanNarrative,
     RunOutcome,
+    StepEnd,
     StepOutcome,
+    StepStart,
+    Summary,
+    ToolResult,
+    ToolStart,
     timestamp,
     to_json,
 )
-from footlights_transports.views.dexi.pure.redaction import Blotter
+from footlights_transports.views.dexi.pure.heartbeat import HEARTBEAT_AFTER
+from footlights_transports.views.dexi.pure.redaction import SafeRedactor
 from footlights_transports.views.dexi.pure.schema import check_event
-from footlights_transports.views.dexi.pure.sent import Sent
 from footlights_transports.views.dexi.pure.steps import Steps
-from footlights_transports.views.dexi.pure.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable
 
     from footlights.events import Payload, StreamEvent
     from footlights.modes import ModeDecision
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
-HEARTBEAT_AFTER = 2.4
-"""So many seconds of silence make a heartbeat. It must be 2 at least; and 5 at most, also if one is left out."""
-
 _CANCELED = frozenset(
     {InterruptReason.CANCELED, InterruptReason.BARGE_IN, InterruptReason.SESSION_CLOSED, InterruptReason.SHUTDOWN}
 )
-_RUN_OUTCOMES: Mapping[StepOutcome, RunOutcome] = {
-    StepOutcome.CANCELED: RunOutcome.CANCELED,
-    StepOutcome.FAILED: RunOutcome.FAILED,
-}
 
 
-class DexiRun:
-    """One turn as a narrated run. Each method returns what is to be sent, in order.
+class Narrator:
+    """The narration of one turn. Each method returns the events to send, in order.
 
-    `tools` are the names that exist: of a call of any other nothing is shown that a model came up with.
-    `checked` says whether each event is held to its schema before it is returned; `InvalidEvent` is raised then.
+    `tools` are the tools that exist: the name of any other is a model's invention and is not shown. If `checked`, each
+    event is checked against its schema before it is returned; raises `InvalidEvent` then.
     """
 
     def __init__(
@@ -92,15 +90,22 @@ class DexiRun:
         self.decision = decision
         self.is_done = False
         self._agent = agent
-        self._safe = Blotter(redactor or Redactor())
+        self._safe = SafeRedactor(redactor or Redactor())
         self._checked = checked
-        self._steps = Steps(self._safe, tools)
-        self._text = Text()
+        self._out: list[DexiEvent] = []
+        """What the current call sends."""
+        self._steps = Steps(self._out.append, self._safe, tools)
+        self._sent_at = 0.0
+        self._held: list[str] = []
+        """Text that waits for the open steps to end."""
+        self._heard = 0
+        """How many characters of the turn's text were sent or held."""
+        self._has_gap = False
+        """Whether a delta was missed. The rest of the text then comes from `turn_final`."""
+        self._has_ended = False
+        """Whether the turn has said all its text."""
         self._cut: StepOutcome | None = None
         """How the turn was interrupted, if it was."""
-        self._sent_so_far = Sent()
-        self._is_said = False
-        """Whether the turn has said all it will say."""
 
     @property
     def is_execution(self) -> bool:
@@ -108,130 +113,160 @@ class DexiRun:
 
     @property
     def heartbeat_at(self) -> float | None:
-        """When a sign of life is due if nothing else is sent before; None if none will be."""
-        works = self.is_execution and not self.is_done and (self._steps.any_open or not self._is_said)
-        return self._sent_so_far.at + HEARTBEAT_AFTER if works else None
-
-    # -- in
+        """When a heartbeat is due if nothing is sent before; None if none will be."""
+        works = self.is_execution and not self.is_done and (self._steps.any_open or not self._has_ended)
+        return self._sent_at + HEARTBEAT_AFTER if works else None
 
     def begin(self, now: float) -> list[DexiEvent]:
-        """The first events, before anything of the turn."""
-        return self._sent(self._opening(timestamp(now)), now)
+        """The first events, before any of the turn."""
+        self._out.append(ModeEvent(self.run_id, self.decision.mode))
+        if self.is_execution:
+            self._out.append(PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent))))
+        elif self.decision.candidate is Candidate.EXECUTION:
+            self._out.append(OutputDelta(self._safe(say.denied(self.decision))))
+        return self._sent(now)
 
     def take(self, event: StreamEvent, now: float) -> list[DexiEvent]:
         """What this event of the turn adds, which may be nothing."""
-        return [] if self.is_done else self._sent(self._told(event.payload, timestamp(now)), now)
+        if not self.is_done:
+            if self.is_execution:
+                self._tell_steps(event.payload)
+            self._tell_text(event.payload)
+        return self._sent(now)
 
-    def silent(self, now: float) -> list[DexiEvent]:
-        """A heartbeat, if one is due; or, if no step is open that could have one, a step that does."""
+    def silence(self, now: float) -> list[DexiEvent]:
+        """A heartbeat if one is due; if no step is open that could have one, the start of a step."""
         due = self.heartbeat_at
-        return [] if due is None or now < due else self._sent([self._steps.sign_of_life(timestamp(now))], now)
+        if due is not None and now >= due:
+            self._steps.beat()
+        return self._sent(now)
 
     def lose_sight(self, now: float) -> list[DexiEvent]:
-        """Nobody will tell how the turn ended: the server closes."""
-        return [] if self.is_done else self._sent(self._ending(RunOutcome.UNKNOWN, timestamp(now)), now)
+        """The end of a run whose outcome will never be known, because the server closes."""
+        if not self.is_done:
+            self._end(RunOutcome.UNKNOWN)
+        return self._sent(now)
 
-    def break_off(self, now: float) -> list[DexiEvent]:
-        """Telling the turn has failed: what is open ends, in words that are always the same.
-
-        The run is of unknown outcome: the turn itself may be committed all the same.
-        """
-        if self.is_done:
-            return []
-        self.is_done = True
+    def _sent(self, now: float) -> list[DexiEvent]:
         stamp = timestamp(now)
-        ending = self._sent_so_far.broken_run(stamp) if self.is_execution else ()
-        return [*ending, Done(self.run_id, RunOutcome.UNKNOWN, stamp)]
-
-    # -- out
-
-    def _sent(self, told: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
-        events = list(told)
+        events = [evolve(event, timestamp=stamp) for event in self._out]
+        self._out.clear()
         if self._checked:
             for event in events:
                 check_event(to_json(event))
-        for event in events:
-            self._sent_so_far.note(event, now)
-        self.is_done = isinstance(events[-1], Done) if events else self.is_done
+        if events:
+            self._sent_at = now
+            self.is_done = isinstance(events[-1], Done)
         return events
 
-    def _opening(self, stamp: str) -> Iterator[DexiEvent]:
-        yield ModeEvent(self.run_id, self.decision.mode, stamp)
-        if self.is_execution:
-            yield PlanNarrative(self.run_id, self._safe(say.plan(self.decision, self._agent)), stamp)
-        elif self.decision.candidate is Candidate.EXECUTION:
-            yield OutputDelta(self._safe(say.denied(self.decision)), stamp)
-
-    def _told(self, payload: Payload, stamp: str) -> Iterator[DexiEvent]:
-        if self.is_execution:
-            yield from self._step(payload, stamp)
-        match payload:
-            case TokenDelta():
-                self._text.hear(payload.delta, payload.offset)
-                yield from self._output(stamp)
-            case TurnFinal():
-                self._is_said = True
-                self._text.hear_all(payload.text)
-                yield from self._output(stamp)
-            case ToolCallResult():
-                yield from self._output(stamp)
-            case TurnInterrupted():
-                self._is_said = True
-                self._cut = _cut_by(payload)
-                yield from self._output(stamp)
-            case CommitFinal():
-                yield from self._ending(self._outcome(payload), stamp)
-            case _:
-                pass
-
-    def _step(self, payload: Payload, stamp: str) -> Iterator[DexiEvent]:
+    def _tell_steps(self, payload: Payload) -> None:
         steps = self._steps
         match payload:
             case ModelSelected():
-                yield from steps.model_selected(payload.model_id, stamp)
+                steps.model_selected(payload.model_id)
             case ModelLoading():
-                yield from steps.model_shown(payload.model_id, stamp)
+                steps.model_shown(payload.model_id)
             case ModelReady():
-                yield from steps.model_shown(payload.model_id, stamp)
-                steps.model_is_ready()
+                steps.model_shown(payload.model_id)
+                steps.model_ready()
             case TokenDelta():
-                yield from steps.waiting_over(StepOutcome.COMPLETED, stamp)
+                steps.end_waiting(StepOutcome.COMPLETED)
             case ToolCallStarted():
-                yield from steps.waiting_over(StepOutcome.COMPLETED, stamp)
-                yield from steps.tool_started(payload.tool_call_id, payload.tool_name, stamp)
+                steps.end_waiting(StepOutcome.COMPLETED)
+                steps.tool_started(payload.tool_call_id, payload.tool_name)
             case ToolCallResult():
-                yield from steps.tool_ended(payload, stamp)
+                steps.tool_ended(payload)
             case TurnFinal():
-                # From a ledger nobody knows what became of the steps that were seen to begin.
-                ended = StepOutcome.UNKNOWN if payload.text_forgotten else StepOutcome.COMPLETED
-                yield from steps.close(ended, stamp)
+                # A ledger keeps no steps: how those that were seen to begin have ended is not known.
+                steps.close(StepOutcome.UNKNOWN if payload.text_forgotten else StepOutcome.COMPLETED)
             case TurnInterrupted():
-                cut, tool_failed = _cut_by(payload), payload.reason is InterruptReason.TOOL_ERROR
-                if cut is StepOutcome.FAILED and not tool_failed:
-                    yield from steps.answer_begins(stamp)
-                yield from steps.close(cut, stamp)
+                cut = _cut_by(payload)
+                if cut is StepOutcome.FAILED and payload.reason is not InterruptReason.TOOL_ERROR:
+                    steps.begin_answer()
+                steps.close(cut)
             case _:
                 pass
 
-    def _output(self, stamp: str) -> Iterator[DexiEvent]:
-        if not self._steps.any_open and (text := self._text.take()):
-            if self.is_execution:
-                yield from self._steps.at_least_one(StepOutcome.COMPLETED, stamp)
-            yield OutputDelta(text, stamp)
+    def _tell_text(self, payload: Payload) -> None:
+        match payload:
+            case TokenDelta():
+                self._has_gap = self._has_gap or payload.offset != self._heard
+                if not self._has_gap:
+                    self._hear(payload.delta)
+            case TurnFinal():
+                self._has_ended = True
+                self._hear(payload.text[self._heard :])
+            case TurnInterrupted():
+                self._has_ended = True
+                self._cut = _cut_by(payload)
+            case _:
+                pass
+        self._send_held()
+        if isinstance(payload, CommitFinal):
+            self._end(self._outcome(payload))
 
-    def _ending(self, outcome: RunOutcome, stamp: str) -> Iterator[DexiEvent]:
+    def _hear(self, text: str) -> None:
+        self._held.append(text)
+        self._heard += len(text)
+
+    def _send_held(self) -> None:
+        if not self._steps.any_open and (text := "".join(self._held)):
+            self._held.clear()
+            if self.is_execution:
+                self._steps.ensure_one(StepOutcome.COMPLETED)
+            self._out.append(OutputDelta(text))
+
+    def _end(self, outcome: RunOutcome) -> None:
         if self.is_execution:
-            yield from self._steps.close(StepOutcome.UNKNOWN, stamp)
-            yield from self._output(stamp)
-            yield from self._steps.at_least_one(StepOutcome(outcome.value), stamp)
-            yield self._steps.summary(outcome, stamp)
-        yield Done(self.run_id, outcome, stamp)
+            self._steps.close(StepOutcome.UNKNOWN)
+            self._send_held()
+            self._steps.ensure_one(StepOutcome(outcome.value))
+            self._steps.sum_up(outcome)
+        self._out.append(Done(self.run_id, outcome))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:
         if self._cut is not None:
-            return _RUN_OUTCOMES[self._cut]
+            return RunOutcome(self._cut.value)
         return RunOutcome.COMPLETED if commit.commit_outcome is CommitOutcome.OK else RunOutcome.FAILED
 
 
 def _cut_by(interrupted: TurnInterrupted) -> StepOutcome:
     return StepOutcome.CANCELED if interrupted.reason in _CANCELED else StepOutcome.FAILED
+
+
+def broken_end(run_id: str, sent: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
+    """The end of a run whose narration failed, in fixed sentences that cannot fail again.
+
+    It ends the steps that are open by what was sent, since the narrator may know steps that were never sent. The
+    outcome is unknown: the turn itself may be committed all the same.
+    """
+    open_steps: dict[str, str | None] = {}
+    """By step_id, the tool that has no result yet."""
+    is_execution, has_steps = False, False
+    for event in sent:
+        match event:
+            case ModeEvent():
+                is_execution = event.mode is Mode.EXECUTION
+            case StepStart():
+                has_steps = True
+                open_steps[event.step_id] = None
+            case ToolStart():
+                open_steps[event.step_id] = event.tool_name
+            case ToolResult():
+                open_steps[event.step_id] = None
+            case StepEnd():
+                del open_steps[event.step_id]
+            case _:
+                pass
+    stamp = timestamp(now)
+    end: list[DexiEvent] = []
+    if is_execution and not has_steps:
+        open_steps["step-1"] = None
+        end.append(StepStart("step-1", say.ANSWER, stamp))
+    for step_id, tool_name in open_steps.items():
+        if tool_name is not None:
+            end.append(ToolResult(step_id, tool_name, say.NO_RESULT, redactions_applied=False, timestamp=stamp))
+        end.append(StepEnd(step_id, StepOutcome.FAILED, stamp))
+    if is_execution:
+        end.append(Summary(say.BROKEN_OFF, stamp))
+    return [*end, Done(run_id, RunOutcome.UNKNOWN, stamp)]

@@ -1,4 +1,4 @@
-"""A redactor that never fails: what a host's own one raises for is not shown at all."""
+"""Redaction that never fails: text that a host's redactor raises for is hidden completely."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from footlights.redaction.redactor import Redactor
 
 
-class Blotter:
+class SafeRedactor:
+    """A host's redactor, with its failures contained."""
+
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def redacted(self, text: str) -> Redacted:
-        """What may be shown of the text, and whether anything is missing: by now, or when it came here."""
+        """The text that may be shown, and whether a part of it is hidden, now or by the tool that wrote it."""
         try:
             left = self._redactor.text(text)
             return Redacted(left.text, left.applied or REDACTED in left.text)

@@ -1,7 +1,6 @@
-"""The JSON Schemas of Dexi events, and the check that an event is what its schema says.
+"""JSON Schemas of the events of narrated runs, and the check of an event against its schema.
 
-Both are made from the classes in `dexi_events`, so they cannot say different things: all properties are required, and
-there are no others.
+Both come from the event classes, field by field, so that they cannot disagree.
 """
 
 from __future__ import annotations
@@ -20,73 +19,76 @@ from footlights.wire.values import Unfit
 from footlights_transports.views.dexi.pure.events import DexiEvent, seconds_of
 
 if TYPE_CHECKING:
+    from footlights.wire.values import Reader
     from footlights_transports.views.dexi.pure.events import Json
 
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-_SCHEMAS: Mapping[object, Json] = {str: {"type": "string"}, bool: {"type": "boolean"}}
 
 
 def check_event(document: object) -> DexiEvent:
-    """The event that this JSON is. Raises `InvalidEvent`, which says where and why and quotes nothing of it."""
+    """The event that this JSON holds. Raises `InvalidEvent`, which says where and why and quotes nothing of it."""
     if not isinstance(document, Mapping):
         raise InvalidEvent("event: must be an object")
-    fields = dict(cast("Mapping[str, object]", document))
-    kind = fields.get("type")
-    form = _FORMS.get(kind) if isinstance(kind, str) else None
-    if form is None:
+    given = dict(cast("Mapping[str, object]", document))
+    name = given.get("type")
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
         raise InvalidEvent("type: is not a type of event")
-    return form.read(fields)
-
-
-class _Form:
-    """What JSON must look like to be an event of one class."""
-
-    def __init__(self, kind: type[DexiEvent]) -> None:
-        self.kind = kind
-        hints = get_type_hints(kind, include_extras=True)
-        self.hints: dict[str, Any] = {each.name: hints[each.name] for each in attrs.fields(kind)}
-        self.name: str = get_args(self.hints["type"])[0]
-
-    def schema(self) -> Json:
-        return {
-            "title": self.name,
-            "description": (self.kind.__doc__ or "").strip(),
-            "type": "object",
-            "properties": {name: self._property(name, hint) for name, hint in self.hints.items()},
-            "required": list(self.hints),
-            "additionalProperties": False,
-        }
-
-    def read(self, fields: dict[str, object]) -> DexiEvent:
-        for name in self.hints:
-            if name not in fields:
-                raise InvalidEvent(f"{name}: is missing")
-        if len(fields) > len(self.hints):
-            raise InvalidEvent("event: has a field that its type does not have")
-        given = {name: self._value(name, hint, fields[name]) for name, hint in self.hints.items() if name != "type"}
-        return self.kind(**given)
-
-    def _property(self, name: str, hint: Any) -> Json:
-        if name == "timestamp":
-            return {"type": "string", "format": "date-time", "pattern": f"^{_TIMESTAMP.pattern}$"}
-        if get_origin(hint) is Literal:
-            return {"const": get_args(hint)[0]}
-        if issubclass(hint, StrEnum):
-            return {"enum": [member.value for member in hint]}
-        return dict(_SCHEMAS[hint])
-
-    def _value(self, name: str, hint: Any, value: object) -> Any:
+    readers = _READERS[kind]
+    for field in readers:
+        if field not in given:
+            raise InvalidEvent(f"{field}: is missing")
+    if len(given) > len(readers):
+        raise InvalidEvent("event: has a field that its type does not have")
+    for field, read in readers.items():
         try:
-            if name == "timestamp":
-                return _read_timestamp(value)
-            if hint is bool:
-                return values.flag(value)
-            return values.text(value) if hint is str else values.member_of(hint)(value, None)
+            given[field] = read(given[field], None)
         except Unfit as error:
-            raise InvalidEvent(f"{name}: {error}") from None
+            raise InvalidEvent(f"{field}: {error}") from None
+    del given["type"]
+    return kind(**cast("dict[str, Any]", given))
 
 
-def _read_timestamp(value: object) -> str:
+def dexi_schema() -> Json:
+    """One JSON Schema for every event, with a definition for each type."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Dexi events",
+        "description": "One event of a Dexi stream.",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in _KINDS],
+        "$defs": {name: _schema(name, kind) for name, kind in _KINDS.items()},
+    }
+
+
+def _schema(name: str, kind: type[DexiEvent]) -> Json:
+    properties: Json = {field: _form(field, hint)[0] for field, hint in _hints(kind).items()}
+    return {
+        "title": name,
+        "description": (kind.__doc__ or "").strip(),
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _hints(kind: type[DexiEvent]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in attrs.fields(kind)}
+
+
+def _form(field: str, hint: Any) -> tuple[Json, Reader]:
+    """The schema of a field, and the reader that accepts the same values."""
+    if field == "timestamp":
+        return {"type": "string", "format": "date-time", "pattern": f"^{_TIMESTAMP.pattern}$"}, _read_timestamp
+    if get_origin(hint) is Literal:
+        return {"const": get_args(hint)[0]}, values.text
+    if issubclass(hint, StrEnum):
+        return {"enum": [member.value for member in hint]}, values.member_of(hint)
+    return ({"type": "boolean"}, values.flag) if hint is bool else ({"type": "string"}, values.text)
+
+
+def _read_timestamp(value: object, _: object) -> str:
     stamp = values.text(value)
     try:
         if _TIMESTAMP.fullmatch(stamp):
@@ -97,18 +99,12 @@ def _read_timestamp(value: object) -> str:
     raise Unfit("must be an ISO time in UTC, to the millisecond")
 
 
-_FORMS: Mapping[str, _Form] = MappingProxyType({form.name: form for form in map(_Form, get_args(DexiEvent))})
+_KINDS: Mapping[str, type[DexiEvent]] = MappingProxyType(
+    {attrs.fields(kind).type.default: kind for kind in get_args(DexiEvent)}
+)
+_READERS: Mapping[type[DexiEvent], Mapping[str, Reader]] = {
+    kind: {field: _form(field, hint)[1] for field, hint in _hints(kind).items()} for kind in _KINDS.values()
+}
 
-EVENT_NAMES: tuple[str, ...] = tuple(_FORMS)
+EVENT_NAMES: tuple[str, ...] = tuple(_KINDS)
 """Every type of event, in the order of the reference."""
-
-
-def dexi_schema() -> Json:
-    """One JSON Schema for every event: each type is a definition of its own."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Dexi events",
-        "description": "One event of a Dexi stream.",
-        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in _FORMS],
-        "$defs": {name: form.schema() for name, form in _FORMS.items()},
-    }

@@ -1,7 +1,6 @@
-"""The steps of a narrated run: one for each model that is asked, one for each tool call, and one for a silence.
+"""Steps of a narrated run: one for each model that is asked, one for each tool call, and one for a silence.
 
-Steps may overlap, because tools run side by side; everything that is told of one names it. Each method yields what is
-to be sent, and whoever calls it takes all of that.
+Steps overlap when tools run in parallel, so every event of a step names it.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from footlights.redaction.redactor import Redacted
+from footlights.tools.artifact_notes import ARTIFACTS, MAX_NOTES
 from footlights_transports.views.dexi.pure import templates as say
-from footlights_transports.views.dexi.pure.artifacts import artifacts_in
 from footlights_transports.views.dexi.pure.events import (
     ArtifactGenerated,
     ArtifactRead,
@@ -27,40 +27,43 @@ from footlights_transports.views.dexi.pure.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection
 
-    from footlights.events import ToolCallResult
-    from footlights_transports.views.dexi.pure.artifacts import Notes
+    from footlights.events import Ext, JsonValue, ToolCallResult
     from footlights_transports.views.dexi.pure.events import DexiEvent, RunOutcome
-    from footlights_transports.views.dexi.pure.redaction import Blotter
+    from footlights_transports.views.dexi.pure.redaction import SafeRedactor
+
+_WAITING = ""
+"""The key of the step that waits for a model. A step of a tool has its tool_call_id."""
 
 
 @frozen
 class _Step:
     step_id: str
-    tool_name: str | None
-    """As it is shown; None if it waits for a model."""
-    redacted: bool = False
-    """Whether a part of the name was taken out."""
-    asks: bool = False
-    """Whether it asks a model that was selected."""
-
-
-_WAITING = ""
-"""What the step that waits for a model is found by; tool calls have their ids."""
+    tool_name: str = ""
+    """As it is shown; empty if the step waits for a model."""
+    is_redacted: bool = False
+    """Whether a part of the name is hidden."""
+    asks_model: bool = False
+    """Whether the step began because a model was selected."""
 
 
 class Steps:
-    def __init__(self, safe: Blotter, tools: Collection[str] | None = None) -> None:
-        self._safe = safe
+    """The steps of one run. Each method passes the events that it causes to `send`, in order."""
+
+    def __init__(
+        self, send: Callable[[DexiEvent], None], redactor: SafeRedactor, tools: Collection[str] | None
+    ) -> None:
+        self._send = send
+        self._safe = redactor
         self._tools = tools
-        """The names that exist; None if any may."""
-        self._awaited = say.QUEUED
-        """What the step that waits for a model is waiting for."""
+        """The tools that exist; None allows any name."""
+        self._waits_for = say.QUEUED
+        """The state of a step that waits for a model."""
         self._open: dict[str, _Step] = {}
-        """By tool_call_id, in the order they began."""
-        self._outcomes: Counter[StepOutcome] = Counter()
+        """In the order in which they began."""
         self._begun = 0
+        self._outcomes: Counter[StepOutcome] = Counter()
         self._read = 0
         self._generated = 0
 
@@ -68,124 +71,127 @@ class Steps:
     def any_open(self) -> bool:
         return bool(self._open)
 
-    # -- models
+    # -- waiting for a model
 
-    def model_selected(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
-        asked = _WAITING in self._open and self._open[_WAITING].asks
-        yield from self.waiting_over(StepOutcome.UNKNOWN if asked else StepOutcome.COMPLETED, stamp)
-        yield from self._model_begins(model_id, stamp)
+    def model_selected(self, model_id: str) -> None:
+        asked = _WAITING in self._open and self._open[_WAITING].asks_model
+        self.end_waiting(StepOutcome.UNKNOWN if asked else StepOutcome.COMPLETED)
+        self.model_shown(model_id)
 
-    def model_shown(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
-        """It is loading, or ready; and so it was selected, whether that was seen or not."""
+    def model_shown(self, model_id: str) -> None:
+        """A model is loading or ready, so it was selected, even if that event was missed."""
         if _WAITING not in self._open:
-            yield from self._model_begins(model_id, stamp)
+            self._waits_for = say.LOADING
+            step = self._begin(_WAITING, say.ASK, _Step(self._next_id(), asks_model=True))
+            self._send(NarrationDelta(step.step_id, self._safe(say.model_selected(model_id))))
 
-    def model_is_ready(self) -> None:
-        self._awaited = say.ANSWERING
+    def model_ready(self) -> None:
+        self._waits_for = say.ANSWERING
 
-    def answer_begins(self, stamp: str) -> Iterator[DexiEvent]:
-        """Something is to be said of the answer itself. Nothing happens if it is waited for already."""
+    def begin_answer(self) -> None:
+        """Begin a step for the answer itself, unless one waits for it already."""
         if _WAITING not in self._open:
-            yield self._answer_begins(stamp)
+            self._begin(_WAITING, say.ANSWER, _Step(self._next_id()))
 
-    def waiting_over(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
-        """The model said something, or never will. Nothing happens if that is not waited for."""
-        self._awaited = say.ANSWERING
+    def end_waiting(self, outcome: StepOutcome) -> None:
+        """The model answered, or never will. Ends the step that waits for it, if there is one."""
+        self._waits_for = say.ANSWERING
         if _WAITING in self._open:
-            yield self._end(_WAITING, outcome, stamp)
-
-    def _model_begins(self, model_id: str, stamp: str) -> Iterator[DexiEvent]:
-        self._awaited = say.LOADING
-        step = self._begin(_WAITING, _Step(self._next_id(), None, asks=True))
-        yield StepStart(step.step_id, say.ASK, stamp)
-        yield NarrationDelta(step.step_id, self._safe(say.model_selected(model_id)), stamp)
+            self._end(_WAITING, outcome)
 
     # -- tools
 
-    def tool_started(self, call: str, tool_name: str, stamp: str) -> Iterator[DexiEvent]:
-        if self._tools is not None and tool_name not in self._tools:
-            step = self._begin(call, _Step(self._next_id(), say.UNKNOWN_TOOL))
-            purpose = say.NO_PURPOSE
+    def tool_started(self, call: str, tool_name: str) -> None:
+        if self._tools is None or tool_name in self._tools:
+            name, purpose = self._safe.redacted(tool_name), say.purpose(tool_name)
         else:
-            name = self._safe.redacted(tool_name)
-            step = self._begin(call, _Step(self._next_id(), name.text, name.applied))
-            purpose = say.purpose(tool_name)
-        assert step.tool_name is not None
-        yield StepStart(step.step_id, say.label(step.tool_name), stamp)
-        yield ToolStart(step.step_id, step.tool_name, purpose, stamp)
-        yield NarrationDelta(step.step_id, say.tool_requested(step.tool_name), stamp)
+            name, purpose = Redacted(say.UNKNOWN_TOOL, applied=False), say.NO_PURPOSE
+        step = self._begin(call, say.label(name.text), _Step(self._next_id(), name.text, name.applied))
+        self._send(ToolStart(step.step_id, name.text, purpose))
+        self._send(NarrationDelta(step.step_id, say.tool_requested(name.text)))
 
-    def tool_ended(self, result: ToolCallResult, stamp: str) -> Iterator[DexiEvent]:
+    def tool_ended(self, result: ToolCallResult) -> None:
         call = result.tool_call_id
-        if call not in self._open:  # its beginning was missed
-            yield from self.tool_started(call, result.tool_name, stamp)
-        notes = artifacts_in(result.ext)
-        yield from self._artifacts(self._open[call].step_id, notes, stamp)
-        yield from self._tool_over(call, say.tool_summary(result), _outcome_of(result), notes, stamp)
+        if call not in self._open:  # the start was missed
+            self.tool_started(call, result.tool_name)
+        step_id = self._open[call].step_id
+        read, generated = _noted(result.ext, "read"), _noted(result.ext, "generated")
+        for kind, identifier, _ in read:
+            self._send(ArtifactRead(step_id, self._safe(kind), self._safe(identifier)))
+        for note in generated:
+            self._send(ArtifactGenerated(step_id, *map(self._safe, note)))
+        self._read += len(read)
+        self._generated += len(generated)
+        self._end_tool(call, say.tool_summary(result), _outcome_of(result), len(read), len(generated))
 
-    def _artifacts(self, step_id: str, notes: Notes, stamp: str) -> Iterator[DexiEvent]:
-        self._read += len(notes.read)
-        self._generated += len(notes.generated)
-        for note in notes.read:
-            yield ArtifactRead(step_id, self._safe(note.kind), self._safe(note.identifier), stamp)
-        for note in notes.generated:
-            kind, identifier, summary = map(self._safe, (note.kind, note.identifier, note.summary))
-            yield ArtifactGenerated(step_id, kind, identifier, summary, stamp)
+    def _end_tool(self, call: str, summary: str, outcome: StepOutcome, read: int = 0, generated: int = 0) -> None:
+        step, shown = self._open[call], self._safe.redacted(summary)
+        self._send(ToolResult(step.step_id, step.tool_name, shown.text, step.is_redacted or shown.applied))
+        self._send(NarrationDelta(step.step_id, say.tool_ended(step.tool_name, outcome, read, generated)))
+        self._end(call, outcome)
 
-    def _tool_over(
-        self, call: str, summary: str, outcome: StepOutcome, notes: Notes | None, stamp: str
-    ) -> Iterator[DexiEvent]:
-        step = self._open[call]
-        assert step.tool_name is not None
-        told = self._safe.redacted(summary)
-        read, generated = (0, 0) if notes is None else (len(notes.read), len(notes.generated))
-        yield ToolResult(step.step_id, step.tool_name, told.text, step.redacted or told.applied, stamp)
-        yield NarrationDelta(step.step_id, say.tool_ended(step.tool_name, outcome, read, generated), stamp)
-        yield self._end(call, outcome, stamp)
+    # -- all steps
 
-    # -- all of them
-
-    def close(self, waiting: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
-        """The turn is over. Waiting for a model ends like this; of a tool that is open, no result was seen."""
-        yield from self.waiting_over(waiting, stamp)
+    def close(self, waiting: StepOutcome) -> None:
+        """End every step: the one that waits for a model with this outcome, those of tools without a result."""
+        self.end_waiting(waiting)
         for call in list(self._open):
-            yield from self._tool_over(call, say.NO_RESULT, StepOutcome.UNKNOWN, None, stamp)
+            self._end_tool(call, say.NO_RESULT, StepOutcome.UNKNOWN)
 
-    def at_least_one(self, outcome: StepOutcome, stamp: str) -> Iterator[DexiEvent]:
-        """A step of its own for what the turn does, if there was no other."""
+    def ensure_one(self, outcome: StepOutcome) -> None:
+        """Add a step with this outcome if the run has none."""
         if not self._begun:
-            yield from self.answer_begins(stamp)
-            yield self._end(_WAITING, outcome, stamp)
+            self.begin_answer()
+            self._end(_WAITING, outcome)
 
-    def sign_of_life(self, stamp: str) -> Heartbeat | StepStart:
-        """Of the step that began last; if none is open, of one that begins now and waits for the answer."""
+    def beat(self) -> None:
+        """Send a heartbeat of the step that began last. If no step is open, begin one that waits for the answer."""
         if not self._open:
-            return self._answer_begins(stamp)
-        step = next(reversed(self._open.values()))
-        return Heartbeat(step.step_id, self._awaited if step.tool_name is None else say.RUNNING, stamp)
+            self.begin_answer()
+            return
+        call, step = next(reversed(self._open.items()))
+        self._send(Heartbeat(step.step_id, self._waits_for if call == _WAITING else say.RUNNING))
 
-    def summary(self, outcome: RunOutcome, stamp: str) -> Summary:
-        return Summary(say.summary(outcome, self._outcomes, self._read, self._generated), stamp)
-
-    # -- inside
-
-    def _answer_begins(self, stamp: str) -> StepStart:
-        return StepStart(self._begin(_WAITING, _Step(self._next_id(), None)).step_id, say.ANSWER, stamp)
+    def sum_up(self, outcome: RunOutcome) -> None:
+        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated)))
 
     def _next_id(self) -> str:
         return f"step-{self._begun + 1}"
 
-    def _begin(self, call: str, step: _Step) -> _Step:
+    def _begin(self, call: str, label: str, step: _Step) -> _Step:
         self._begun += 1
         self._open[call] = step
+        self._send(StepStart(step.step_id, label))
         return step
 
-    def _end(self, call: str, outcome: StepOutcome, stamp: str) -> StepEnd:
+    def _end(self, call: str, outcome: StepOutcome) -> None:
         self._outcomes[outcome] += 1
-        return StepEnd(self._open.pop(call).step_id, outcome, stamp)
+        self._send(StepEnd(self._open.pop(call).step_id, outcome))
 
 
 def _outcome_of(result: ToolCallResult) -> StepOutcome:
     if result.canceled:
         return StepOutcome.CANCELED
     return StepOutcome.COMPLETED if result.error is None else StepOutcome.FAILED
+
+
+def _noted(ext: Ext | None, name: str) -> list[tuple[str, str, str]]:
+    """The artifacts under this name in a tool's extension data: kind, identifier and summary of each.
+
+    A tool may write anything there. What does not have the form of a note is ignored.
+    """
+    if ext is None or ext.namespace != ARTIFACTS or not isinstance(ext.data, dict):
+        return []
+    given = ext.data.get(name)
+    notes = [_note(each) for each in given[:MAX_NOTES]] if isinstance(given, list) else []
+    return [note for note in notes if note is not None]
+
+
+def _note(given: JsonValue) -> tuple[str, str, str] | None:
+    match given:
+        case {"kind": str(kind), "identifier": str(identifier), "summary": str(summary)}:
+            return kind, identifier, summary
+        case {"kind": str(kind), "identifier": str(identifier), **rest} if "summary" not in rest:
+            return kind, identifier, ""
+        case _:
+            return None

@@ -1,7 +1,7 @@
-"""Every sentence that a Dexi stream says of itself.
+"""Sentences of a narrated run: all of its text except the answer.
 
-They are made from the decision record and from the core's events, and from nothing else: no prompt, no policy text
-and no word of a model can get in here. The answer itself is the model's, and is not made here.
+They are made only from the decision record and the events of the turn, so that no prompt, policy text or word of a
+model can get into them. The answer is the model's text and is not made here.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     from footlights.modes import ModeDecision
 
 ASK = "Ask a model"
-"""The label of the step from a model's selection to its first word or tool call."""
+"""Label of the step from a model's selection to its first word or tool call."""
 ANSWER = "Prepare the answer"
-"""The label of a step that waits for the answer when no other is open, and of one in which the answer failed."""
+"""Label of a step that waits for the answer when no other is open, and of one in which the answer failed."""
 QUEUED = "waiting for its turn"
-"""The state of such a step until a model is selected."""
+"""State of a step that waits for the answer, until a model is selected."""
 LOADING = "loading the model"
-"""The state of a step that waits for a model until it is ready."""
+"""State of a step that waits for a model, until it is ready."""
 ANSWERING = "waiting for the model"
-"""The state of such a step afterwards."""
+"""State of a step that waits for a model that is ready."""
 RUNNING = "waiting for the tool"
-"""The state of a step that called a tool."""
+"""State of a step that called a tool."""
 UNKNOWN_TOOL = "unknown_tool"
-"""What a tool is called that does not exist, whatever a model called it."""
+"""Shown in place of the name of a tool that does not exist, since a model invented that name."""
 NO_PURPOSE = "There is no such tool."
+NO_RESULT = "The tool's result was not seen."
 BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
 
 _ACTIVITIES: Mapping[str, str] = {
@@ -40,7 +41,7 @@ _ACTIVITIES: Mapping[str, str] = {
     Activity.TOOL: "use a tool",
     Activity.UNNAMED: "run something",
 }
-"""What is said of an activity whose name is no plain verb."""
+"""Phrases for activities whose names are not verbs."""
 
 _PURPOSES: Mapping[str, str] = {
     "search": "To find what the request asks about.",
@@ -72,7 +73,7 @@ _VERDICTS: Mapping[RunOutcome, str] = {
 
 
 def plan(decision: ModeDecision, agent: str | None) -> str:
-    """What is about to be done."""
+    """What the agent is about to do."""
     who = "The agent" if agent is None else agent
     work = _work(decision)
     if work is None:
@@ -83,7 +84,7 @@ def plan(decision: ModeDecision, agent: str | None) -> str:
 
 
 def denied(decision: ModeDecision) -> str:
-    """Why nothing is run, what could be, and how to allow it. A question is asked only where the record says so."""
+    """Why nothing is executed, what could be, and how to allow it; with a question only if the record has a reason."""
     could = f"This request asks to {_work(decision) or _ACTIVITIES[Activity.UNNAMED]}."
     how = 'Nothing was run, because that is not authorized here. To run it, send it with "execution_policy": "auto".'
     question = "" if decision.confirmation is None else f" {_QUESTIONS[decision.confirmation]}"
@@ -101,12 +102,12 @@ def label(tool_name: str) -> str:
 
 
 def purpose(tool_name: str) -> str:
-    """What a tool is for, as far as the first word of its name says."""
+    """The purpose of a tool, by the first word of its name."""
     return _PURPOSES.get(tool_name.partition("_")[0], _PURPOSE)
 
 
 def tool_requested(tool_name: str) -> str:
-    """That it runs is not known: it may be refused, or wait for others."""
+    """Not "started": the tool may be refused, or wait for others."""
     return f"{label(tool_name)} was requested."
 
 
@@ -117,7 +118,7 @@ def tool_ended(tool_name: str, outcome: StepOutcome, read: int, generated: int) 
 
 
 def tool_summary(result: ToolCallResult) -> str:
-    """What a result says of itself; of a failure only its code, because its words are meant for the model."""
+    """The summary of a result. Of a failure it has only the code, because the message is written for the model."""
     if result.canceled:
         effects = "it may have had side effects" if result.side_effects_may_have_occurred else "it had no side effects"
         return f"The tool was canceled; {effects}."
@@ -126,11 +127,8 @@ def tool_summary(result: ToolCallResult) -> str:
     return result.summary or "The tool finished."
 
 
-NO_RESULT = "The tool's result was not seen."
-
-
 def summary(outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int) -> str:
-    """What was done."""
+    """How the run ended, how its steps ended, and how many artifacts they used and made."""
     done = [f"{number} {_words(each)}" for each, number in steps.items() if number]
     made = f" Artifacts: {read} read, {generated} generated." if read or generated else ""
     return f"{_VERDICTS[outcome]} Steps: {', '.join(done)}.{made}"

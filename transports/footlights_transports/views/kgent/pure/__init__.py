@@ -1,4 +1,4 @@
-"""A chat over the core, as K-gent has it: what goes in, what comes out, what stays, and what it may take.
+"""Pure part of the chat gateway: messages, events, the wire format, the record of a conversation, settings.
 
-Pure: no trio. Only whole turns stay. Chunks and correlation ids are gone when the session is.
+Nothing here knows trio, a session or a socket.
 """

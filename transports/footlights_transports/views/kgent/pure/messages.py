@@ -1,7 +1,6 @@
-"""What goes into a chat and what comes out of it: messages in, chunks and events out.
+"""Chat messages and chat events: the input and the output of a dialogue.
 
-None of them is a `Turn`. A message is input; a chunk is a passing view of a turn that is still being said, and is
-kept nowhere.
+Neither is a `Turn`: only completed turns are recorded.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ def _as_mode(mode: DialogueMode | str) -> DialogueMode:
 
 
 def is_correlation_id(text: str) -> bool:
-    """Whether a message may have it."""
+    """Whether a message may have this correlation id."""
     return 0 < len(text) <= MAX_CORRELATION_CHARS and text.isprintable()
 
 
 class InvalidMessage(InvalidCommand, ValueError):
-    """What came in cannot be a message, or a turn. The words say what is wrong, and do not quote it."""
+    """A message or a turn is invalid. The text says why and quotes nothing of it."""
 
     code = "invalid_message"
 
 
 class DialogueMode(StrEnum):
-    """What somebody wants of a dialogue."""
+    """What the user wants of a dialogue."""
 
     REFLECT = "reflect"
-    """To be shown what they said from outside."""
+    """To see their own words from outside."""
     ADVISE = "advise"
-    """To be told what to do."""
+    """Advice on what to do."""
     CHALLENGE = "challenge"
     """To be contradicted."""
     EXPLORE = "explore"
@@ -59,13 +58,13 @@ class ErrorCode(StrEnum):
     """Why a dialogue failed."""
 
     RATE_LIMITED = "RATE_LIMITED"
-    """More was asked for than may be now."""
+    """A limit of the client or the session was exceeded."""
     STREAM_TIMEOUT = "STREAM_TIMEOUT"
     """The answer took too long, or stopped coming."""
     LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
-    """Nobody could answer."""
+    """No model and no template could answer."""
     INVALID_MESSAGE = "INVALID_MESSAGE"
-    """What was sent is not a message."""
+    """The frame is not a valid message."""
     SESSION_EXPIRED = "SESSION_EXPIRED"
     """The session is over."""
 
@@ -90,7 +89,7 @@ def _is_unicode(text: str) -> bool:
 
 @frozen
 class ChatMessage:
-    """What a user, or the system around it, says. Raises `InvalidMessage`, which is a `ValueError` too."""
+    """A message of a user or of the system around it. Raises `InvalidMessage`, which is a `ValueError` too."""
 
     role: Literal["user", "system"]
     content: str
@@ -98,9 +97,9 @@ class ChatMessage:
     timestamp: float = field(factory=time.time)
     """Seconds since the epoch."""
     mode: DialogueMode = field(default=DialogueMode.REFLECT, converter=_as_mode)
-    """What is wanted; its name will do."""
+    """The mode, or its name."""
     correlation_id: str = field(factory=lambda: str(uuid.uuid4()))
-    """The sender's own name for it. It comes back with every event, and is forgotten with the session."""
+    """Chosen by the sender. Every event of the dialogue repeats it, and it is forgotten with the session."""
 
     def __attrs_post_init__(self) -> None:
         if self.role not in ("user", "system"):
@@ -115,19 +114,6 @@ class ChatMessage:
             raise InvalidMessage("timestamp must be a number.")
         if not is_correlation_id(self.correlation_id):
             raise InvalidMessage(f"correlation_id must be 1 to {MAX_CORRELATION_CHARS} printable characters.")
-
-
-@frozen
-class ChatChunk:
-    """A piece of an answer on its way. Nothing keeps it."""
-
-    content: str
-    sequence: int
-    """Its place among all events of its dialogue."""
-    final: bool
-    """Whether it is the last one."""
-    correlation_id: str | None
-    """The message that is answered; None if it could not be read."""
 
 
 EventKind = Literal["chunk", "message", "error", "done"]
@@ -145,8 +131,8 @@ class ChatEvent:
     timestamp: float = field(factory=time.time)
     """Seconds since the epoch; never less than that of the event before."""
 
-    def to_json(self) -> str:
-        """The event as one line of JSON."""
+    def encode(self) -> bytes:
+        """The event as one line of JSON, which is one WebSocket message."""
         return orjson.dumps(
             {
                 "event_type": self.event_type,
@@ -154,4 +140,4 @@ class ChatEvent:
                 "sequence": self.sequence,
                 "timestamp": self.timestamp,
             }
-        ).decode()
+        )

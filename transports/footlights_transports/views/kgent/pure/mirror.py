@@ -1,8 +1,8 @@
-"""What was said, without the words: for whoever watches a flux and must not hear it.
+"""Mirror of a conversation: its newest turns without their content, for watchers that must not read it.
 
-mirror.reflect(turn)             a plain call; nobody is waited for and nobody is called
+mirror.reflect(turn)             a plain call that never waits
 watcher = mirror.join()
-watcher.take()                   what is kept, then what came since, each once and in order
+watcher.take()                   the kept reflections, then the new ones, each once and in order
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from footlights_transports.views.kgent.pure.record import Turn
 
 Reflection: TypeAlias = "dict[str, Any]"
-"""A turn as `to_dict` has it, without its content."""
+"""A turn as `to_dict` returns it, without its content."""
 
 DEFAULT_KEEP = 256
 
 
 class HolographicBuffer:
-    """The newest `keep` reflections. Raises `RegistrationError` if that is none."""
+    """The newest `keep` reflections. Raises `RegistrationError` if `keep` is less than 1."""
 
     def __init__(self, keep: int = DEFAULT_KEEP) -> None:
         if keep < 1:
@@ -34,33 +34,32 @@ class HolographicBuffer:
         self._count = 0
 
     def reflect(self, turn: Turn) -> None:
-        """Keep what there is to know of a turn besides what was said."""
+        """Keep everything of a turn but its content."""
         self._kept.append({name: value for name, value in turn.to_dict().items() if name != "content"})
         self._count += 1
 
     def join(self) -> Watcher:
         """Watch from the oldest reflection that is kept."""
-        return Watcher(self)
+        return Watcher(self, self._count - len(self._kept))
 
-    def after(self, place: int) -> tuple[int, list[Reflection]]:
-        """The reflections from this place on, and the place after them. What is not kept is skipped."""
-        skip = max(place - (self._count - len(self._kept)), 0)
+    def after(self, position: int) -> tuple[int, list[Reflection]]:
+        """The kept reflections from this position on, and the position after them."""
+        skip = max(position - (self._count - len(self._kept)), 0)
         return self._count, [dict(each) for each in islice(self._kept, skip, None)]
 
 
 class Watcher:
-    """One who watches, at its own pace. What slid out of the mirror meanwhile was missed."""
+    """One consumer of a mirror, at its own pace. It misses what the mirror drops before it is taken."""
 
-    def __init__(self, mirror: HolographicBuffer) -> None:
+    def __init__(self, mirror: HolographicBuffer, position: int) -> None:
         self._mirror = mirror
-        newest, kept = mirror.after(0)
-        self._place = newest - len(kept)
+        self._position = position
         self.missed = 0
-        """How many it was too slow for."""
+        """How many reflections it was too slow for."""
 
     def take(self) -> list[Reflection]:
-        """All that was not taken yet."""
-        newest, found = self._mirror.after(self._place)
-        self.missed += newest - self._place - len(found)
-        self._place = newest
+        """All reflections since the last call."""
+        newest, found = self._mirror.after(self._position)
+        self.missed += newest - self._position - len(found)
+        self._position = newest
         return found

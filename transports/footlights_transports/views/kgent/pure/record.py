@@ -1,6 +1,6 @@
-"""What stays of a dialogue: turns, which are whole, never change, and can be put one after the other.
+"""Turns of a conversation's record: complete, immutable, and composable.
 
-whole = first >> second >> third        # the same, wherever the brackets are
+whole = first >> second >> third        # associative
 first >> IDENTITY == first
 """
 
@@ -12,15 +12,17 @@ from enum import StrEnum
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Generic, TypeAlias, cast
 
-from attrs import asdict, field, fields, frozen
+from attrs import asdict, evolve, field, fields, frozen
 
 from footlights_transports.views.kgent.pure.messages import InvalidMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from typing_extensions import TypeVar
+
+    from footlights_transports.views.kgent.pure.reader import Committed
 
     ContentT = TypeVar("ContentT", default=str)
 else:
@@ -28,18 +30,22 @@ else:
 
     ContentT = TypeVar("ContentT")
 
+SOURCE = "kgent-soul"
+TEMPLATE_SOURCE = "kgent-template"
+CONFIDENCE = 0.95
+
 
 class TurnType(StrEnum):
-    """What a turn is."""
+    """Kind of a turn."""
 
     SPEECH = "SPEECH"
-    """An answer, said to its end."""
+    """A complete answer."""
     ACTION = "ACTION"
     """Something was done."""
     THOUGHT = "THOUGHT"
     """A step on the way to an answer."""
     YIELD = "YIELD"
-    """The word was given to somebody else."""
+    """The floor was given to another speaker."""
     SILENCE = "SILENCE"
     """Nothing was said, on purpose."""
 
@@ -52,30 +58,28 @@ def _as_turn_type(turn_type: TurnType | str) -> TurnType:
 
 @frozen(kw_only=True)
 class Turn(Generic[ContentT]):
-    """One turn of a dialogue. What is said is text, unless a program of yours makes turns of something else.
+    """One turn of a dialogue. Its content is text, unless your program makes turns of another type.
 
-    Raises `InvalidMessage` for a number that cannot be one.
+    Raises `InvalidMessage` for a number out of range.
     """
 
     id: str
     """Unique in its trace."""
     content: ContentT
-    """All that was said."""
     timestamp: float
-    """Seconds since the epoch, for people and for an order among turns that depend on nothing."""
+    """Seconds since the epoch, for people, and to order turns that do not depend on each other."""
     source: str
-    """Who said it."""
+    """The speaker."""
     turn_type: TurnType = field(converter=_as_turn_type)
-    """What it is; its name will do."""
+    """The kind, or its name."""
     state_hash_pre: str = ""
-    """The digest of the commit of the speech before it; empty for the first. Turns of others in the session may lie
-    between them."""
+    """The commit digest of the speech before; empty for the first. Other turns of the session may lie between."""
     state_hash_post: str = ""
-    """The digest of its own commit."""
+    """The commit digest of this turn."""
     confidence: float
     """0 to 1."""
     entropy_cost: float
-    """What it took: a thousandth for each token."""
+    """The cost: a thousandth for each token."""
 
     def __attrs_post_init__(self) -> None:
         if not isfinite(self.timestamp):
@@ -94,7 +98,7 @@ class Turn(Generic[ContentT]):
         confidence: float = 1.0,
         entropy_cost: float = 0.0,
     ) -> Turn[ContentT]:
-        """A turn of this moment, with an id of its own and no commit behind it."""
+        """A turn of this moment, with a new id and without a commit."""
         return cls(
             id=str(uuid.uuid4()),
             content=content,
@@ -114,46 +118,42 @@ class Turn(Generic[ContentT]):
         return _chained(self, after)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can say it."""
+        """All fields, as JSON values."""
         return {**asdict(self), "turn_type": self.turn_type.value}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
-        """The turn that `to_dict` was asked of. Raises `InvalidMessage` for anything else."""
-        known = {each.name: data[each.name] for each in fields(cls) if each.name in data}
-        if len(known) < len(fields(cls)) or len(data) > len(known):
+        """The inverse of `to_dict`. Raises `InvalidMessage`."""
+        if data.keys() != {each.name for each in fields(cls)}:
             raise InvalidMessage("A turn has all of its fields, and no others.")
-        for name, kinds in _KINDS.items():
-            if not isinstance(known[name], kinds) or isinstance(known[name], bool):
+        for name, value in data.items():
+            if not isinstance(value, (int, float) if name in _NUMBERS else str) or isinstance(value, bool):
                 raise InvalidMessage(f"{name} is of the wrong kind.")
-        return Turn(**known)
+        return Turn(**data)
 
 
-_NUMBER = (int, float)
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    each.name: _NUMBER if each.name in ("timestamp", "confidence", "entropy_cost") else (str,) for each in fields(Turn)
-}
+_NUMBERS = ("timestamp", "confidence", "entropy_cost")
 
 
 @frozen
 class TurnChain:
-    """Turns, one after the other."""
+    """Turns in sequence."""
 
     turns: tuple[Turn, ...] = field(default=())
 
     @property
     def content(self) -> str:
-        """All that was said in them."""
+        """The joined content."""
         return "".join(turn.content for turn in self.turns)
 
     @property
     def entropy_cost(self) -> float:
-        """What they took together."""
+        """The sum of the costs."""
         return fsum(turn.entropy_cost for turn in self.turns)
 
     @property
     def confidence(self) -> float:
-        """That of the least certain one."""
+        """The lowest confidence."""
         return min((turn.confidence for turn in self.turns), default=1.0)
 
     def __rshift__(self, after: object) -> Turn | TurnChain:
@@ -161,16 +161,39 @@ class TurnChain:
 
 
 IDENTITY = TurnChain()
-"""No turn: before or after another it changes nothing."""
+"""The empty chain."""
 
 Chained: TypeAlias = Turn | TurnChain
 
 
-def chain(*parts: Chained) -> Chained:
-    """The turns of all parts, in order. A part that is alone stays what it is."""
-    said = [part for part in parts if part.turns]
-    return said[0] if len(said) == 1 else TurnChain(tuple(turn for part in said for turn in part.turns))
-
-
 def _chained(first: Chained, after: object) -> Chained:
-    return chain(first, cast("Chained", after)) if isinstance(after, Turn | TurnChain) else NotImplemented
+    """The turns of both, in order. If one of them is empty, the other as it is."""
+    if not isinstance(after, Turn | TurnChain):
+        return cast("Chained", NotImplemented)
+    second = cast("Chained", after)
+    if first.turns and second.turns:
+        return TurnChain(first.turns + second.turns)
+    return first if first.turns else second
+
+
+def speech_of(answer: Committed, before: Turn | None, now: float) -> Turn:
+    """The one SPEECH of a completed dialogue. `before` is the speech of the previous dialogue."""
+    return Turn(
+        id=answer.turn_id,
+        content=answer.text,
+        timestamp=now,
+        source=SOURCE if answer.template is None else TEMPLATE_SOURCE,
+        turn_type=TurnType.SPEECH,
+        state_hash_pre="" if before is None else before.state_hash_post,
+        state_hash_post=answer.commit_digest,
+        confidence=CONFIDENCE,
+        entropy_cost=answer.entropy_cost,
+    )
+
+
+def thoughts_of(speech: Turn, chunks: Sequence[str]) -> list[Turn]:
+    """A THOUGHT for each chunk of the speech that is not empty. They change no state and cost nothing."""
+    thought = evolve(speech, turn_type=TurnType.THOUGHT, state_hash_post=speech.state_hash_pre, entropy_cost=0.0)
+    return [
+        evolve(thought, id=f"{speech.id}/{number}", content=chunk) for number, chunk in enumerate(chunks, 1) if chunk
+    ]

@@ -1,4 +1,4 @@
-"""How a chat is streamed."""
+"""Settings of the chat gateway."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig, BudgetTier
 
 CONTENT_KEYS_VARIABLE = "FOOTLIGHTS_CONTENT_KEYS"
-"""The environment variable with the keys of what is kept beyond its session, with commas between them."""
+"""The environment variable with the keys of stored content, separated by commas."""
 
 _LEAST_ENTROPY = BudgetConfig().entropy_for_tier(BudgetTier.WHISPER)
 
 
 @frozen(kw_only=True)
 class ChatFluxConfig:
-    """How dialogues are streamed. Times are seconds. Raises `RegistrationError` for what makes no sense."""
+    """How dialogues are streamed and limited. Times are seconds. Raises `RegistrationError` for an invalid value."""
 
     emit_thoughts: bool = False
     """Whether each chunk of a completed dialogue is a THOUGHT turn in the trace, before its SPEECH."""
     buffer_chunks: int = 5
-    """So many pieces of text are joined into one chunk."""
+    """Pieces of text that are joined into one chunk."""
     stream_timeout: float = 30.0
-    """An answer that is not whole so long after its dialogue began is broken off. Waiting for turns that began before
-    it, whoever began them, is no part of that."""
+    """Deadline of an answer, from when its dialogue begins. The time that it waits for earlier turns of the session
+    does not count."""
     entropy_budget: float = 0.10
-    """What one dialogue may take: one whose tier costs more gets a smaller tier."""
+    """The most that one dialogue may cost: one whose tier costs more gets a smaller tier."""
     heartbeat_interval: float = 5.0
-    """An observer that was sent nothing for so long is sent a ping."""
+    """An observer to which nothing was sent for so long is sent a ping."""
     session_tokens: int = 40_000
-    """What a session may have said to it at once, after it was silent."""
+    """Output tokens that a session may use at once, after a pause."""
     session_tokens_seconds: float = 600.0
-    """How long it takes until a session that has used them all has them all again."""
+    """How long it takes until a session that has used all of them has all of them again."""
     messages_per_minute: float = 60.0
-    """What one client may send in the long run: all that show one token, or one connection where there are none."""
+    """Messages that one client may send in the long run: one user if there are tokens, otherwise one connection."""
     message_burst: int = 10
-    """What it may send at once, after it was silent."""
+    """Messages that it may send at once, after a pause."""
     max_waiting_dialogues: int = 16
-    """Dialogues of one session that wait for the one before."""
+    """Dialogues of one conversation that may wait for the one before."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("buffer_chunks", "session_tokens", "message_burst", "max_waiting_dialogues"):

@@ -1,6 +1,6 @@
-"""Answers that need no model: to small talk at once, and to anything when no model can answer.
+"""Answer templates: for small talk, and as a fallback when no model can answer.
 
-Whoever gets one can see that it is one.
+Every answer of a template is marked as one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TemplateUse(StrEnum):
     """Why a template answered."""
 
     SHORT_CIRCUIT = "short_circuit"
-    """It was small talk: no model was asked."""
+    """The message was small talk: no model was asked."""
     FALLBACK = "fallback"
     """No model could answer."""
 
@@ -38,19 +38,19 @@ def _normalized(answers: Mapping[str, str]) -> Mapping[str, str]:
 
 @frozen
 class Templates:
-    """What is answered to what. Case and punctuation do not matter, every word does."""
+    """Answers by message and by mode. Case and punctuation do not matter; every word does."""
 
     small_talk: Mapping[str, str] = field(factory=dict[str, str], converter=_normalized)
     """Whole messages, and the answer to each."""
     fallbacks: Mapping[DialogueMode, str] = field(factory=dict[DialogueMode, str])
-    """What is answered in each mode when no model can."""
+    """The answer in each mode when no model can answer."""
 
     def short_circuit(self, message: str) -> str | None:
         """The answer to small talk; None if a model should be asked."""
         return self.small_talk.get(_normal(message))
 
     def fallback(self, mode: DialogueMode) -> str | None:
-        """The answer when no model can; None if there is none."""
+        """The answer when no model can; None if this mode has none."""
         return self.fallbacks.get(mode)
 
 

@@ -1,4 +1,4 @@
-"""Which tier a dialogue gets: what its message is worth, or the most that can be afforded."""
+"""Tier of a dialogue: the one that its message is worth, or the largest that the budget affords."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 FEW_WORDS = 3
 
-_FROM_THE_MOST = (BudgetTier.DEEP, BudgetTier.DIALOGUE, BudgetTier.WHISPER)
+_LARGEST_FIRST = (BudgetTier.DEEP, BudgetTier.DIALOGUE, BudgetTier.WHISPER)
 
 
 def standard_tier(message: str, mode: DialogueMode) -> BudgetTier:
-    """Exploring is worth a long answer, and a few words are worth a few."""
+    """DEEP to explore, WHISPER for up to three words, otherwise DIALOGUE."""
     if mode is DialogueMode.EXPLORE:
         return BudgetTier.DEEP
     return BudgetTier.WHISPER if len(message.split()) <= FEW_WORDS else BudgetTier.DIALOGUE
 
 
 def affordable(wanted: BudgetTier, budget: BudgetConfig, tokens: float, entropy: float) -> BudgetTier | None:
-    """The tier that is wanted, or the next smaller one that there is enough for; None if a whisper is too much.
+    """The wanted tier, or the next smaller one that the budget affords; None if it does not afford a whisper.
 
-    What is wanted may be DORMANT: that takes nothing.
+    DORMANT costs nothing.
     """
     if wanted is BudgetTier.DORMANT:
         return wanted
-    for tier in _FROM_THE_MOST[_FROM_THE_MOST.index(wanted) :]:
+    for tier in _LARGEST_FIRST[_LARGEST_FIRST.index(wanted) :]:
         if budget.max_for_tier(tier) <= tokens and budget.entropy_for_tier(tier) <= entropy:
             return tier
     return None

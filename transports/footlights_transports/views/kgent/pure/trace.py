@@ -1,16 +1,14 @@
-"""The turns of a dialogue and what each depends on.
+"""Trace of a conversation: its turns, and the turns that each depends on.
 
-Turns that do not depend on each other commute: whichever is appended first, the trace is the same. Its linear order
-is the same too, in every process: causes come first, and among turns that could be next, the earliest, then the one
-with the smallest id.
+Turns that do not depend on each other commute: they may be appended in any order. The linear order of a trace is the
+same in every process: causes come first; among turns that could be next, the earliest, then the smallest id.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
-
-from attrs import frozen
 
 from footlights.errors import InvalidCommand, RegistrationError
 
@@ -21,40 +19,35 @@ if TYPE_CHECKING:
 
 
 class UnlawfulTrace(InvalidCommand):
-    """A turn that cannot be in this trace: its id is taken, or what it depends on is not there."""
+    """A turn cannot be in this trace: its id is taken, or a turn that it depends on is missing."""
 
     code = "unlawful_trace"
 
 
-@frozen
-class _Place:
-    turn: Turn
-    depends_on: frozenset[str]
-
-
 class TraceMonoid:
-    """Whole turns only. With `max_turns`, the one that was appended first is forgotten when there are more.
+    """Completed turns only. With `max_turns`, the oldest is dropped when there are more.
 
-    Raises `RegistrationError` if it may hold none.
+    Raises `RegistrationError` if `max_turns` is less than 1.
     """
 
     def __init__(self, max_turns: int | None = None) -> None:
         if max_turns is not None and max_turns < 1:
             raise RegistrationError("max_turns must be at least 1.")
         self._max_turns = max_turns
-        self._places: dict[str, _Place] = {}
+        self._graph: dict[str, tuple[Turn, frozenset[str]]] = {}
+        """Each turn and its dependencies, by id."""
 
     def append_mut(self, turn: Turn, depends_on: Collection[str] = ()) -> None:
-        """Add a turn that comes after the turns with these ids. Raises `UnlawfulTrace`, and changes nothing then."""
-        if turn.id in self._places:
+        """Add a turn that depends on the turns with these ids. Raises `UnlawfulTrace`, and then changes nothing."""
+        if turn.id in self._graph:
             raise UnlawfulTrace("A turn with that id is in the trace.")
         causes = frozenset(depends_on)
-        if not causes <= self._places.keys():
+        if not causes <= self._graph.keys():
             raise UnlawfulTrace("A turn depends on one that is not in the trace.")
-        self._places[turn.id] = _Place(turn, causes)
-        if self._max_turns is not None and len(self._places) > self._max_turns:
-            # Those that depend on it still name it, and nobody sees that: to look for them takes too long.
-            del self._places[next(iter(self._places))]
+        self._graph[turn.id] = turn, causes
+        if self._max_turns is not None and len(self._graph) > self._max_turns:
+            # Its followers still name it, which `depends_on` hides: to search for them would take too long.
+            del self._graph[next(iter(self._graph))]
 
     @property
     def events(self) -> tuple[Turn, ...]:
@@ -62,38 +55,29 @@ class TraceMonoid:
         return tuple(self._linear())
 
     def depends_on(self, turn_id: str) -> frozenset[str]:
-        """What a turn depends on directly. Raises `UnlawfulTrace` if it is not there."""
-        if turn_id not in self._places:
+        """The turns that a turn depends on directly. Raises `UnlawfulTrace` if it is not in the trace."""
+        if turn_id not in self._graph:
             raise UnlawfulTrace("There is no such turn in the trace.")
-        return self._places[turn_id].depends_on & self._places.keys()
+        return self._graph[turn_id][1] & self._graph.keys()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._graph)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TraceMonoid) and self._graph() == other._graph()
+        return isinstance(other, TraceMonoid) and self._seen() == other._seen()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _graph(self) -> dict[str, tuple[Turn, frozenset[str]]]:
-        return {turn_id: (place.turn, self.depends_on(turn_id)) for turn_id, place in self._places.items()}
+    def _seen(self) -> dict[str, tuple[Turn, frozenset[str]]]:
+        return {turn_id: (turn, self.depends_on(turn_id)) for turn_id, (turn, _) in self._graph.items()}
 
     def _linear(self) -> Iterator[Turn]:
-        graph = self._graph()
-        waits_for = {turn_id: len(causes) for turn_id, (_, causes) in graph.items()}
-        followers: dict[str, list[str]] = {}
-        for turn_id, (_, causes) in graph.items():
-            for cause in causes:
-                followers.setdefault(cause, []).append(turn_id)
-        ready = [self._key(turn_id) for turn_id, waits in waits_for.items() if not waits]
-        heapify(ready)
-        while ready:
+        order = TopologicalSorter({turn_id: self.depends_on(turn_id) for turn_id in self._graph})
+        order.prepare()
+        ready: list[tuple[float, str]] = []
+        while order.is_active():
+            for turn_id in order.get_ready():
+                heappush(ready, (self._graph[turn_id][0].timestamp, turn_id))
             _, turn_id = heappop(ready)
-            yield self._places[turn_id].turn
-            for follower in followers.get(turn_id, ()):
-                waits_for[follower] -= 1
-                if not waits_for[follower]:
-                    heappush(ready, self._key(follower))
-
-    def _key(self, turn_id: str) -> tuple[float, str]:
-        return self._places[turn_id].turn.timestamp, turn_id
+            yield self._graph[turn_id][0]
+            order.done(turn_id)

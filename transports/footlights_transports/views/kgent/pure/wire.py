@@ -1,9 +1,9 @@
-"""The K-gent wire protocol: what clients send to `/perturb/{agent}`, and what `/observe/{agent}` sends. Pure.
+"""K-gent wire protocol: frames that clients send to `/perturb/{agent}`, and frames that `/observe/{agent}` sends.
 
     → {"action": "message", "version": "1.0.0", "data": {"content": ..., "mode": ..., "correlation_id": ...}}
     ← {"event_type": "chunk", "payload": {...}, "sequence": 1, "timestamp": ...}
 
-`mode` and `correlation_id` may be left out.
+`mode` and `correlation_id` are optional.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from footlights_transports.views.kgent.pure.messages import (
     InvalidMessage,
     is_correlation_id,
 )
-from footlights_transports.views.kgent.pure.telling import Telling
+from footlights_transports.views.kgent.pure.writer import DialogueWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from footlights_transports.views.kgent.pure.messages import ChatEvent
 
@@ -38,69 +38,70 @@ AGENTESE_HANDLES: Mapping[str, str] = MappingProxyType(
     {"perturb": "self.soul.perturb", "observe": "time.soul.witness", "stream": "time.chat.stream"}
 )
 SUBPROTOCOL = "kgent.v1"
-"""A client may offer it, and then gets it; it need not."""
+"""Optional: a client that offers it gets it."""
 MAX_RESUMED = 64
 """Dialogues that an observer may name when it comes back."""
 
 _DIGITS = 15
-HEARD_ALL = 10**_DIGITS
-"""The last sequence of one who had `done`: it comes before nothing."""
+AFTER_DONE = 10**_DIGITS
+"""The position of an observer that has `done`: no sequence is greater."""
 _DONE = "done"
 _FLAGS = {"0": False, "1": True}
+_CONSENT = ("remote_models", "keep_content")
 
 
 class Endpoint(StrEnum):
-    """The two ends of a dialogue."""
+    """The two endpoints of an agent."""
 
     PERTURB = "perturb"
-    """Messages go in."""
+    """Takes messages."""
     OBSERVE = "observe"
-    """Events come out."""
+    """Sends events."""
 
 
 @frozen
 class Target:
-    """What a client connects to."""
+    """The endpoint and the agent of a path."""
 
     endpoint: Endpoint
     agent: str
 
 
 @frozen
-class PerturbWish:
-    """The parameters of the session that a client wants to talk in. None is: as it is, or as the server has it."""
+class PerturbQuery:
+    """Query of `/perturb/{agent}`: the session, and the consent that it begins with."""
 
     session: str | None = None
-    """Its name; without one, the session that the server has for this user and agent."""
+    """Its name; without one, the session that the server keeps for this user and agent."""
     remote_models: bool | None = None
-    """Whether what is said may be told to models elsewhere."""
+    """Whether models elsewhere may read what is said; None for the server's default."""
     keep_content: bool | None = None
-    """Whether what is said may be kept beyond the session."""
+    """Whether what is said may be stored beyond the session."""
 
 
 @frozen
-class ObserveWish:
-    """What an observer wants to hear besides what is to come."""
+class ObserveQuery:
+    """Query of `/observe/{agent}`: where an observer continues, and a session to tap."""
 
     after: Mapping[str, int]
-    """Dialogues to go on with, and the last sequence that it has of each; 0 is none, `HEARD_ALL` is that of `done`."""
+    """The last sequence that it has of each dialogue; 0 for none, `AFTER_DONE` for `done`."""
     session: str | None = None
-    """A session of which it wants to hear also the turns that others began."""
+    """A session of which it wants the turns that the gateway did not begin."""
 
 
 class Unreadable(InvalidMessage):
-    """A frame that is no message. `correlation_id` is the one in it, if that could be read."""
+    """A frame is not a message. `correlation_id` is the one in it, if that could be read."""
 
     def __init__(self, message: str, correlation_id: str | None = None) -> None:
         super().__init__(message)
         self.correlation_id = correlation_id
 
 
-# -- where to
+# -- paths and queries
 
 
 def read_path(path: str) -> Target | None:
-    """What this path leads to; None if nothing of ours."""
+    """The target of a path; None if it is not one of the gateway's."""
     _, _, rest = path.partition("/")
     name, _, agent = rest.partition("/")
     if name not in list(Endpoint) or not agent or "/" in agent:
@@ -108,65 +109,53 @@ def read_path(path: str) -> Target | None:
     return Target(Endpoint(name), unquote(agent))
 
 
-def read_perturb_query(query: str) -> PerturbWish:
+def read_perturb_query(query: str) -> PerturbQuery:
     """Raises `InvalidCommand`."""
-    pairs = _pairs(query, {"session", "remote_models", "keep_content"})
-    given = dict(pairs)
-    _check_once(name for name, _ in pairs)
-    flags = {name: given[name] for name in ("remote_models", "keep_content") if name in given}
-    if not set(flags.values()) <= set(_FLAGS):
+    given = dict(_pairs(query, {"session", *_CONSENT}, once={"session", *_CONSENT}))
+    if not {given[name] for name in _CONSENT if name in given} <= set(_FLAGS):
         raise InvalidCommand("remote_models and keep_content must be 0 or 1.")
-    return PerturbWish(given.get("session"), **{name: _FLAGS[value] for name, value in flags.items()})
+    return PerturbQuery(given.get("session"), *(_FLAGS.get(given.get(name, "")) for name in _CONSENT))
 
 
-def read_observe_query(query: str) -> ObserveWish:
-    """`session=…`, and `correlation_id=…&after=…` as often as there are dialogues to go on with.
+def read_observe_query(query: str) -> ObserveQuery:
+    """`session=…`, and `correlation_id=…&after=…` for each dialogue to continue; `after` defaults to 0.
 
-    Without `after` it is 0; one who had `done` says that. Raises `InvalidCommand`.
+    Raises `InvalidCommand`.
     """
     after: dict[str, int] = {}
     named: str | None = None
     session: str | None = None
-    pairs = _pairs(query, {"correlation_id", "after", "session"})
-    _check_once(name for name, _ in pairs if name == "session")
-    for name, value in pairs:
+    for name, value in _pairs(query, {"correlation_id", "after", "session"}, once={"session"}):
         if name == "session":
             session = value
         elif name == "correlation_id":
-            named = _checked(value)
+            if not is_correlation_id(value):
+                raise InvalidCommand(f"correlation_id must be 1 to {MAX_CORRELATION_CHARS} printable characters.")
+            named = value
             after[named] = 0
-        elif named is None or not _is_place(value):
+        elif named is None or not _is_position(value):
             raise InvalidCommand("after must be a sequence or done, and stand behind its correlation_id.")
         else:
-            after[named] = HEARD_ALL if value == _DONE else int(value)
+            after[named] = AFTER_DONE if value == _DONE else int(value)
     if len(after) > MAX_RESUMED:
         raise InvalidCommand(f"An observer goes on with no more than {MAX_RESUMED} dialogues.")
-    return ObserveWish(after, session)
+    return ObserveQuery(after, session)
 
 
-def _check_once(names: Iterable[str]) -> None:
-    found = list(names)
-    if len(set(found)) < len(found):
-        raise InvalidCommand("A parameter is there twice.")
-
-
-def _checked(correlation_id: str) -> str:
-    if not is_correlation_id(correlation_id):
-        raise InvalidCommand(f"correlation_id must be 1 to {MAX_CORRELATION_CHARS} printable characters.")
-    return correlation_id
-
-
-def _is_place(value: str) -> bool:
+def _is_position(value: str) -> bool:
     return value == _DONE or (value.isascii() and value.isdigit() and len(value) <= _DIGITS)
 
 
-def _pairs(query: str, known: set[str]) -> list[tuple[str, str]]:
+def _pairs(query: str, known: set[str], once: set[str]) -> list[tuple[str, str]]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=2 * MAX_RESUMED + 2)
     except ValueError:
         raise InvalidCommand("The query cannot be read.") from None
-    if not {name for name, _ in pairs} <= known:
+    names = [name for name, _ in pairs]
+    if not set(names) <= known:
         raise InvalidCommand(f"The query may have {', '.join(sorted(known))}.")
+    if any(names.count(name) > 1 for name in once):
+        raise InvalidCommand("A parameter is there twice.")
     return pairs
 
 
@@ -174,7 +163,7 @@ def _pairs(query: str, known: set[str]) -> list[tuple[str, str]]:
 
 
 def read_message(frame: str | bytes, now: float) -> ChatMessage:
-    """The message in a frame. Raises `Unreadable`, which quotes nothing of it."""
+    """The message in a frame. Raises `Unreadable`, whose text quotes nothing of the frame."""
     if isinstance(frame, bytes):
         raise Unreadable("A message is a text frame.")
     document = _document(frame)
@@ -187,12 +176,12 @@ def read_message(frame: str | bytes, now: float) -> ChatMessage:
 
 
 def correlation_id_in(frame: str | bytes) -> str | None:
-    """The one in a frame that is not looked at otherwise, if there is one."""
+    """The correlation id in a frame that was refused unread, if there is one."""
     return None if isinstance(frame, bytes) else _correlation_id(_document(frame))
 
 
 def _document(frame: str) -> object:
-    """What JSON says; None if it is none, or null, or has too many values."""
+    """The JSON value; None if the frame is not JSON, is null, or has too many values."""
     try:
         return json_text.parse(frame)
     except ValueError:
@@ -202,26 +191,24 @@ def _document(frame: str) -> object:
 def _message(document: object, now: float) -> ChatMessage:
     outer = _object(document, "A message")
     if outer.get("version") != PROTOCOL_VERSION:
-        # Before anything else: another version may look different.
+        # First: another version may have other fields.
         raise InvalidMessage(f"version must be {PROTOCOL_VERSION}.")
     _check_names(outer, "A message", {"action", "version", "data"})
     if outer.get("action") != "message":
         raise InvalidMessage("action must be message.")
     data = _object(outer.get("data"), "data")
     _check_names(data, "data", {"content", "mode", "correlation_id"})
-    content, mode = data.get("content"), data.get("mode", DialogueMode.REFLECT)
+    content = data.get("content")
     if not isinstance(content, str):
         raise InvalidMessage("content must be a string.")
-    if mode not in list(DialogueMode):
-        raise InvalidMessage(f"mode must be one of {', '.join(DialogueMode)}.")
-    message = ChatMessage("user", content, now, DialogueMode(mode))
+    message = ChatMessage("user", content, now, data.get("mode", DialogueMode.REFLECT))
     if "correlation_id" not in data:
         return message
     correlation_id = data["correlation_id"]
     if not isinstance(correlation_id, str):
         raise InvalidMessage("correlation_id must be a string.")
     if epoch_and_number(correlation_id) is not None:
-        # Turns that others began are told under their own ids.
+        # A session tap sends turns under their own ids.
         raise InvalidMessage("correlation_id must not look like the id of a turn.")
     return evolve(message, correlation_id=correlation_id)
 
@@ -238,7 +225,7 @@ def _check_names(found: Mapping[str, Any], name: str, known: set[str]) -> None:
 
 
 def _correlation_id(document: object) -> str | None:
-    """The one in a message that is wrong otherwise."""
+    """The correlation id in a message that is invalid otherwise."""
     outer = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     data = outer.get("data")
     found = cast("dict[str, Any]", data).get("correlation_id") if isinstance(data, dict) else None
@@ -246,11 +233,6 @@ def _correlation_id(document: object) -> str | None:
 
 
 # -- out
-
-
-def write_event(event: ChatEvent) -> bytes:
-    """One frame."""
-    return event.to_json().encode()
 
 
 def refusal(
@@ -261,28 +243,13 @@ def refusal(
     meaning: str | None = None,
     retry_after: int | None = None,
 ) -> list[ChatEvent]:
-    """What is said of a message that began no dialogue: `error`, then `done`."""
-    return Telling(correlation_id, DialogueMode.REFLECT, 1).fail(code, now, retry_after, meaning)
-
-
-def cut_off(told: Sequence[ChatEvent], code: ErrorCode, correlation_id: str, now: float) -> list[ChatEvent]:
-    """How a dialogue ends of which no more will come: `error`, then `done`, unless it has ended."""
-    if told and told[-1].event_type == "done":
-        return []
-    stamp = max([now, *(each.timestamp for each in told[-1:])])
-    failed = refusal(code, correlation_id, stamp, meaning="The dialogue broke off.")
-    return _behind(failed, len(told), sum(each.event_type == "chunk" for each in told))
+    """The answer to a message that began no dialogue: `error`, then `done`."""
+    return DialogueWriter(correlation_id, DialogueMode.REFLECT, 1).fail(code, now, retry_after, meaning)
 
 
 def expired(correlation_id: str, after: int, now: float) -> list[ChatEvent]:
-    """How a dialogue ends that nobody remembers, for one who has its events up to `after`."""
-    # Before its end there are chunks alone, so it has as many of them.
-    return _behind(refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now), after, after)
-
-
-def _behind(failed: Sequence[ChatEvent], after: int, chunks: int) -> list[ChatEvent]:
-    error, done = failed
-    return [
-        evolve(error, sequence=after + 1),
-        evolve(done, sequence=after + 2, payload={**done.payload, "total_chunks": chunks}),
-    ]
+    """The end of a dialogue that the gateway has forgotten, for an observer that has its events up to `after`."""
+    error, done = refusal(ErrorCode.SESSION_EXPIRED, correlation_id, now)
+    # All events before the end are chunks, so the observer has `after` of them.
+    payload = {**done.payload, "total_chunks": after}
+    return [evolve(error, sequence=after + 1), evolve(done, sequence=after + 2, payload=payload)]

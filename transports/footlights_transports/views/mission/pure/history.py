@@ -1,8 +1,7 @@
-"""What was spoken lately, as far as the next decision needs it: a value that is handed in and handed back.
+"""History: the recent callouts and voice failures that the next decision depends on. An immutable value.
 
-It holds no words, only digests and times, and never more than its limits say: when it is full, nothing new is spoken
-until something in it has passed. Times are milliseconds of whatever clock the host uses; that clock may stand still,
-and if it goes back it is taken to stand still.
+It holds digests and times, never words, and its size is bounded: when it is full, nothing new is spoken until an entry
+has expired. Times are milliseconds of any clock. A clock that goes back is treated as one that stands still.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, evolve, frozen
 
-from footlights_transports.views.mission.pure.terms import Classification
+from footlights_transports.views.mission.pure.terms import Classification, LimitScope, SuppressionReason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 COOLDOWN_MS = {
     Classification.INFO: 60_000,
@@ -23,9 +22,9 @@ COOLDOWN_MS = {
     Classification.CRITICAL: 10_000,
     Classification.ACTION: 5_000,
 }
-"""How long the same is not spoken again."""
+"""How long the same callout is not repeated."""
 URGENT = frozenset({Classification.CRITICAL, Classification.ACTION})
-"""What the mission rate neither limits nor counts."""
+"""Classifications that the mission rate neither limits nor counts."""
 MISSION_RATE = 2
 MISSION_RATE_MS = 15_000
 VOICE_RATE = 12
@@ -39,15 +38,14 @@ BREAKER_OPEN_MS = 30_000
 MAX_MISSIONS_PER_TENANT = 256
 """Missions of one tenant that spoke within the last minute."""
 MAX_TENANTS_PER_USER = 64
-"""Tenants of one user that spoke today. Whoever has no name is not counted."""
+"""Tenants of one user that spoke today. Without users there is no such limit."""
 MAX_TENANTS = 4_096
 """Tenants that spoke today."""
 
 _KEEP_MS = VOICE_RATE_MS
-"""The longest of the windows: what is older decides nothing."""
-
-_FORGOTTEN_AT_ONCE = 2
-"""Tenants that are looked at when something is spoken: more than one, so that they go faster than they come."""
+"""The longest window: older entries do not matter."""
+_EXPIRED_AT_ONCE = 2
+"""Tenants that each new entry checks for expiry: more than one, so that tenants expire faster than they are added."""
 
 MissionKey: TypeAlias = tuple[str, str]
 """The tenant and the mission."""
@@ -55,7 +53,7 @@ MissionKey: TypeAlias = tuple[str, str]
 
 @frozen
 class Spoken:
-    """One callout that was spoken, without its words."""
+    """One spoken callout, without its words."""
 
     at_ms: int
     dedupe_key: str
@@ -63,115 +61,103 @@ class Spoken:
 
 
 SpokenByMission: TypeAlias = "Mapping[str, tuple[Spoken, ...]]"
-"""At most `VOICE_RATE` for each mission, the oldest first."""
+"""At most `VOICE_RATE` callouts for each mission, the oldest first."""
 
 
 @frozen
 class DayCount:
-    """How many callouts a tenant spoke in a day."""
+    """The number of callouts that a tenant spoke in a day."""
 
     count: int
     user_id: str | None = None
-    """Whose tenant it is, if that is known."""
+    """The user who owns the tenant, if known."""
 
 
 @frozen(kw_only=True)
 class History:
-    """What was spoken lately. It is never changed: what is spoken next makes a new one.
+    """The recent callouts. Its methods return new histories.
 
-    How long that takes does not depend on how many missions other tenants have.
+    The cost of a new entry does not depend on the number of missions of other tenants.
     """
 
     missions: Mapping[str, SpokenByMission] = Factory(dict[str, SpokenByMission])
-    """What each tenant's missions spoke, all of the last minute and little more; who spoke last is the last."""
+    """The callouts of each tenant's missions within about the last minute; the tenant that spoke last is the last."""
     tenants: Mapping[str, DayCount] = Factory(dict[str, DayCount])
-    """Those that spoke on the day of `latest_ms`."""
+    """The tenants that spoke on the day of `latest_ms`."""
     failures: tuple[int, ...] = ()
-    """When the voice failed last, at most `BREAKER_FAILURES` times."""
+    """The times of the latest voice failures, at most `BREAKER_FAILURES`."""
     open_until_ms: int | None = None
-    """Until then the voice is left alone."""
+    """The time until which the circuit breaker keeps the voice paused."""
     latest_ms: int | None = None
-    """The latest time that left a mark here."""
+    """The latest time of any entry."""
 
     def now(self, given_ms: int) -> int:
-        """The time to go by."""
+        """The given time, but never earlier than the latest entry."""
         return given_ms if self.latest_ms is None else max(given_ms, self.latest_ms)
 
     def spoken_in(self, mission: MissionKey) -> tuple[Spoken, ...]:
-        """What a mission spoke lately, the oldest first."""
+        """The recent callouts of a mission, the oldest first."""
         return self.missions.get(mission[0], {}).get(mission[1], ())
 
-    def tenants_on(self, now: int) -> Mapping[str, DayCount]:
-        """The tenants that have spoken on that day."""
-        is_today = self.latest_ms is not None and self.latest_ms // DAY_MS == now // DAY_MS
-        return self.tenants if is_today else {}
+    def waits(
+        self, mission: MissionKey, wanted: Spoken, classification: Classification, user_id: str | None
+    ) -> Iterator[tuple[SuppressionReason, int, LimitScope | None]]:
+        """The limits in the order of the contract: the reason, the time until it allows the callout, the owner."""
+        now, (tenant_id, mission_id) = wanted.at_ms, mission
+        spoken = self.spoken_in(mission)
+        same = [each.at_ms for each in spoken if each.dedupe_key == wanted.dedupe_key]
+        yield SuppressionReason.DEDUPE_COOLDOWN, _wait(same, 1, COOLDOWN_MS[classification], now), None
+        if not wanted.is_urgent:
+            counted = [each.at_ms for each in spoken if not each.is_urgent]
+            wait = _wait(counted, MISSION_RATE, MISSION_RATE_MS, now)
+            yield SuppressionReason.MISSION_RATE_LIMITED, wait, LimitScope.MISSION
+        wait = _wait([each.at_ms for each in spoken], VOICE_RATE, VOICE_RATE_MS, now)
+        yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSION
+        missions = self.missions.get(tenant_id, {})
+        if mission_id not in missions:
+            last = sorted(each[-1].at_ms for each in missions.values())
+            wait = _wait(last, MAX_MISSIONS_PER_TENANT, _KEEP_MS, now)
+            yield SuppressionReason.VOICE_RATE_LIMITED, wait, LimitScope.MISSIONS
+        for scope, is_reached in self._day_limits(tenant_id, user_id, now):
+            yield SuppressionReason.VOICE_BUDGET_EXCEEDED, DAY_MS - now % DAY_MS if is_reached else 0, scope
+        yield SuppressionReason.VOICE_BACKEND_ERROR, self.breaker_wait(now), None
 
-    # -- how long until it may be spoken; 0 is now
-
-    def dedupe_wait(self, mission: MissionKey, dedupe_key: str, classification: Classification, now: int) -> int:
-        spoken = [each.at_ms for each in self.spoken_in(mission) if each.dedupe_key == dedupe_key]
-        return max(0, spoken[-1] + COOLDOWN_MS[classification] - now) if spoken else 0
-
-    def mission_wait(self, mission: MissionKey, now: int) -> int:
-        counted = [each.at_ms for each in self.spoken_in(mission) if not each.is_urgent]
-        return _wait(counted, MISSION_RATE, MISSION_RATE_MS, now)
-
-    def voice_wait(self, mission: MissionKey, now: int) -> int:
-        return _wait([each.at_ms for each in self.spoken_in(mission)], VOICE_RATE, VOICE_RATE_MS, now)
-
-    def room_wait(self, mission: MissionKey, now: int) -> int:
-        """Until the tenant has room for this mission. What other tenants do does not matter."""
-        missions = self.missions.get(mission[0], {})
-        if mission[1] in missions:
-            return 0
-        places = sorted(spoken[-1].at_ms for spoken in missions.values())
-        return _wait(places, MAX_MISSIONS_PER_TENANT, _KEEP_MS, now)
-
-    def budget_wait(self, tenant_id: str, now: int) -> int:
-        known = self.tenants_on(now).get(tenant_id)
-        return _until_tomorrow(now) if known is not None and known.count >= DAY_BUDGET else 0
-
-    def user_wait(self, tenant_id: str, user_id: str | None, now: int) -> int:
-        """Until the user has room for this tenant. What other users do does not matter."""
-        tenants = self.tenants_on(now)
-        if user_id is None or tenant_id in tenants:
-            return 0
-        others = sum(each.user_id == user_id for each in tenants.values())
-        return _until_tomorrow(now) if others >= MAX_TENANTS_PER_USER else 0
-
-    def tenant_wait(self, tenant_id: str, now: int) -> int:
-        """Until there is room for this tenant."""
-        tenants = self.tenants_on(now)
-        return _until_tomorrow(now) if tenant_id not in tenants and len(tenants) >= MAX_TENANTS else 0
+    def _day_limits(self, tenant_id: str, user_id: str | None, now: int) -> Iterator[tuple[LimitScope, bool]]:
+        tenants = self._tenants_on(now)
+        if tenant_id in tenants:
+            yield LimitScope.TENANT, tenants[tenant_id].count >= DAY_BUDGET
+            return
+        if user_id is not None:
+            yield LimitScope.USER, sum(each.user_id == user_id for each in tenants.values()) >= MAX_TENANTS_PER_USER
+        yield LimitScope.SERVER, len(tenants) >= MAX_TENANTS
 
     def breaker_wait(self, now: int) -> int:
+        """The time until the circuit breaker closes."""
         return 0 if self.open_until_ms is None else max(0, self.open_until_ms - now)
 
-    # -- what comes after
-
     def spoke(self, mission: MissionKey, spoken: Spoken, user_id: str | None = None) -> History:
-        """With this callout."""
+        """The history with this callout."""
         now, (tenant_id, mission_id) = spoken.at_ms, mission
-        others = self._missions_but_of(tenant_id, now)
+        others = self._missions_without(tenant_id, now)
         missions = {
             key: each for key, each in self.missions.get(tenant_id, {}).items() if now - each[-1].at_ms < _KEEP_MS
         }
         missions[mission_id] = (*(each for each in self.spoken_in(mission) if now - each.at_ms < _KEEP_MS), spoken)
-        tenants = self.tenants_on(now)
+        tenants = self._tenants_on(now)
         count = DayCount(tenants[tenant_id].count + 1 if tenant_id in tenants else 1, user_id)
         return evolve(
             self, missions={**others, tenant_id: missions}, tenants={**tenants, tenant_id: count}, latest_ms=now
         )
 
     def unspoke(self, mission: MissionKey, spoken: Spoken) -> History:
-        """As if this callout had not been spoken: what it took is given back."""
+        """The history without this callout: its place in every limit is free again."""
         (tenant_id, mission_id), left = mission, [each for each in self.spoken_in(mission) if each != spoken]
         own = {**self.missions.get(tenant_id, {}), mission_id: tuple(left)}
         missions = {**self.missions, tenant_id: {key: each for key, each in own.items() if each}}
         if not missions[tenant_id]:
             del missions[tenant_id]
         tenants = {**self.tenants}
-        counted = self.tenants_on(spoken.at_ms).get(tenant_id)
+        counted = self._tenants_on(spoken.at_ms).get(tenant_id)
         if counted is not None:
             tenants[tenant_id] = evolve(counted, count=counted.count - 1)
             if counted.count == 1:
@@ -179,28 +165,28 @@ class History:
         return evolve(self, missions=missions, tenants=tenants)
 
     def failed(self, now: int) -> History:
-        """With a failure of the voice, which may open the breaker."""
+        """The history with a voice failure, which may open the circuit breaker."""
         recent = [at for at in self.failures if now - at < BREAKER_WINDOW_MS]
         failures = (*recent, now)[-BREAKER_FAILURES:]
-        is_open = len(failures) == BREAKER_FAILURES
-        open_until_ms = now + BREAKER_OPEN_MS if is_open else self.open_until_ms
-        tenants = self.tenants_on(now)
+        open_until_ms = now + BREAKER_OPEN_MS if len(failures) == BREAKER_FAILURES else self.open_until_ms
+        tenants = self._tenants_on(now)
         return evolve(self, tenants=tenants, failures=failures, open_until_ms=open_until_ms, latest_ms=now)
 
-    def _missions_but_of(self, tenant_id: str, now: int) -> dict[str, SpokenByMission]:
-        """The missions of all other tenants, without some of those that are silent for so long that it is no matter."""
+    def _tenants_on(self, now: int) -> Mapping[str, DayCount]:
+        """The tenants that have spoken on that day."""
+        is_today = self.latest_ms is not None and self.latest_ms // DAY_MS == now // DAY_MS
+        return self.tenants if is_today else {}
+
+    def _missions_without(self, tenant_id: str, now: int) -> dict[str, SpokenByMission]:
+        """The missions of all other tenants, without some of the tenants whose callouts have all expired."""
         missions = {**self.missions}
         missions.pop(tenant_id, None)
-        for other in [*islice(missions, _FORGOTTEN_AT_ONCE)]:
+        for other in [*islice(missions, _EXPIRED_AT_ONCE)]:
             if all(now - spoken[-1].at_ms >= _KEEP_MS for spoken in missions[other].values()):
                 del missions[other]
         return missions
 
 
-def _until_tomorrow(now: int) -> int:
-    return (now // DAY_MS + 1) * DAY_MS - now
-
-
 def _wait(spoken: list[int], rate: int, window_ms: int, now: int) -> int:
-    """Until fewer than so many lie within the window."""
+    """The time until fewer than `rate` callouts lie within the window; 0 is now."""
     return max(0, spoken[-rate] + window_ms - now) if len(spoken) >= rate else 0

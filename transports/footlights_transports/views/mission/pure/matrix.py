@@ -1,7 +1,7 @@
-"""The prompt-style matrix: what may be spoken, how, and how long it may be.
+"""Prompt-style matrix: which events are spoken, in which format and at which length.
 
-The first row that fits decides. Rows about a type of event come before rows about a class, and the last row fits
-everything. This is the only place that knows; the table in the documentation is held to it, cell by cell.
+The first row that fits decides. Rows about an event type come before rows about a classification, and the last row fits
+everything. A test compares the table in the documentation with this one, cell by cell.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ from footlights_transports.views.mission.pure.terms import (
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
+    from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+
 EventClass: TypeAlias = MissionEventType | Classification
 
-TEXT_BLOCK_CHARS = 900
-"""What the four text fields together may have, one a line."""
-
 MODE_CHARS = {SpeechMode.CALLOUT: 220, SpeechMode.BRIEFING: 420, SpeechMode.DEBRIEF: 420}
-"""What each way of speaking may have, whatever the row says."""
+"""The maximum length of each format, whatever the row allows."""
 
 
 class Speak(StrEnum):
-    """Whether a row lets a callout be spoken."""
+    """Whether a row allows speech."""
 
     NO = "no"
     """Never."""
     YES = "yes"
-    """Yes, unless something is wrong with it."""
+    """Unless the callout breaks a rule or a limit."""
     CONDITIONAL = "conditional"
-    """If it is news, and not too much of it."""
+    """Only news, within the mission rate."""
     OPTIONAL = "optional"
-    """If it says what came of something that an operator did."""
+    """Only the outcome of an operator's action."""
 
 
 @frozen
@@ -57,39 +56,31 @@ class Row:
     classes: tuple[EventClass, ...] | None
     certainties: tuple[Certainty, ...] | None
     speech: SpeechMode | None
-    """How it is spoken; None is a block of text and no speech."""
+    """The format; None is a block of text without speech."""
     max_chars: int
     speak: Speak
     suppression: tuple[SuppressionReason, ...]
-    """What the contract names for this row. What else there is applies to every row that may be spoken."""
+    """The reasons that the contract names for this row. All other reasons apply to every row that allows speech."""
 
     def allows(self, certainty: Certainty) -> bool:
         return _is_in(certainty, self.certainties)
 
-    def fits(
-        self,
-        tier: Tier,
-        state: SessionState,
-        voice_mode: VoiceMode,
-        event_type: MissionEventType,
-        classification: Classification,
-        certainty: Certainty,
-    ) -> bool:
+    def fits(self, event: MissionEvent, context: Context) -> bool:
         return (
-            self.tier in (None, tier)
-            and _is_in(state, self.states)
-            and _is_in(voice_mode, self.voice_modes)
-            and (_is_in(event_type, self.classes) or _is_in(classification, self.classes))
-            and self.allows(certainty)
+            self.tier in (None, context.tier)
+            and _is_in(context.session_state, self.states)
+            and _is_in(context.voice_mode, self.voice_modes)
+            and (_is_in(event.event_type, self.classes) or _is_in(event.classification, self.classes))
+            and self.allows(event.certainty)
         )
 
     def max_chars_in(self, mode: SpeechMode) -> int:
-        """The smaller of what the row and what the mode allows."""
+        """The smaller of the limits of the row and the format."""
         return min(self.max_chars, MODE_CHARS[mode])
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row as it stands in the documentation."""
+        """The row as the documentation shows it."""
         return (
             "any" if self.tier is None else str(self.tier.value),
             _cell(self.states),
@@ -103,7 +94,7 @@ class Row:
         )
 
 
-# What the rows are made of, so that each stays on a line.
+# Short names, so that each row fits on a line.
 _ANY = None
 _NOT_ACTIVE = (SessionState.IDLE, SessionState.REQUESTING, SessionState.STOPPING, SessionState.ERROR)
 _ACTIVE = (SessionState.ACTIVE,)
@@ -142,17 +133,9 @@ MATRIX: tuple[Row, ...] = (
 # fmt: on
 
 
-def row_for(
-    tier: Tier,
-    state: SessionState,
-    voice_mode: VoiceMode,
-    event_type: MissionEventType,
-    classification: Classification,
-    certainty: Certainty,
-) -> Row:
-    """The row that decides. There always is one."""
-    given = (tier, state, voice_mode, event_type, classification, certainty)
-    return next(row for row in MATRIX if row.fits(*given))
+def row_of(event: MissionEvent, context: Context) -> Row:
+    """The row that decides about an event, by the certainty that the event claims."""
+    return next(row for row in MATRIX if row.fits(event, context))
 
 
 def _is_in(value: StrEnum, allowed: Container[StrEnum] | None) -> bool:

@@ -1,4 +1,4 @@
-"""A callout: what is known when it is asked for, and what became of it."""
+"""Mission event, listener and payload: the input and the output of the callout policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class MissionEvent:
-    """What happened, and how it would be told."""
+    """An event of a mission, with its text and its claims."""
 
     mission_id: str
     event_id: str
@@ -35,35 +35,35 @@ class MissionEvent:
     classification: Classification
     text: TextPayload
     certainty: Certainty = Certainty.UNKNOWN
-    """How sure the text is."""
+    """How certain the text is."""
     voice_certainty: Certainty | None = None
-    """How sure the voice is; without it as sure as the text."""
+    """How certain the voice is; by default as certain as the text."""
     mode: SpeechMode | None = None
-    """How it is spoken; without it as its row of the matrix says."""
+    """The format of the voice; by default that of the matrix row."""
     evidence_refs: tuple[str, ...] = ()
-    """Where it can be checked."""
+    """Where the event can be checked."""
     repo_attributed: bool = False
-    """Whether it claims something about the sources of the project."""
+    """Whether it makes a claim about the sources of the project."""
     system_state_claim: bool = False
-    """Whether it claims something about the state of the system."""
+    """Whether it makes a claim about the state of the system."""
     operator_ref: str | None = None
-    """What an operator did, or what came of it, to which a debrief belongs."""
+    """The operator's action to which a debrief belongs."""
     deterministic: bool = True
-    """Whether the same inputs would have given the same text."""
+    """Whether the same inputs always give the same text."""
 
     @property
     def claimed_by_voice(self) -> Certainty:
-        """How sure the voice would be. A default never makes it surer than the text."""
+        """How certain the voice would be. The default is never more certain than the text."""
         return self.certainty if self.voice_certainty is None else self.voice_certainty
 
     @property
     def has_evidence(self) -> bool:
-        """Whether there are refs, and the text does not say that there are none."""
+        """Whether there are refs, and the text does not deny it."""
         return self.text.names_evidence and any(ref.strip() for ref in self.evidence_refs)
 
     @property
     def supported_certainty(self) -> Certainty:
-        """How sure one may be with this evidence: without any, a claim that needs some is a hypothesis at best."""
+        """The certainty that the evidence supports: a claim without evidence is a hypothesis at best."""
         if (self.repo_attributed or self.system_state_claim) and not self.has_evidence:
             return least_certain(self.certainty, Certainty.HYPOTHESIS)
         return self.certainty
@@ -71,18 +71,18 @@ class MissionEvent:
 
 @frozen(kw_only=True)
 class Context:
-    """Who would hear it, and where. What is not known keeps it silent."""
+    """The listener. The defaults allow no voice."""
 
     tier: Tier = Tier.TEXT_ONLY
     session_state: SessionState = SessionState.IDLE
     voice_mode: VoiceMode = VoiceMode.NORMAL
     tenant_id: str = "default"
-    """Whose budget it is spoken from. Missions of different tenants are different missions."""
+    """The tenant whose budget is used. Missions of different tenants are different missions."""
     user_id: str | None = None
-    """Whose tenant it is, if users are told apart: each has room for so many."""
+    """The user who owns the tenant, if the server has users. The number of tenants per user is limited."""
 
     def of_user(self, user_id: str | None) -> Context:
-        """The same for a tenant of this user's. Tenants of different users are different tenants."""
+        """The same listener for a tenant of this user. Tenants of different users are different tenants."""
         if user_id is None:
             return self
         return evolve(self, user_id=user_id, tenant_id=f"{user_id}:{self.tenant_id}")
@@ -90,7 +90,7 @@ class Context:
 
 @frozen(kw_only=True)
 class VoicePayload:
-    """What is spoken."""
+    """The spoken part of a payload."""
 
     mode: SpeechMode
     text: str
@@ -104,15 +104,15 @@ class VoicePayload:
 
 @frozen(kw_only=True)
 class Suppression:
-    """Whether it is not spoken, and why."""
+    """Whether the voice is suppressed, and why."""
 
     dedupe_key: str
-    """The same for the same words about the same kind of event in the same mission."""
+    """Equal for the same words about the same kind of event in the same mission."""
     reason: SuppressionReason | None = None
     cooldown_ms: int = 0
-    """After how long this reason will be gone, if time alone helps."""
+    """The time until this reason no longer applies, if only time is needed."""
     scope: LimitScope | None = None
-    """Whose limit it is, if it is one of speaking. It is no part of the document."""
+    """The owner of the limit that was reached. Not part of the document."""
 
     @property
     def suppressed(self) -> bool:
@@ -131,20 +131,20 @@ class Suppression:
 
 @frozen(kw_only=True)
 class UtilityPayload:
-    """What became of an event: its text, always; its voice, unless it is suppressed."""
+    """The outcome for an event: always its text, and its voice unless that is suppressed."""
 
     mission_id: str
     event_id: str
     event_type: MissionEventType
     classification: Classification
     certainty: Certainty
-    """How sure the text is, in the light of its evidence."""
+    """How certain the text is, given its evidence."""
     evidence_refs: tuple[str, ...]
     text: TextPayload
     voice: VoicePayload | None
     suppression: Suppression
     tenant_id: str = "default"
-    """Whose it is. It is no part of the document."""
+    """The tenant of the mission. Not part of the document."""
 
     @property
     def document(self) -> dict[str, JsonValue]:
@@ -162,7 +162,6 @@ class UtilityPayload:
             "suppression": self.suppression.document,
         }
 
-    def silenced(self, reason: SuppressionReason, cooldown_ms: int = 0) -> UtilityPayload:
-        """The same without its voice."""
-        suppression = evolve(self.suppression, reason=reason, cooldown_ms=cooldown_ms)
-        return evolve(self, voice=None, suppression=suppression)
+    def silenced(self, reason: SuppressionReason, cooldown_ms: int) -> UtilityPayload:
+        """The same payload without its voice."""
+        return evolve(self, voice=None, suppression=evolve(self.suppression, reason=reason, cooldown_ms=cooldown_ms))

@@ -1,7 +1,7 @@
-"""Callouts as others ask for them: plain JSON in which almost everything may be missing.
+"""Requests: a callout, or the closing of an event, read from plain JSON.
 
-What is missing has one default each, in `DEFAULTS`. No default makes a callout surer, and by default nothing is
-spoken: who wants a voice says so.
+Most fields may be missing; `DEFAULTS` has the default of each. No default makes a callout more certain, and the
+defaults allow no voice.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from footlights.errors import InvalidCommand
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.policy import broken_rules
 from footlights_transports.views.mission.pure.terms import (
     Certainty,
     Classification,
@@ -23,65 +24,69 @@ from footlights_transports.views.mission.pure.terms import (
     SpeechMode,
     Tier,
     VoiceMode,
+    least_certain,
 )
-from footlights_transports.views.mission.pure.text import NOT_STATED, TextPayload, compose, compose_plain
+from footlights_transports.views.mission.pure.text import (
+    NOT_STATED,
+    WHY_IT_MATTERS_CHARS,
+    TextPayload,
+    compose,
+    compose_plain,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from footlights.wire.values import Reader
 
 MAX_TEXT_CHARS = 4_000
-"""Of a text, whatever is then made of it."""
+"""Of a text, before it is laid out in lines."""
 MAX_REF_CHARS = 256
 MAX_REFS = 32
+MAX_WORDS_CHARS = WHY_IT_MATTERS_CHARS - len("IMPACT: ")
+"""Of an operator's words about a closed event: they go into one line, uncut."""
 
-DEFAULTS: Mapping[str, object] = {
-    "mode": None,
-    "event_type": MissionEventType.STATE_CHANGE,
-    "classification": Classification.INFO,
-    "mission_id": "unassigned",
-    "event_id": None,
-    "context_tier": Tier.TEXT_ONLY,
-    "session_state": SessionState.IDLE,
-    "voice_mode": VoiceMode.NORMAL,
-    "text_certainty": Certainty.UNKNOWN,
-    "voice_certainty": None,
-    "repo_attributed": False,
-    "system_state_claim": False,
-    "evidence_refs": (),
-    "operator_ref": None,
-    "deterministic": True,
-    "tenant_id": "default",
-    "dry_run": False,
-    "policy_ts_ms": None,
-}
-"""What each field is when it is missing or null."""
-
+LISTENER_FIELDS = ("context_tier", "session_state", "voice_mode", "tenant_id")
+_WORDS_FIELDS = ("text_certainty", "evidence_refs")
+_CLOSING_FIELDS = (*LISTENER_FIELDS, *_WORDS_FIELDS, "operator_ref", "policy_ts_ms")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
 @frozen(kw_only=True)
 class CalloutRequest:
-    """What somebody wants to be told."""
+    """A request to call out an event."""
 
     event: MissionEvent
     context: Context
     dry_run: bool = False
-    """Only say what would be done."""
+    """Whether to decide only: nothing is spoken, and no limit is used up."""
     policy_ts_ms: int | None = None
-    """When it is to be decided, for replays."""
+    """The time of the decision, for replays."""
+
+
+@frozen(kw_only=True)
+class Closing:
+    """A request to close an event."""
+
+    context: Context
+    words: str | None = None
+    """The operator's words about the outcome; without them the debrief repeats what had changed."""
+    certainty: Certainty = Certainty.UNKNOWN
+    """How certain the words are."""
+    evidence_refs: tuple[str, ...] = ()
+    """Where the words can be checked."""
+    operator_ref: str | None = None
+    policy_ts_ms: int | None = None
 
 
 def read_callout(fields: Mapping[str, object], event_id: str) -> CalloutRequest:
     """A request with `text`, or with `text_payload` and its four lines. Raises `InvalidCommand`.
 
-    `event_id` is what the event is called if the request does not say.
+    `event_id` is the default for the id of the event.
     """
-    for name in fields:
-        if name not in DEFAULTS and name not in ("text", "text_payload"):
-            raise InvalidCommand("The callout has a field that is not known.")
-    given = {name: _field(fields, name, reader) for name, reader in _READERS.items()}
+    if not fields.keys() <= {*DEFAULTS, "text", "text_payload"}:
+        raise InvalidCommand("The callout has a field that is not known.")
+    given = _given(fields, DEFAULTS)
     event = MissionEvent(
         mission_id=given["mission_id"],
         event_id=given["event_id"] or event_id,
@@ -97,61 +102,115 @@ def read_callout(fields: Mapping[str, object], event_id: str) -> CalloutRequest:
         operator_ref=given["operator_ref"],
         deterministic=given["deterministic"],
     )
-    context = Context(
-        tier=given["context_tier"],
-        session_state=given["session_state"],
-        voice_mode=given["voice_mode"],
-        tenant_id=given["tenant_id"],
+    return CalloutRequest(
+        event=event, context=_context(given), dry_run=given["dry_run"], policy_ts_ms=given["policy_ts_ms"]
     )
-    return CalloutRequest(event=event, context=context, dry_run=given["dry_run"], policy_ts_ms=given["policy_ts_ms"])
+
+
+def read_listener(fields: Mapping[str, object]) -> Context:
+    """The listener that these fields describe. Raises `InvalidCommand`."""
+    return _context(_given(fields, LISTENER_FIELDS))
+
+
+def read_closing(fields: Mapping[str, object]) -> Closing:
+    """A request to close an event. Raises `InvalidCommand`."""
+    if not fields.keys() <= {*_CLOSING_FIELDS, "text"}:
+        raise InvalidCommand("The request has a field that is not known.")
+    words = fields.get("text")
+    for name in _WORDS_FIELDS:
+        if words is None and fields.get(name) is not None:
+            raise InvalidCommand(f"{name}: belongs to a text, and there is none")
+    given = _given(fields, _CLOSING_FIELDS)
+    return Closing(
+        context=_context(given),
+        words=None if words is None else read_value("text", words, _bounded(MAX_WORDS_CHARS)),
+        certainty=given["text_certainty"],
+        evidence_refs=given["evidence_refs"],
+        operator_ref=given["operator_ref"],
+        policy_ts_ms=given["policy_ts_ms"],
+    )
+
+
+def debrief_of(trigger: MissionEvent, closing: Closing, event_id: str) -> MissionEvent:
+    """The debrief of a closed event. It is never more certain than the event.
+
+    It quotes what changed, with the claims and the evidence of the event, unless the event broke a rule of the
+    contract. An operator's words have only the evidence that comes with them.
+    """
+    if closing.words is None:
+        impact = NOT_STATED if any(broken_rules(trigger)) else trigger.text.change
+        certainty, refs = trigger.supported_certainty, trigger.evidence_refs
+    else:
+        impact = " ".join(closing.words.split())
+        certainty = least_certain(trigger.supported_certainty, closing.certainty)
+        refs = closing.evidence_refs
+    kind = MissionEventType.DEBRIEF, trigger.classification
+    return MissionEvent(
+        mission_id=trigger.mission_id,
+        event_id=event_id,
+        event_type=kind[0],
+        classification=kind[1],
+        text=compose(*kind, change="An operator has closed this.", impact=impact, evidence_refs=refs),
+        certainty=certainty,
+        voice_certainty=least_certain(certainty, trigger.claimed_by_voice),
+        evidence_refs=refs,
+        repo_attributed=trigger.repo_attributed,
+        system_state_claim=trigger.system_state_claim,
+        deterministic=trigger.deterministic,
+        operator_ref=closing.operator_ref or f"ack:{trigger.event_id}",
+    )
 
 
 def read_id(name: str, value: object) -> str:
-    """An id of a mission or an event. Raises `InvalidCommand`."""
-    return cast("str", _read(name, value, _identifier))
+    """The id of a mission or an event. Raises `InvalidCommand`."""
+    return cast("str", read_value(name, value, _identifier))
 
 
-def read_text(name: str, value: object, max_chars: int) -> str:
-    """A text that is not blank, and not too long. Raises `InvalidCommand`."""
-    return cast("str", _read(name, value, _bounded(max_chars)))
-
-
-def _field(fields: Mapping[str, object], name: str, reader: Reader) -> Any:
-    value = fields.get(name)
-    return DEFAULTS[name] if value is None else _read(name, value, reader)
-
-
-def _read(name: str, value: object, reader: Reader) -> Any:
+def read_value(name: str, value: object, reader: Reader) -> Any:
+    """The value of a field. Raises `InvalidCommand`."""
     try:
         return reader(value, None)
     except Unfit as error:
         raise InvalidCommand(f"{name}: {error}") from None
 
 
+def _given(fields: Mapping[str, object], names: Collection[str]) -> dict[str, Any]:
+    """The values of these fields, with their defaults."""
+    return {
+        name: default if (value := fields.get(name)) is None else read_value(name, value, reader)
+        for name, (default, reader) in _FIELDS.items()
+        if name in names
+    }
+
+
+def _context(given: Mapping[str, Any]) -> Context:
+    return Context(
+        tier=given["context_tier"],
+        session_state=given["session_state"],
+        voice_mode=given["voice_mode"],
+        tenant_id=given["tenant_id"],
+    )
+
+
 def _text(fields: Mapping[str, object], given: Mapping[str, Any]) -> TextPayload:
     plain, lines = fields.get("text"), fields.get("text_payload")
     if (plain is None) == (lines is None):
         raise InvalidCommand("text: is missing" if plain is None else "text_payload: is there beside text")
-    kind = given["event_type"], given["classification"]
+    kind, refs = (given["event_type"], given["classification"]), given["evidence_refs"]
     if lines is None:
-        return compose_plain(*kind, _read("text", plain, _bounded(MAX_TEXT_CHARS)), given["evidence_refs"])
+        return compose_plain(*kind, read_value("text", plain, _bounded(MAX_TEXT_CHARS)), refs)
     if type(lines) is not dict:
         raise InvalidCommand("text_payload: must be an object")
-    missing = compose(*kind, change=NOT_STATED, evidence_refs=given["evidence_refs"])
-    return _text_payload(cast("dict[str, object]", lines), missing)
-
-
-def _text_payload(lines: Mapping[str, object], missing: TextPayload) -> TextPayload:
-    stated = missing.document
-    for name, line in lines.items():
+    stated = compose(*kind, change=NOT_STATED, evidence_refs=refs).document
+    for name, line in cast("dict[str, object]", lines).items():
         if name not in stated:
             raise InvalidCommand("text_payload: has a field that is not known")
         if line is not None:
-            stated[name] = _read(f"text_payload.{name}", line, _bounded(MAX_TEXT_CHARS))
+            stated[name] = read_value(f"text_payload.{name}", line, _bounded(MAX_TEXT_CHARS))
     return TextPayload(**stated)
 
 
-# -- what a single field may be
+# -- fields
 
 
 def _bounded(max_chars: int) -> Reader:
@@ -187,23 +246,26 @@ def _refs(value: object, _: object) -> tuple[str, ...]:
     return tuple(_bounded(MAX_REF_CHARS)(ref, None) for ref in refs)
 
 
-_READERS: Mapping[str, Reader] = {
-    "mode": values.member_of(SpeechMode),
-    "event_type": values.member_of(MissionEventType),
-    "classification": values.member_of(Classification),
-    "mission_id": _identifier,
-    "event_id": _identifier,
-    "context_tier": _tier,
-    "session_state": values.member_of(SessionState),
-    "voice_mode": values.member_of(VoiceMode),
-    "text_certainty": values.member_of(Certainty),
-    "voice_certainty": values.member_of(Certainty),
-    "repo_attributed": values.flag,
-    "system_state_claim": values.flag,
-    "evidence_refs": _refs,
-    "operator_ref": _bounded(MAX_REF_CHARS),
-    "deterministic": values.flag,
-    "tenant_id": _identifier,
-    "dry_run": values.flag,
-    "policy_ts_ms": values.natural,
+_FIELDS: Mapping[str, tuple[object, Reader]] = {
+    "mode": (None, values.member_of(SpeechMode)),
+    "event_type": (MissionEventType.STATE_CHANGE, values.member_of(MissionEventType)),
+    "classification": (Classification.INFO, values.member_of(Classification)),
+    "mission_id": ("unassigned", _identifier),
+    "event_id": (None, _identifier),
+    "context_tier": (Tier.TEXT_ONLY, _tier),
+    "session_state": (SessionState.IDLE, values.member_of(SessionState)),
+    "voice_mode": (VoiceMode.NORMAL, values.member_of(VoiceMode)),
+    "text_certainty": (Certainty.UNKNOWN, values.member_of(Certainty)),
+    "voice_certainty": (None, values.member_of(Certainty)),
+    "repo_attributed": (False, values.flag),
+    "system_state_claim": (False, values.flag),
+    "evidence_refs": ((), _refs),
+    "operator_ref": (None, _bounded(MAX_REF_CHARS)),
+    "deterministic": (True, values.flag),
+    "tenant_id": ("default", _identifier),
+    "dry_run": (False, values.flag),
+    "policy_ts_ms": (None, values.natural),
 }
+"""The default of each field, for one that is missing or null, and its reader."""
+
+DEFAULTS: Mapping[str, object] = {name: default for name, (default, _) in _FIELDS.items()}

@@ -1,58 +1,56 @@
-"""The closed sets of the callout contract `dottie.prompt_style.v1`."""
+"""Closed sets of the callout contract `dottie.prompt_style.v1`."""
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-CONTRACT_ID = "dottie.prompt_style.v1"
-"""The rules that callouts keep."""
 PAYLOAD_VERSION = "dottie.utility.v1"
-"""The shape in which they are told."""
+"""The `contract_version` of every payload."""
 
 
 class MissionEventType(StrEnum):
     """What happened in a mission."""
 
     STATE_CHANGE = "state_change"
-    """Something is no longer as it was."""
+    """The state of something changed."""
     THREAT_UPDATE = "threat_update"
-    """Something may go wrong, or has."""
+    """Something failed, or may fail."""
     TIMER_UPDATE = "timer_update"
-    """Time is passing, or is up."""
+    """Time is running, or has run out."""
     ACTION_REQUIRED = "action_required"
-    """Somebody has to do something."""
+    """A person has to act."""
     DEBRIEF = "debrief"
-    """What came of something that an operator did."""
+    """The outcome of something that an operator did."""
 
 
 class Classification(StrEnum):
-    """How much it matters."""
+    """How urgent an event is."""
 
     INFO = "info"
-    """Good to know."""
+    """For information."""
     WARN = "warn"
-    """Look at it."""
+    """Needs attention."""
     CRITICAL = "critical"
-    """Look at it now."""
+    """Needs attention now."""
     ACTION = "action"
-    """Do something about it now."""
+    """Needs action now."""
 
 
 class Certainty(StrEnum):
-    """How sure one is, the surest first."""
+    """How certain a claim is, the most certain first."""
 
     CONFIRMED = "confirmed"
-    """It was seen."""
+    """It was observed."""
     REASONED = "reasoned"
-    """It follows from what was seen."""
+    """It follows from what was observed."""
     HYPOTHESIS = "hypothesis"
-    """It would explain what was seen."""
+    """It would explain what was observed."""
     UNKNOWN = "unknown"
-    """Nobody said."""
+    """Not stated."""
 
     @property
     def rank(self) -> int:
-        """Greater is surer."""
+        """Greater is more certain."""
         return _RANKS[self]
 
 
@@ -60,32 +58,32 @@ _RANKS = {certainty: rank for rank, certainty in enumerate(reversed(Certainty))}
 
 
 def least_certain(*claims: Certainty) -> Certainty:
-    """The least sure of these."""
+    """The least certain of these."""
     return min(claims, key=lambda claim: claim.rank)
 
 
 class Tier(IntEnum):
-    """How much of the player's surroundings is shared."""
+    """How much of the player's context is shared."""
 
     TEXT_ONLY = 0
-    """Nothing is ever spoken."""
+    """Nothing is spoken."""
     AWARE = 1
-    """Callouts may be spoken, while the session is active."""
+    """Callouts may be spoken while the session is active."""
 
 
 class SessionState(StrEnum):
-    """Where the session that would hear it is."""
+    """The state of the listening session."""
 
     IDLE = "idle"
-    """Nobody listens."""
+    """Not listening."""
     REQUESTING = "requesting"
-    """It is being opened."""
+    """Being opened."""
     ACTIVE = "active"
-    """Somebody listens."""
+    """Listening."""
     STOPPING = "stopping"
-    """It is being closed."""
+    """Being closed."""
     ERROR = "error"
-    """It broke."""
+    """Failed."""
 
 
 class VoiceMode(StrEnum):
@@ -94,55 +92,55 @@ class VoiceMode(StrEnum):
     OFF = "off"
     """Nothing."""
     CRITICAL_ONLY = "critical_only"
-    """What is critical, or asks for action."""
+    """Events that are critical or need action."""
     NORMAL = "normal"
     """Everything that the matrix allows."""
     DND = "dnd"
-    """Nothing, for now."""
+    """Nothing for now (do not disturb)."""
 
 
 class SpeechMode(StrEnum):
-    """How it is spoken."""
+    """The format of a spoken text."""
 
     CALLOUT = "callout"
-    """A shout across the room."""
+    """One short announcement."""
     BRIEFING = "briefing"
     """What to do, and why."""
     DEBRIEF = "debrief"
-    """What came of it."""
+    """The outcome of an action."""
 
 
 class LimitScope(StrEnum):
-    """Whose limit keeps a callout from being spoken."""
+    """The owner of the limit that suppresses a callout."""
 
     MISSION = "mission"
-    """The mission has spoken enough for now."""
+    """The mission has used its rate."""
     MISSIONS = "missions"
-    """The tenant speaks in as many missions as there is room for. Those that speak already go on."""
+    """The tenant speaks in too many missions. Missions that spoke within the last minute may go on."""
     TENANT = "tenant"
-    """The tenant has spoken enough for a day."""
+    """The tenant has used its daily budget."""
     USER = "user"
-    """The user speaks for as many tenants as there is room for today. Those that have spoken go on."""
+    """The user speaks for too many tenants. Tenants that have spoken today may go on."""
     SERVER = "server"
-    """There is no room for another tenant today."""
+    """Too many tenants speak on this server today. Tenants that have spoken today may go on."""
 
 
 class SuppressionReason(StrEnum):
-    """Why a callout is not spoken, in the order in which it is checked. A callout has the first that applies."""
+    """Why a callout is not spoken, in the order of the checks. A callout has the first reason that applies."""
 
     CONTEXT_INELIGIBLE = "context_ineligible"
-    """No row of the matrix lets it be spoken, or it is a debrief of nothing that an operator did."""
+    """No row of the matrix allows it, or it is a debrief without an operator's action."""
     CONTRACT_VIOLATION = "contract_violation"
-    """It breaks a rule of the contract: the voice surer than the text, a line empty or too long, nothing to say."""
+    """It breaks a rule of the contract: the voice more certain than the text, a line empty or too long, no words."""
     MISSING_EVIDENCE = "missing_evidence"
-    """It claims something without evidence, and its row allows no mere hypothesis."""
+    """It makes a claim without evidence, and its row does not allow a hypothesis."""
     DEDUPE_COOLDOWN = "dedupe_cooldown"
-    """The same was spoken a moment ago."""
+    """The same callout was spoken a moment ago."""
     MISSION_RATE_LIMITED = "mission_rate_limited"
-    """The mission has told enough that is not urgent."""
+    """The mission has spoken enough events that are not urgent."""
     VOICE_RATE_LIMITED = "voice_rate_limited"
     """The mission has spoken enough for a minute, or its tenant speaks in too many missions at once."""
     VOICE_BUDGET_EXCEEDED = "voice_budget_exceeded"
-    """The tenant has spoken enough for a day, or there is no room for another tenant, of its user or at all."""
+    """The tenant has spoken enough for a day, or its user or the server has too many tenants today."""
     VOICE_BACKEND_ERROR = "voice_backend_error"
-    """The voice failed, is too busy, or has failed so often that it is left alone for a while."""
+    """The voice failed, is busy, or is paused after too many failures."""

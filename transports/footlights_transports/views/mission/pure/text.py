@@ -1,12 +1,11 @@
-"""The text of a callout, and what a voice may say of it.
+"""Text of a callout: four labelled lines.
 
     CHANGE: threat_update/warn -- The guard has noticed you.
     IMPACT: The door will be locked.
     NEXT: Leave by the window before the bell.
     EVIDENCE: world#/guard
 
-A voice says what these lines say, without their labels and without the evidence, from the beginning, and stops at
-the end of a word. It adds nothing.
+A voice speaks the first three lines from the beginning, without labels, and stops at the end of a word.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
-from footlights_transports.views.mission.pure.matrix import TEXT_BLOCK_CHARS
+from attrs import asdict, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from footlights_transports.views.mission.pure.terms import Classification, MissionEventType
 
+TEXT_BLOCK_CHARS = 900
+"""Of the four lines together, with the line breaks."""
 WHAT_CHANGED_CHARS = 160
 WHY_IT_MATTERS_CHARS = 220
 NEXT_ACTION_CHARS = 160
 
 NOT_STATED = "not stated."
-"""What stands in a field about which nothing was said. A voice leaves it out."""
+"""The body of a line without content. A voice leaves it out."""
 NO_EVIDENCE = "none."
-"""What stands for evidence when there is none."""
+"""The body of the evidence line without evidence."""
 
 _LABEL = re.compile(r"(?:CHANGE: [a-z_]+/[a-z]+ -- |IMPACT: |NEXT: |EVIDENCE: )")
 _SENTENCE_END = re.compile(r"[.!?…][\"'\u201d\u2019)\]]*\s+(?=\S)")
@@ -44,23 +43,18 @@ class TextPayload:
     """The four lines."""
 
     what_changed: str
-    """What is different now: one sentence, 160 characters."""
+    """What is different now: one sentence, at most 160 characters."""
     why_it_matters: str
-    """What that means for the mission, and what is at risk: 220 characters."""
+    """What that means for the mission, and what is at risk: at most 220 characters."""
     next_action: str
-    """What to do, to what, and by when: 160 characters."""
+    """What to do, to what, and by when: at most 160 characters."""
     evidence_anchor: str
     """Where it can be checked."""
 
     @property
     def document(self) -> dict[str, str]:
         """As plain JSON."""
-        return {
-            "what_changed": self.what_changed,
-            "why_it_matters": self.why_it_matters,
-            "next_action": self.next_action,
-            "evidence_anchor": self.evidence_anchor,
-        }
+        return asdict(self)
 
     @property
     def block(self) -> str:
@@ -69,25 +63,23 @@ class TextPayload:
 
     @property
     def change(self) -> str:
-        """What changed, without its label."""
+        """`what_changed` without its label."""
         return _body(self.what_changed)
 
     @property
     def spoken(self) -> str:
-        """All that a voice may say of it."""
+        """The words that a voice may speak."""
         bodies = (_body(line) for line in (self.what_changed, self.why_it_matters, self.next_action))
         return " ".join(body for body in bodies if body != NOT_STATED)
 
     @property
     def names_evidence(self) -> bool:
-        """Whether it says where it can be checked."""
+        """Whether the evidence line names evidence."""
         return normalize(_body(self.evidence_anchor)) not in _NO_ANCHORS
 
     def broken_rules(self) -> Iterator[str]:
-        """The names of what is empty, too long, or more than one sentence."""
-        for name, line in self.document.items():
-            if not _body(line):
-                yield f"{name}_empty"
+        """The names of the rules that these lines break."""
+        yield from (f"{name}_empty" for name, line in self.document.items() if not _body(line))
         if len(self.what_changed) > WHAT_CHANGED_CHARS:
             yield "what_changed_too_long"
         if _SENTENCE_END.search(_body(self.what_changed)):
@@ -109,7 +101,7 @@ def compose(
     next_action: str = NOT_STATED,
     evidence_refs: Sequence[str] = (),
 ) -> TextPayload:
-    """The four lines, with their labels."""
+    """The four lines with their labels."""
     return TextPayload(
         what_changed=f"{_change_label(event_type, classification)}{change}",
         why_it_matters=f"IMPACT: {impact}",
@@ -121,9 +113,9 @@ def compose(
 def compose_plain(
     event_type: MissionEventType, classification: Classification, text: str, evidence_refs: Sequence[str] = ()
 ) -> TextPayload:
-    """The four lines for one plain text: its first sentence, then as many words as each line holds.
+    """The four lines for a plain text: its first sentence, then as many words as each line holds.
 
-    Not a word is lost: what fits nowhere stays in the third line, which is then longer than it may be.
+    No word is lost: the rest goes into the third line, which may then be too long.
     """
     words = " ".join(text.split())
     end = _SENTENCE_END.search(words)
@@ -142,14 +134,14 @@ def compose_plain(
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """As many whole words from the beginning as fit; nothing if not even the first one does."""
+    """As many whole words from the beginning as fit; an empty text if the first one does not fit."""
     if len(text) <= max_chars:
         return text
     return text[: max_chars + 1].rpartition(" ")[0].rstrip()
 
 
 def normalize(text: str) -> str:
-    """What makes two texts the same: not their case, their spaces, their last mark, nor how a letter is encoded."""
+    """A text without differences of case, spacing, final punctuation and character encoding."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(folded.split()).rstrip(_LAST_MARKS)
 
@@ -167,7 +159,7 @@ def _body(line: str) -> str:
 
 
 def _anchor(refs: Sequence[str]) -> str:
-    """As many refs as fit whole, and how many there are besides."""
+    """As many whole refs as fit, and the number of the others."""
     if not refs:
         return NO_EVIDENCE
     for count in range(len(refs), 0, -1):

@@ -1,8 +1,8 @@
-"""The turns of a session as mission events: what a listener should know, in words that nobody said.
+"""Turn callouts: the mission events of a session's turns.
 
-Everything is told by templates over ids, codes and closed sets. It is what the runtime itself saw, so it is confirmed
-and has its evidence; what an event does not prove is not said. The questions of approvals are the rules' own words, and
-are told whole: one that is too long for its line breaks the contract, and is not spoken.
+Their texts are templates over ids, codes and closed sets; they never quote a player or a model, and claim nothing that
+the stream event does not prove. So they are confirmed, and have evidence. The question of an approval comes from the
+rules and is quoted whole: one that is too long breaks the contract, and is not spoken.
 """
 
 from __future__ import annotations
@@ -32,12 +32,19 @@ if TYPE_CHECKING:
 
 _MAX_CODES = 3
 _NOTHING_COMMITTED = "Nothing of it was committed."
-_T, _C = MissionEventType, Classification
+
+_STATE_CHANGE = MissionEventType.STATE_CHANGE, Classification.INFO
+_LOADING = MissionEventType.TIMER_UPDATE, Classification.INFO
+_LATE = MissionEventType.TIMER_UPDATE, Classification.WARN
+_WARNING = MissionEventType.THREAT_UPDATE, Classification.WARN
+_FAILURE = MissionEventType.THREAT_UPDATE, Classification.CRITICAL
+_ACTION = MissionEventType.ACTION_REQUIRED, Classification.ACTION
+_DEBRIEF = MissionEventType.DEBRIEF, Classification.INFO
 
 
-@frozen(kw_only=True)
+@frozen
 class _Callout:
-    """What is told of one thing that happened."""
+    """The content of one mission event."""
 
     kind: tuple[MissionEventType, Classification]
     change: str
@@ -47,69 +54,69 @@ class _Callout:
     operator_ref: str | None = None
 
 
-_CUT_OFF: Mapping[InterruptReason, _Callout] = {
-    reason: _Callout(kind=kind, change=change, impact=_NOTHING_COMMITTED, next_action=next_action)
+_FAILED: Mapping[InterruptReason, _Callout] = {
+    reason: _Callout(kind, change, _NOTHING_COMMITTED, next_action)
     for reason, kind, change, next_action in (
-        (InterruptReason.TIMEOUT, (_T.TIMER_UPDATE, _C.WARN), "A turn ran out of time.", "Ask again in a moment."),
-        (InterruptReason.STALLED, (_T.TIMER_UPDATE, _C.WARN), "A turn fell silent.", "Ask again in a moment."),
-        (InterruptReason.MODEL_ERROR, (_T.THREAT_UPDATE, _C.CRITICAL), "A model failed.", "Look at the model now."),
-        (InterruptReason.TOOL_ERROR, (_T.THREAT_UPDATE, _C.CRITICAL), "A tool crashed.", "Look at the tool now."),
-        (InterruptReason.WORKLOAD_ERROR, (_T.THREAT_UPDATE, _C.CRITICAL), "A turn failed.", "Look at the log now."),
-        (InterruptReason.SHUTDOWN, (_T.THREAT_UPDATE, _C.WARN), "The stage is closing.", "Come back when it is open."),
-        (InterruptReason.RUNTIME_RESTART, (_T.THREAT_UPDATE, _C.WARN), "The stage has restarted.", "Ask again now."),
+        (InterruptReason.TIMEOUT, _LATE, "A turn ran out of time.", "Ask again in a moment."),
+        (InterruptReason.STALLED, _LATE, "A turn fell silent.", "Ask again in a moment."),
+        (InterruptReason.MODEL_ERROR, _FAILURE, "A model failed.", "Look at the model now."),
+        (InterruptReason.TOOL_ERROR, _FAILURE, "A tool crashed.", "Look at the tool now."),
+        (InterruptReason.WORKLOAD_ERROR, _FAILURE, "A turn failed.", "Look at the log now."),
+        (InterruptReason.SHUTDOWN, _WARNING, "The stage is closing.", "Come back when it is open."),
+        (InterruptReason.RUNTIME_RESTART, _WARNING, "The stage has restarted.", "Ask again now."),
     )
 }
-"""What is told when a turn ends early without anybody wanting it."""
+"""Interruptions that are called out at once."""
 
 _WANTED: Mapping[InterruptReason, str] = {
     InterruptReason.CANCELED: "The turn was canceled.",
     InterruptReason.BARGE_IN: "The turn was cut short.",
     InterruptReason.SESSION_CLOSED: "The session was closed.",
 }
-"""What somebody did; it is told when what came of it is known."""
+"""Interruptions that a person caused. Their debrief follows with the commit."""
 
 
 class TurnCallouts:
-    """What there is to call out of one session. It remembers only which open turns somebody interrupted."""
+    """The callouts of one session. The only state is the interrupt reason of each open turn."""
 
     def __init__(self, mission_id: str) -> None:
         self.mission_id = mission_id
         self._interrupted: dict[str, InterruptReason] = {}
 
     def take(self, event: StreamEvent, artifacts: Sequence[Artifact] = ()) -> list[MissionEvent]:
-        """What an event of the session calls for. `artifacts` are those of its commit."""
+        """The mission events for a stream event. `artifacts` are those of its commit."""
         return [self._made(event, number, each) for number, each in enumerate(self._callouts(event, artifacts))]
 
     def _callouts(self, event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[_Callout]:
-        payload = event.payload
-        if isinstance(payload, ModelLoading):
-            if payload.progress is None:
-                yield _LOADING
-        elif isinstance(payload, ToolCallResult):
-            yield from _of_tool(payload)
-        elif isinstance(payload, TurnInterrupted):
-            self._interrupted[event.turn_id] = payload.reason
-            if payload.reason in _CUT_OFF:
-                yield _CUT_OFF[payload.reason]
-        elif isinstance(payload, CommitFinal):
-            # What was asked or answered is the greater news, and the limits favour what comes first.
-            for artifact in artifacts:
-                yield from _of_artifact(artifact)
-            interrupted = self._interrupted.pop(event.turn_id, None)
-            yield from _of_commit(payload, artifacts, interrupted, event.turn_id)
+        match event.payload:
+            case ModelLoading(progress=None):
+                impact = "The answer will take a little longer."
+                yield _Callout(_LOADING, "A model is loading.", impact, "Wait until it is ready.")
+            case ToolCallResult() as result:
+                yield from _of_tool(result)
+            case TurnInterrupted(reason=reason):
+                self._interrupted[event.turn_id] = reason
+                if reason in _FAILED:
+                    yield _FAILED[reason]
+            case CommitFinal() as commit:
+                # Approvals first: they matter more, and the limits favour the first callout.
+                for artifact in artifacts:
+                    yield from _of_artifact(artifact)
+                interrupted = self._interrupted.pop(event.turn_id, None)
+                yield from _of_commit(commit, artifacts, interrupted, event.turn_id)
+            case _:
+                pass
 
     def _made(self, event: StreamEvent, number: int, callout: _Callout) -> MissionEvent:
         refs = (f"turn:{event.turn_id}#{event.seq}", *callout.evidence)
-        event_type, classification = callout.kind
         return MissionEvent(
             mission_id=self.mission_id,
             event_id=f"{event.turn_id}.{event.seq}" + (f".{number}" if number else ""),
-            event_type=event_type,
-            classification=classification,
+            event_type=callout.kind[0],
+            classification=callout.kind[1],
             certainty=Certainty.CONFIRMED,
             text=compose(
-                event_type,
-                classification,
+                *callout.kind,
                 change=callout.change,
                 impact=callout.impact,
                 next_action=callout.next_action,
@@ -121,29 +128,12 @@ class TurnCallouts:
         )
 
 
-_LOADING = _Callout(
-    kind=(_T.TIMER_UPDATE, _C.INFO),
-    change="A model is loading.",
-    impact="The answer will take a little longer.",
-    next_action="Wait until it is ready.",
-)
-
-
 def _of_tool(result: ToolCallResult) -> Iterator[_Callout]:
     if result.canceled and result.side_effects_may_have_occurred:
-        yield _Callout(
-            kind=(_T.THREAT_UPDATE, _C.CRITICAL),
-            change="A tool was cut off while it worked.",
-            impact="It may have done its work.",
-            next_action="Look at what it did before you ask again.",
-        )
+        change, next_action = "A tool was cut off while it worked.", "Look at what it did before you ask again."
+        yield _Callout(_FAILURE, change, "It may have done its work.", next_action)
     elif result.error is not None and not result.canceled:
-        yield _Callout(
-            kind=(_T.THREAT_UPDATE, _C.WARN),
-            change="A tool failed.",
-            impact="It gave no result.",
-            next_action="Look at the tool before you ask again.",
-        )
+        yield _Callout(_WARNING, "A tool failed.", "It gave no result.", "Look at the tool before you ask again.")
 
 
 def _of_commit(
@@ -151,67 +141,27 @@ def _of_commit(
 ) -> Iterator[_Callout]:
     evidence = (f"commit:{commit.commit_id or commit.commit_digest}",)
     if interrupted is not None and interrupted in _WANTED:
-        yield _Callout(
-            kind=(_T.DEBRIEF, _C.INFO),
-            change=_WANTED[interrupted],
-            impact=_NOTHING_COMMITTED,
-            next_action="Ask again when you like.",
-            evidence=evidence,
-            operator_ref=f"{interrupted.value}:{turn_id}",
-        )
+        operator_ref = f"{interrupted.value}:{turn_id}"
+        next_action = "Ask again when you like."
+        yield _Callout(_DEBRIEF, _WANTED[interrupted], _NOTHING_COMMITTED, next_action, evidence, operator_ref)
     elif commit.commit_outcome is CommitOutcome.OK:
-        yield _Callout(
-            kind=(_T.STATE_CHANGE, _C.INFO),
-            change="A turn is committed.",
-            impact=_kept(artifacts),
-            next_action="Go on when you like.",
-            evidence=evidence,
-        )
+        kinds = {artifact.kind for artifact in artifacts}
+        waits = " An act waits for somebody's word." if PENDING in kinds else ""
+        refused = " An act was refused." if DENIED in kinds else ""
+        impact = f"Its changes are kept.{waits}{refused}"
+        yield _Callout(_STATE_CHANGE, "A turn is committed.", impact, "Go on when you like.", evidence)
     elif interrupted is None:
         codes = ", ".join(issue.code for issue in commit.issues[:_MAX_CODES])
         more = len(commit.issues) - _MAX_CODES
-        codes += f" and {more} more" if more > 0 else ""
-        yield _Callout(
-            kind=(_T.THREAT_UPDATE, _C.WARN),
-            change="A turn was refused.",
-            impact=f"Nothing of it was committed: {codes}.",
-            next_action="Ask for something else when you like.",
-            evidence=evidence,
-        )
-
-
-def _kept(artifacts: Sequence[Artifact]) -> str:
-    """What a commit proves: its changes, and that some acts are not among them."""
-    kinds = {artifact.kind for artifact in artifacts}
-    waits = " An act waits for somebody's word." if PENDING in kinds else ""
-    refused = " An act was refused." if DENIED in kinds else ""
-    return f"Its changes are kept.{waits}{refused}"
+        impact = f"Nothing of it was committed: {codes}{f' and {more} more' if more > 0 else ''}."
+        yield _Callout(_WARNING, "A turn was refused.", impact, "Ask for something else when you like.", evidence)
 
 
 def _of_artifact(artifact: Artifact) -> Iterator[_Callout]:
-    if artifact.kind not in (PENDING, APPROVED, DENIED):
-        return
-    approval_id, question = _approval(artifact)
-    evidence = (f"approval:{approval_id}",)
-    if artifact.kind == PENDING:
-        yield _Callout(
-            kind=(_T.ACTION_REQUIRED, _C.ACTION),
-            change="Somebody has to decide.",
-            impact=question,
-            next_action="Answer yes or no now.",
-            evidence=evidence,
-        )
-    else:
-        yield _Callout(
-            kind=(_T.DEBRIEF, _C.INFO),
-            change="The answer was yes." if artifact.kind == APPROVED else "The answer was no.",
-            impact=question,
-            next_action="Go on when you like.",
-            evidence=evidence,
-            operator_ref=f"approval:{approval_id}",
-        )
-
-
-def _approval(artifact: Artifact) -> tuple[str, str]:
     data = artifact.data if isinstance(artifact.data, dict) else {}
-    return str(data.get("id")), str(data.get("question"))
+    approval, question = f"approval:{data.get('id')}", str(data.get("question"))
+    if artifact.kind == PENDING:
+        yield _Callout(_ACTION, "Somebody has to decide.", question, "Answer yes or no now.", (approval,))
+    elif artifact.kind in (APPROVED, DENIED):
+        change = "The answer was yes." if artifact.kind == APPROVED else "The answer was no."
+        yield _Callout(_DEBRIEF, change, question, "Go on when you like.", (approval,), approval)

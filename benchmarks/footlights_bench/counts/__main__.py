@@ -1,0 +1,40 @@
+"""`python -m footlights_bench.counts`: compare the counts with their bounds, or write new bounds.
+
+python -m footlights_bench.counts --write-bounds    # the current counts become the bounds
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING
+
+from footlights_bench.counts import suite
+from footlights_bench.counts.bounds import FILE, write_bounds
+from footlights_bench.counts.meter import Count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(prog="footlights_bench.counts", description="Count the cost of turns and commits.")
+    parser.add_argument("--write-bounds", action="store_true", help=f"write the counts to {FILE.name}")
+    parser.add_argument(
+        "--allocations",
+        choices=suite.SUBJECTS,
+        metavar="WORKLOAD",
+        help="print the allocations of this workload",
+    )
+    options = parser.parse_args(arguments)
+    if options.allocations:
+        print(suite.count_allocations(suite.SUBJECTS[options.allocations])[Count.ALLOCATIONS])
+    elif options.write_bounds:
+        write_bounds(suite.count_all(), FILE)
+    else:
+        return suite.run_counts(quick=False, json_path=None, strict=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""The programs in docs/examples run as their page says, each in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from tests.kit.models.openai_wire import DONE, END, said, usage
+from tests.kit.models.wire_server import Answer, open_wire_server
+from tests.kit.paths import ROOT
+from tests.kit.peers.js_peer import FLAGS, nodes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+EXAMPLES = ROOT / "docs" / "examples"
+CLIENT = ROOT / "transports/footlights_transports/static/footlights.js"
+PATIENCE = 60
+"""Seconds until a program that hangs fails its test."""
+
+BROWSER = """
+const heard = {};
+const element = (name) => ({
+    text: "",
+    append(text) { this.text += text; if (this.text.includes("[committed: ok]")) finish(this.text); },
+    addEventListener(kind, listener) { heard[name + kind] = listener; if (name === "#stop") setTimeout(submit); },
+});
+const elements = { "#story": element("#story"), "form": element("form"), "#stop": element("#stop") };
+globalThis.document = { querySelector: (name) => elements[name] };
+const submit = () => heard.formsubmit({
+    preventDefault() {},
+    target: { elements: { said: { value: "A bowl of stew, please" } }, reset() {} },
+});
+const finish = (text) => { process.stdout.write(text); process.exit(0); };
+"""
+"""As much of a browser as the page uses. It says one thing, and ends with the commit of that turn."""
+
+
+async def run(name: str, *arguments: str, log: str = "") -> str:
+    """What an example prints. It must succeed, and log this and nothing else."""
+    with trio.fail_after(PATIENCE):
+        done = await trio.run_process(
+            [sys.executable, str(EXAMPLES / name), *arguments], capture_stdout=True, capture_stderr=True, check=False
+        )
+    assert done.returncode == 0, done.stderr.decode()
+    assert re.fullmatch(log, done.stderr.decode())
+    return done.stdout.decode()
+
+
+@asynccontextmanager
+async def running(name: str, *arguments: str) -> AsyncGenerator[str]:
+    """The first line that a server among the examples prints; the server ends with the block."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, str(EXAMPLES / name), *arguments], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        line = b""
+        with trio.fail_after(PATIENCE):
+            while not line.endswith(b"\n"):
+                data = await process.stdout.receive_some()
+                assert data, f"{name} ended early"
+                line += data
+        yield line.decode()
+    finally:
+        process.terminate()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+            await process.stdout.aclose()
+
+
+async def read_until(connection: trio.SocketStream, mark: bytes) -> str:
+    text = b""
+    with trio.fail_after(PATIENCE):
+        while mark not in text:
+            data = await connection.receive_some()
+            assert data, text
+            text += data
+    return text.decode()
+
+
+async def test_the_custom_ledger_keeps_the_contract() -> None:
+    assert await run("custom_ledger.py") == "The journal keeps the contract.\n"
+
+
+async def test_the_game_loop_shows_a_turn_and_interrupts_it() -> None:
+    assert (await run("stage_thread_loop.py")).splitlines() == [
+        "Interrupted: canceled",
+        "Turn t1-000001 is committed: fail_closed",
+        "The first sentence was shown: Halt! Who goes there?",
+    ]
+
+
+async def test_the_npc_says_what_an_openai_compatible_server_streams() -> None:
+    answer = Answer((*said("Aye,", " the attic."), END, usage(7, 3), DONE))
+    async with open_wire_server(answer) as server:
+        shown = await run("ollama_npc.py", "A room?", "--base-url", f"{server.url}/v1", "--model", "qwen3")
+    [request] = server.requests
+    assert shown == "(Odo wakes up ...)\nAye, the attic.\n[committed: ok]\n"
+    assert request.target == "/v1/chat/completions"
+    assert request.body["model"] == "qwen3"
+    assert [each["role"] for each in request.body["messages"]] == ["system", "user"]
+    assert "authorization" not in request.headers
+
+
+async def test_the_npc_says_why_it_is_silent() -> None:
+    async with open_wire_server(Answer(("{}",), status=404)) as server:
+        log = r"t1-000001 of s1-000001 failed: model_error at \S+\n"
+        shown = await run("ollama_npc.py", "A room?", "--base-url", f"{server.url}/v1", log=log)
+    assert "Does Ollama run, and does it have the model?" in shown
+    assert shown.endswith("[committed: fail_closed]\n")
+
+
+async def test_players_of_the_tcp_server_share_a_world_and_can_interrupt() -> None:
+    async with running("tcp_game_server.py", "--port", "0") as line:
+        port = int(line.rsplit(maxsplit=1)[1])
+        one, other = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        async with one, other:
+            await one.send_all(b"Please ring.\n")
+            assert await read_until(one, b"]\n") == "As you wish. Ding!\n[ok, rings: 1]\n"
+            await other.send_all(b"\nHello.\n")
+            assert (await read_until(other, b"Good")).startswith("! invalid_command\n")
+            await other.send_all(b"stop\n")
+            assert (await read_until(other, b"]\n")).endswith(" ... (canceled)\n[fail_closed, rings: 1]\n")
+
+
+@pytest.mark.skipif(not nodes(), reason="there is no Node here")
+async def test_the_web_page_plays_a_turn(tmp_path: Path) -> None:
+    async with running("web_page.py", "--page-port", "0", "--ws-port", "0") as line:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+        assert found is not None
+        served = await trio.to_thread.run_sync(_get, int(found[1]), "/footlights.js")
+        page = await trio.to_thread.run_sync(_get, int(found[1]), "/")
+        (tmp_path / "footlights.js").write_text(served, encoding="utf-8")
+        script = re.search(r'<script type="module">(.*)</script>', page, re.DOTALL)
+        assert script is not None
+        body = script[1].replace('"/footlights.js"', '"./footlights.js"')
+        (tmp_path / "package.json").write_text('{"type": "module"}')
+        (tmp_path / "page.js").write_text(f'import "./browser.js";\n{body}', encoding="utf-8")
+        (tmp_path / "browser.js").write_text(BROWSER, encoding="utf-8")
+        with trio.fail_after(PATIENCE):
+            done = await trio.run_process([nodes()[0], *FLAGS, str(tmp_path / "page.js")], capture_stdout=True)
+    assert served == CLIENT.read_text(encoding="utf-8")
+    assert done.stdout.decode().startswith("> A bowl of stew, please\n")
+    assert "One stew" in done.stdout.decode()
+
+
+def _get(port: int, path: str) -> str:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status == 200
+    text = answer.read().decode()
+    connection.close()
+    return text
+
+
+def test_every_example_is_on_the_page_with_the_command_that_runs_it() -> None:
+    page = (EXAMPLES / "index.md").read_text(encoding="utf-8")
+    for example in sorted(EXAMPLES.glob("*.py")):
+        command = f".venv/bin/python docs/examples/{example.name}"
+        assert f"]({example.name})" in page, example.name
+        assert command in page, example.name
+        assert command in example.read_text(encoding="utf-8"), example.name

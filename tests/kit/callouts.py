@@ -1,0 +1,41 @@
+"""Callouts for tests: a listener that hears everything, an event that may be spoken, and a clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from footlights_transports.views.mission.pure.payload import Context, MissionEvent
+from footlights_transports.views.mission.pure.terms import (
+    Certainty,
+    Classification,
+    MissionEventType,
+    SessionState,
+    Tier,
+)
+from footlights_transports.views.mission.pure.text import compose
+
+LISTENING = Context(tier=Tier.AWARE, session_state=SessionState.ACTIVE)
+THREAT = MissionEventType.THREAT_UPDATE
+CRITICAL = Classification.CRITICAL
+
+
+def mission_event(
+    change: str,
+    event_type: MissionEventType = THREAT,
+    classification: Classification = CRITICAL,
+    mission_id: str = "heist",
+    **fields: Any,
+) -> MissionEvent:
+    """A confirmed event. `fields` replace any field of it."""
+    given: dict[str, Any] = {
+        "event_id": "e1",
+        "certainty": Certainty.CONFIRMED,
+        "text": compose(event_type, classification, change=change),
+    }
+    return MissionEvent(mission_id=mission_id, event_type=event_type, classification=classification, **(given | fields))
+
+
+def clock_ms() -> int:
+    return round(trio.current_time() * 1_000)

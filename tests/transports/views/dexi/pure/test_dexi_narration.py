@@ -1,0 +1,265 @@
+"""Narration of runs: the exact events of whole turns, in chat and in execution mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from footlights.events import (
+    ErrorInfo,
+    Ext,
+    ModelLoading,
+    ModelReady,
+    ModelSelected,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnAccepted,
+    TurnFinal,
+    WarmState,
+)
+from footlights.modes import Confirmation, ExecutionPolicy
+from tests.kit.views.dexi_kit import (
+    CHAT,
+    FOUND,
+    HOT,
+    OK,
+    PREPARED,
+    RUN,
+    STARTED,
+    artifacts,
+    decided,
+    output,
+    run_of,
+    told,
+    types,
+)
+
+PLAN = ("plan_narrative", "The agent will search, and then answer. Each tool that is run is shown as a step.")
+SEARCHING = [
+    ("step_start", "step-2", "Search documents"),
+    ("tool_start", "step-2", "search_documents", "To find what the request asks about."),
+    ("narration_delta", "step-2", "Search documents was requested."),
+]
+
+
+# -- chat
+
+
+def test_a_chat_has_mode_output_and_done() -> None:
+    run = run_of(
+        TurnAccepted(), *HOT, TokenDelta("Good ", 0), TokenDelta("evening.", 5), TurnFinal("Good evening."), OK,
+        decision=CHAT,
+    )  # fmt: skip
+    assert told(run) == [
+        ("mode", "chat"),
+        ("output_delta", "Good "),
+        ("output_delta", "evening."),
+        ("done", "completed"),
+    ]
+    assert [event["run_id"] for event in run if "run_id" in event] == [RUN, RUN]
+
+
+def test_a_chat_shows_no_tools_and_no_heartbeats() -> None:
+    run = run_of(STARTED, FOUND, TokenDelta("Well.", 0), TurnFinal("Well."), OK, decision=CHAT, pauses=[20] * 5)
+    assert types(run) == ["mode", "output_delta", "done"]
+
+
+@pytest.mark.parametrize(
+    ("confirmation", "question"),
+    [
+        (None, ""),
+        (Confirmation.AMBIGUOUS, " Should it be run, or only talked about?"),
+        (Confirmation.DESTRUCTIVE, " It may change or remove what is there. Should it be run?"),
+        (Confirmation.DIFFERENT_PATHS, " There is more than one way to run it. Which one should be taken?"),
+    ],
+)
+def test_denied_execution_is_explained_and_asks_only_for_a_recorded_reason(
+    confirmation: Confirmation | None, question: str
+) -> None:
+    denied = decided(ExecutionPolicy.DENY, ["search", "simulate", "search"], confirmation)
+    run = run_of(*HOT, TokenDelta("I can explain it.", 0), TurnFinal("I can explain it."), OK, decision=denied)
+    either = "or" if confirmation is Confirmation.DIFFERENT_PATHS else "and"
+    explanation = (
+        f"This request asks to search {either} simulate. Nothing was run, because that is not authorized here. "
+        f'To run it, send it with "execution_policy": "auto".{question}\n\n'
+    )
+    assert told(run) == [
+        ("mode", "chat"),
+        ("output_delta", explanation),
+        ("output_delta", "I can explain it."),
+        ("done", "completed"),
+    ]
+    assert ("?" in run[1]["content"]) is (confirmation is not None)
+
+
+def test_denied_execution_without_a_named_activity_is_explained_too() -> None:
+    for activities in (["unnamed"], ["tool"], ["delete"], ["change"]):
+        run = run_of(TurnFinal(""), OK, decision=decided(ExecutionPolicy.DENY, activities))
+        assert "Nothing was run" in run[1]["content"]
+        assert "unnamed" not in run[1]["content"]
+
+
+def test_small_talk_gets_no_explanation_about_execution() -> None:
+    run = run_of(TokenDelta("Hm.", 0), TurnFinal("Hm."), OK, decision=decided(ExecutionPolicy.DENY, []))
+    assert output(run) == "Hm."
+
+
+# -- execution
+
+
+def test_a_run_with_a_tool_has_plan_steps_output_summary_and_done() -> None:
+    run = run_of(
+        TurnAccepted(), *HOT, TokenDelta("Let me look. ", 0), STARTED, FOUND, TokenDelta("Here.", 13),
+        TurnFinal("Let me look. Here."), OK,
+    )  # fmt: skip
+    assert told(run) == [
+        ("mode", "execution"),
+        PLAN,
+        *PREPARED,
+        ("output_delta", "Let me look. "),
+        *SEARCHING,
+        ("tool_result", "step-2", "search_documents", "Two documents were found.", False),
+        ("narration_delta", "step-2", "Search documents finished."),
+        ("step_end", "step-2", "completed"),
+        ("output_delta", "Here."),
+        ("summary", "The run is completed. Steps: 2 completed."),
+        ("done", "completed"),
+    ]
+
+
+def test_a_turn_without_tools_has_one_step_from_selection_to_its_first_word() -> None:
+    cold = (ModelSelected("odo", "default"), ModelLoading("odo", True), ModelLoading("odo", True, 0.5))
+    run = run_of(*cold, ModelReady("odo", WarmState.COLD, 900), TokenDelta("Yes.", 0), TurnFinal("Yes."), OK)
+    assert told(run)[2:] == [
+        *PREPARED,
+        ("output_delta", "Yes."),
+        ("summary", "The run is completed. Steps: 1 completed."),
+        ("done", "completed"),
+    ]
+
+
+def test_forced_small_talk_still_has_a_plan_and_a_step() -> None:
+    run = run_of(
+        *HOT, TokenDelta("Hi.", 0), TurnFinal("Hi."), OK, decision=decided(ExecutionPolicy.FORCE, []), agent="analyst"
+    )
+    assert told(run)[:2] == [
+        ("mode", "execution"),
+        ("plan_narrative", "analyst will prepare an answer. If a tool is run, it is shown as a step."),
+    ]
+    assert types(run).count("step_start") == 1
+
+
+def test_a_turn_that_needs_no_model_has_a_step_too() -> None:
+    run = run_of(TokenDelta("Hi.", 0), TokenDelta(" You.", 3), TurnFinal("Hi. You."), OK)
+    assert told(run)[2:5] == [
+        ("step_start", "step-1", "Prepare the answer"),
+        ("step_end", "step-1", "completed"),
+        ("output_delta", "Hi."),
+    ]
+    silent = run_of(TurnFinal(""), OK)
+    assert types(silent) == ["mode", "plan_narrative", "step_start", "step_end", "summary", "done"]
+
+
+def test_a_plan_names_the_activities() -> None:
+    plans = {
+        activities: run_of(TurnFinal(""), OK, decision=decided(activities=activities))[1]["content"]
+        for activities in [("search", "simulate", "evaluate"), ("tool",), ("divine",)]
+    }
+    end = ", and then answer. Each tool that is run is shown as a step."
+    assert plans == {
+        ("search", "simulate", "evaluate"): f"The agent will search, simulate and evaluate{end}",
+        ("tool",): f"The agent will use a tool{end}",
+        ("divine",): f"The agent will divine{end}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("activities", "plan"),
+    [
+        (
+            ["search", "simulate"],
+            PLAN[1].replace("search,", "search or simulate, whichever is chosen,"),
+        ),
+        ([], "The agent will prepare an answer. If a tool is run, it is shown as a step."),
+    ],
+)
+def test_a_plan_offers_the_different_paths(activities: list[str], plan: str) -> None:
+    decision = decided(ExecutionPolicy.FORCE, activities, Confirmation.DIFFERENT_PATHS)
+    assert run_of(TurnFinal(""), OK, decision=decision)[1]["content"] == plan
+
+
+def test_the_name_of_a_tool_that_does_not_exist_is_not_shown() -> None:
+    prose = "I think the user secretly wants to search"
+    refused = ToolCallResult("call-1", prose, False, error=ErrorInfo("unknown_tool", "There is no such tool."))
+    run = run_of(*HOT, ToolCallStarted("call-1", prose), refused, TurnFinal(""), OK, tools=["search_documents"])
+    assert told(run)[5:11] == [
+        ("step_start", "step-2", "Unknown tool"),
+        ("tool_start", "step-2", "unknown_tool", "There is no such tool."),
+        ("narration_delta", "step-2", "Unknown tool was requested."),
+        ("tool_result", "step-2", "unknown_tool", "The tool failed: unknown_tool.", False),
+        ("narration_delta", "step-2", "Unknown tool failed."),
+        ("step_end", "step-2", "failed"),
+    ]
+    assert "secretly" not in str(run)
+
+
+def test_artifacts_come_inside_their_step_before_the_result() -> None:
+    ext = artifacts(
+        read=[{"kind": "document", "identifier": "inn.md"}, {"kind": "document", "identifier": "moor.md"}],
+        generated=[{"kind": "cohort", "identifier": "blake3:00", "summary": "200 people."}],
+    )
+    run = run_of(*HOT, STARTED, ToolCallResult("call-1", "search_documents", False, ext=ext), TurnFinal(""), OK)
+    assert told(run)[8:] == [
+        ("artifact_read", "step-2", "document", "inn.md"),
+        ("artifact_read", "step-2", "document", "moor.md"),
+        ("artifact_generated", "step-2", "cohort", "blake3:00", "200 people."),
+        ("tool_result", "step-2", "search_documents", "The tool finished.", False),
+        ("narration_delta", "step-2", "Search documents finished. Artifacts: 2 read, 1 generated."),
+        ("step_end", "step-2", "completed"),
+        ("summary", "The run is completed. Steps: 2 completed. Artifacts: 2 read, 1 generated."),
+        ("done", "completed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "ext",
+    [
+        None,
+        Ext("ext.acme.artifacts", {"read": [{"kind": "document", "identifier": "a"}]}),
+        Ext("ext.footlights.artifacts", "words"),
+        Ext("ext.footlights.artifacts", {"read": "words", "generated": 7}),
+        Ext("ext.footlights.artifacts", {"read": ["words", {"kind": 1, "identifier": "a"}, {"kind": "document"}]}),
+    ],
+)
+def test_invalid_notes_of_artifacts_are_ignored(ext: Ext | None) -> None:
+    run = run_of(STARTED, ToolCallResult("call-1", "search_documents", False, ext=ext), TurnFinal(""), OK)
+    assert not {"artifact_read", "artifact_generated"} & set(types(run))
+
+
+def test_parallel_tools_have_overlapping_steps_and_hold_text_back() -> None:
+    run = run_of(
+        *HOT,
+        STARTED,
+        ToolCallStarted("call-2", "simulate_cohort"),
+        TokenDelta("Both.", 0),
+        FOUND,
+        TokenDelta(" Done?", 5),
+        ToolCallResult("call-2", "simulate_cohort", canceled=False, summary="Ran."),
+        TurnFinal("Both. Done?"),
+        OK,
+    )
+    assert [(event["type"], event["step_id"]) for event in run[5:] if "step_id" in event] == [
+        ("step_start", "step-2"),
+        ("tool_start", "step-2"),
+        ("narration_delta", "step-2"),
+        ("step_start", "step-3"),
+        ("tool_start", "step-3"),
+        ("narration_delta", "step-3"),
+        ("tool_result", "step-2"),
+        ("narration_delta", "step-2"),
+        ("step_end", "step-2"),
+        ("tool_result", "step-3"),
+        ("narration_delta", "step-3"),
+        ("step_end", "step-3"),
+    ]
+    assert told(run)[-3] == ("output_delta", "Both. Done?")

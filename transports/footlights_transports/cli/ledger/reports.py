@@ -1,0 +1,225 @@
+"""Reports about a ledger file: the functions behind the commands, which print a report and return the exit code."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, contextmanager
+from itertools import takewhile
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from footlights.authority.audit.audit import audit
+from footlights.authority.audit.reader import Altered, LedgerUnreadable
+from footlights.authority.audit.rebuild import genesis_world, read_record, rebuild, replay
+from footlights.authority.digest import canonical
+from footlights.authority.ledger.sqlite.reader import SqliteReader
+from footlights.events import JsonValue
+from footlights_transports.cli.ledger.diff import difference
+from footlights_transports.cli.ledger.show import harmless, in_full, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from footlights.authority.audit.audit import AuditReport
+    from footlights.authority.audit.reader import Entry, ToolRow
+    from footlights.authority.audit.rebuild import Replay
+
+_T = TypeVar("_T")
+
+_LARGE = 5_000
+"""From this number of commits or tool steps on, a terminal shows the progress."""
+_LATEST = 10
+
+
+def print_audit(ledger: Path, head: str | None, tools_head: str | None, *, as_json: bool) -> int:
+    """Returns 1 if anything was altered."""
+    with _errors_of(ledger), _Watched(ledger, "auditing") as reader:
+        report = audit(reader, head, tools_head=tools_head)
+    if as_json:
+        _print_json(_report_json(report))
+    else:
+        _print_report(report)
+    return 0 if report.ok else 1
+
+
+def print_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
+    """Returns 1 if the rebuilt world is different."""
+    with _errors_of(ledger), _Watched(ledger, "replaying") as reader:
+        position = None if at is None else _the_one(reader, at).position
+        began = perf_counter()
+        replayed = replay(reader, at=position)
+        seconds = perf_counter() - began
+    differences = _differences(replayed)
+    rate = replayed.commits / seconds
+    if as_json:
+        _print_json(
+            {
+                "identical": replayed.identical,
+                "commits": replayed.commits,
+                "seconds": round(seconds, 3),
+                "commits_per_second": round(rate),
+                "world_digest": replayed.world.digest(),
+                "expected_digest": replayed.expected,
+                "differences": differences,
+                "world": replayed.world.view(),
+            }
+        )
+    else:
+        for line in differences:
+            typer.echo(harmless(line))
+        typer.echo(f"{replayed.commits:,} commits in {seconds:.2f} s, {rate:,.0f} a second")
+        typer.echo(f"{'identical' if replayed.identical else 'different'}: {replayed.world.digest()}")
+    return 0 if replayed.identical else 1
+
+
+def print_commits(ledger: Path, name: str | None) -> None:
+    with _errors_of(ledger), SqliteReader(ledger) as reader:
+        found = reader.latest(_LATEST) if name is None else _all_named(reader, name)
+        if name is None or len(found) > 1:
+            for entry in found:
+                typer.echo(one_line(entry, read_record(entry)))
+        else:
+            for line in in_full(found[0], read_record(found[0]), _worlds_around(reader, found[0])):
+                typer.echo(line)
+
+
+def print_artifact(ledger: Path, ref: str) -> None:
+    with _errors_of(ledger), SqliteReader(ledger) as reader:
+        for entry in reader.mentioning(ref):
+            for artifact in read_record(entry).artifacts:
+                if artifact.ref == ref:
+                    text = canonical(artifact.document).decode()
+                    typer.echo(harmless(text) if sys.stdout.isatty() else text, nl=sys.stdout.isatty())
+                    return
+        raise LedgerUnreadable(f"It has no artifact {ref[:128]!r}.")
+
+
+# -- reading
+
+
+@contextmanager
+def _errors_of(path: Path) -> Generator[None]:
+    """An error of the ledger in the block ends the command."""
+    try:
+        yield
+    except LedgerUnreadable as error:
+        typer.echo(harmless(f"{path}: {error}"), err=True)
+        raise typer.Exit(2) from None
+    except Altered as flaw:
+        typer.echo(harmless(str(flaw)), err=True)
+        raise typer.Exit(1) from None
+
+
+class _Watched(SqliteReader):
+    """A reader that shows its progress on a terminal if it takes long."""
+
+    def __init__(self, path: Path, doing: str) -> None:
+        super().__init__(path)
+        self._doing = doing
+
+    def entries(self) -> Iterator[Entry]:
+        return self._tracked(super().entries(), self._doing, self.count())
+
+    def tools(self) -> Iterator[ToolRow]:
+        return self._tracked(super().tools(), f"{self._doing} tools", self.count_tool_steps())
+
+    def check_file(self) -> None:
+        with ExitStack() as shown:
+            if _is_shown(self.count() + self.count_tool_steps()):
+                shown.enter_context(Console(stderr=True).status(f"{self._doing} the file"))
+            super().check_file()
+
+    def _tracked(self, rows: Iterator[_T], doing: str, number: int) -> Iterator[_T]:
+        console = Console(stderr=True)
+        return iter(track(rows, doing, number, console=console, transient=True, disable=not _is_shown(number)))
+
+
+def _is_shown(number: int) -> bool:
+    return number >= _LARGE and sys.stderr.isatty()
+
+
+def _all_named(reader: SqliteReader, name: str) -> list[Entry]:
+    found = reader.named(name)
+    if not found:
+        raise LedgerUnreadable(f"It has no commit or turn {name[:128]!r}.")
+    return found
+
+
+def _the_one(reader: SqliteReader, name: str) -> Entry:
+    first, *others = _all_named(reader, name)
+    if others:
+        raise LedgerUnreadable(f"It has {len(others) + 1} commits named {name[:128]!r}; take one by its position.")
+    return first
+
+
+def _worlds_around(reader: SqliteReader, entry: Entry) -> tuple[JsonValue, JsonValue] | None:
+    """The worlds before and after the commit; None if they cannot be rebuilt."""
+    earlier = takewhile(lambda each: each.position < entry.position, reader.entries())
+    try:
+        genesis = genesis_world(reader.genesis())
+        if genesis is None:
+            return None
+        before = rebuild(genesis, earlier)
+        after = rebuild(before, [entry])
+    except Altered:
+        return None  # the commit can be shown even so, and an audit reports more
+    return cast(JsonValue, before.view()), cast(JsonValue, after.view())
+
+
+# -- printing
+
+
+def _differences(replayed: Replay) -> list[str]:
+    if replayed.identical:
+        return []
+    if replayed.kept is None:
+        return [f"The commit names another world: {replayed.expected}"]
+    return list(difference(replayed.kept.view(), cast(JsonValue, replayed.world.view())))
+
+
+def _print_json(value: object) -> None:
+    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_report(report: AuditReport) -> None:
+    if report.flaw is not None:
+        typer.echo(harmless(str(report.flaw)))
+        steps = f" and {report.tool_steps:,} tool steps" if report.tool_steps else ""
+        typer.echo(f"{report.commits:,} commits{steps} before it are as they were written.")
+        return
+    typer.echo("Nothing was altered.")
+    typer.echo(f"  commits   {report.commits:,}")
+    typer.echo(f"  sessions  {report.sessions:,}")
+    typer.echo(f"  epochs    {report.epochs:,}")
+    typer.echo(f"  tools     {report.tool_steps:,} steps")
+    typer.echo(f"  world     {report.world_digest}{'' if report.world_rebuilt else ' (not rebuilt)'}")
+    typer.echo(f"  head      {report.head}")
+    typer.echo(f"  of tools  {report.tools_head}")
+    if report.head_position is not None:
+        typer.echo(f"  the head that was given is at commit {report.head_position:,}")
+    if report.tools_head_position is not None:
+        typer.echo(f"  the head of the tools that was given is at step {report.tools_head_position:,}")
+
+
+def _report_json(report: AuditReport) -> dict[str, JsonValue]:
+    flaw = report.flaw
+    return {
+        "ok": report.ok,
+        "flaw": None if flaw is None else {"place": harmless(flaw.place), "position": flaw.position, "what": flaw.what},
+        "commits": report.commits,
+        "sessions": report.sessions,
+        "epochs": report.epochs,
+        "world_digest": report.world_digest,
+        "world_rebuilt": report.world_rebuilt,
+        "head": report.head,
+        "head_position": report.head_position,
+        "tool_steps": report.tool_steps,
+        "tools_head": report.tools_head,
+        "tools_head_position": report.tools_head_position,
+    }

@@ -1,1 +1,0 @@
-"""`footlights play`: a game in the terminal."""

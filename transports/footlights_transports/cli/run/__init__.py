@@ -1,1 +1,0 @@
-"""`footlights run`: one narrated run in the terminal."""

@@ -1,0 +1,40 @@
+"""Turn dialogues: every turn of a session as a dialogue, for turns that the gateway did not begin.
+
+The correlation id of such a dialogue is the id of its turn, and its mode is `reflect`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from footlights_transports.views.kgent.pure.messages import DialogueMode
+from footlights_transports.views.kgent.pure.reader import DialogueReader
+from footlights_transports.views.kgent.pure.writer import DialogueWriter
+
+if TYPE_CHECKING:
+    from footlights.events import StreamEvent
+    from footlights_transports.views.kgent.pure.messages import ChatEvent
+
+
+class TurnDialogues:
+    """The open turns of one session. It must see all events of a turn, from the first."""
+
+    def __init__(self, buffer_chunks: int) -> None:
+        self._buffer_chunks = buffer_chunks
+        self._open: dict[str, tuple[DialogueReader, DialogueWriter]] = {}
+
+    def take(self, event: StreamEvent, now: float) -> list[ChatEvent]:
+        turn_id = event.turn_id
+        if turn_id not in self._open:
+            writer = DialogueWriter(turn_id, DialogueMode.REFLECT, self._buffer_chunks)
+            self._open[turn_id] = DialogueReader(turn_id), writer
+        reader, writer = self._open[turn_id]
+        written = [each for answer in reader.take(event) for each in writer.take(answer, now)]
+        if reader.is_over:
+            del self._open[turn_id]
+        return written
+
+    def lose_sight(self, now: float) -> list[ChatEvent]:
+        """End the dialogues that are open, when no more events will come."""
+        dialogues, self._open = self._open, {}
+        return [each for reader, writer in dialogues.values() for each in writer.take(reader.lose_sight(), now)]

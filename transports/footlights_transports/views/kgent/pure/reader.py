@@ -1,0 +1,192 @@
+"""Dialogue reader: translates the core's events of one turn into events of an answer.
+
+    reader.take(event)      text as it arrives, `AnswerText` at `turn_final`, the outcome at `commit_final`
+    reader.is_waiting       whether earlier turns of the session must end first
+
+If deltas are missing, the reader emits no text from the gap on until `turn_final`, which holds the whole text. So the
+joined pieces are always the text of the turn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from attrs import frozen
+
+from footlights.errors import RateLimitError
+from footlights.events import (
+    CommitFinal,
+    CommitOutcome,
+    Ext,
+    InterruptReason,
+    TokenDelta,
+    TurnAccepted,
+    TurnFinal,
+    TurnInterrupted,
+)
+from footlights.ids import in_order
+from footlights_transports.views.kgent.pure.messages import ErrorCode
+from footlights_transports.views.kgent.pure.templates import TemplateUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from footlights.events import StreamEvent
+
+NAMESPACE = "ext.footlights.kgent"
+"""The extension namespace in which a delta is marked as a template's."""
+
+ERROR_CODES: Mapping[InterruptReason, ErrorCode | None] = {
+    InterruptReason.CANCELED: None,
+    InterruptReason.BARGE_IN: None,
+    InterruptReason.MODEL_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.TOOL_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.WORKLOAD_ERROR: ErrorCode.LLM_UNAVAILABLE,
+    InterruptReason.TIMEOUT: ErrorCode.STREAM_TIMEOUT,
+    InterruptReason.STALLED: ErrorCode.STREAM_TIMEOUT,
+    InterruptReason.SESSION_CLOSED: ErrorCode.SESSION_EXPIRED,
+    InterruptReason.SHUTDOWN: ErrorCode.SESSION_EXPIRED,
+    InterruptReason.RUNTIME_RESTART: ErrorCode.SESSION_EXPIRED,
+}
+"""The error code for each reason of an interruption; None for a cancellation, which is no error."""
+
+_MEANINGS: Mapping[InterruptReason, str] = {
+    InterruptReason.TOOL_ERROR: "A tool that the answer needs failed.",
+    InterruptReason.WORKLOAD_ERROR: "What makes the answer failed.",
+}
+_NOT_COMMITTED = "The answer was not committed, and does not count."
+_TOKENS_PER_ENTROPY = 1_000
+
+
+@frozen
+class AnswerPiece:
+    """The next piece of the answer's text."""
+
+    text: str
+
+
+@frozen
+class AnswerText:
+    """The text is complete. Its commit is still pending."""
+
+    tokens: int
+    """Output tokens as the core counts them; 0 for a template."""
+
+
+@frozen
+class Committed:
+    """The answer is complete and committed."""
+
+    turn_id: str
+    text: str
+    tokens: int
+    commit_digest: str
+    template: TemplateUse | None = None
+    """Why a template answered, if one did."""
+
+    @property
+    def entropy_cost(self) -> float:
+        return self.tokens / _TOKENS_PER_ENTROPY
+
+
+@frozen
+class Failed:
+    """There is no complete, committed answer."""
+
+    code: ErrorCode | None
+    """The reason; None for a cancellation."""
+    has_begun: bool = False
+    """Whether a part of the answer was emitted, or an empty answer was complete."""
+    is_rate_limit: bool = False
+    """Whether the model refused because of its own rate limit, and may be asked again later."""
+    meaning: str | None = None
+    """What is wrong, where the standard text of the code would be misleading."""
+
+
+AnswerEvent: TypeAlias = AnswerPiece | AnswerText | Committed | Failed
+"""An answer is pieces, `AnswerText`, `Committed`; `Failed` may end it at any point before that."""
+
+
+class DialogueReader:
+    """Reads one turn. Of the other turns of the session it only counts those that run first."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.is_over = False
+        """Whether the turn has ended."""
+        self._ahead = 0
+        self._end = 0
+        self._has_gap = False
+        self._template: TemplateUse | None = None
+        self._final: TurnFinal | None = None
+        self._interrupted: TurnInterrupted | None = None
+
+    def take(self, event: StreamEvent) -> Iterator[AnswerEvent]:
+        if event.turn_id != self.turn_id:
+            self._count_others(event)
+            return
+        self._ahead = event.payload.turns_ahead if isinstance(event.payload, TurnAccepted) else 0
+        match event.payload:
+            case TokenDelta(delta=delta, offset=offset, ext=ext):
+                self._template = self._template or _template(ext)
+                self._has_gap = self._has_gap or offset != self._end
+                if not self._has_gap:
+                    yield self._piece(delta)
+            case TurnFinal(text_forgotten=True):
+                pass  # the text is gone, so this turn has no answer
+            case TurnFinal() as final:
+                self._final = final
+                if rest := final.text[self._end :]:
+                    yield self._piece(rest)
+                yield AnswerText(self._tokens)
+            case TurnInterrupted() as interrupted:
+                self._interrupted = interrupted
+            case CommitFinal() as commit:
+                self.is_over = True
+                yield self._outcome(commit)
+            case _:
+                pass
+
+    def lose_sight(self) -> Failed:
+        """Called when no more events will come, so that the outcome stays unknown."""
+        self.is_over = True
+        return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether turns that began before this one must end before it runs."""
+        return self._ahead > 0
+
+    def _count_others(self, event: StreamEvent) -> None:
+        # Later turns may be settled before this one: they ran concurrently, or were canceled.
+        if isinstance(event.payload, CommitFinal) and in_order(event.turn_id) < in_order(self.turn_id):
+            self._ahead = max(self._ahead - 1, 0)
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._end > 0 or self._final is not None
+
+    @property
+    def _tokens(self) -> int:
+        return 0 if self._template or self._final is None else self._final.output_tokens or 0
+
+    def _piece(self, text: str) -> AnswerPiece:
+        self._end += len(text)
+        return AnswerPiece(text)
+
+    def _outcome(self, commit: CommitFinal) -> AnswerEvent:
+        if self._interrupted is not None:
+            reason, is_rate_limit = self._interrupted.reason, self._interrupted.detail == RateLimitError.code
+            return Failed(ERROR_CODES[reason], self._has_begun, is_rate_limit, _MEANINGS.get(reason))
+        if self._final is None:
+            return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
+        if commit.commit_outcome is not CommitOutcome.OK:
+            return Failed(ErrorCode.LLM_UNAVAILABLE, self._has_begun, meaning=_NOT_COMMITTED)
+        return Committed(self.turn_id, self._final.text, self._tokens, commit.commit_digest, self._template)
+
+
+def _template(ext: Ext | None) -> TemplateUse | None:
+    if ext is None or ext.namespace != NAMESPACE or not isinstance(ext.data, dict):
+        return None
+    use = cast("dict[str, object]", ext.data).get("template")
+    return next((each for each in TemplateUse if each == use), None)

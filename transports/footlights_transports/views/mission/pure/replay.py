@@ -1,0 +1,196 @@
+"""Replay: decides about a recording of callouts again. The same recording gives the same decisions in any process.
+
+An entry of a recording is a request (`read_callout`) or, with `closes`, the closing of an earlier event on the same
+board (`read_closing`). It may also have:
+
+- `user`: the user who sent it, if the server has users.
+- `board`: the mission to whose board it was sent. Only events of a board can be closed.
+- `policy_seq`: its place among all decisions and all silent ends of voices.
+- `voice_failed_ms` or `voice_dropped_ms`: the time when its voice failed, or was dropped.
+- `ended_seq`: the place of that end in the same order.
+- `voice_fails`: its voice failed at once.
+
+`policy_ts_ms` is the time of the decision; the default is that of the entry before. Either all entries have a
+`policy_seq` or none has:
+
+- With it, entries stand in that order, and decisions and ends are replayed in that order.
+- Without it, entries stand in the order of their times, and a voice that ended at the time of a decision is taken to
+  have ended before it. That is a guess: within one millisecond, or on a server with `mission_replay`, it may be wrong.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import define, frozen
+
+from footlights.errors import InvalidCommand
+from footlights.wire import values
+from footlights_transports.views.mission.pure.history import History
+from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
+from footlights_transports.views.mission.pure.requests import (
+    CalloutRequest,
+    debrief_of,
+    read_callout,
+    read_closing,
+    read_id,
+    read_value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from footlights_transports.views.mission.pure.payload import MissionEvent
+    from footlights_transports.views.mission.pure.policy import Decision
+
+    End: TypeAlias = Callable[[Decision, History, int], Decision]
+
+
+def replay(entries: Iterable[Mapping[str, object]], history: History | None = None) -> Iterator[Decision]:
+    """The decisions, one for each entry. Raises `InvalidCommand` at an entry that is invalid."""
+    recording = _Recording(history or History())
+    refusal: InvalidCommand | None = None
+    try:
+        for fields in entries:
+            recording.take(fields)
+            yield from recording.settled()
+    except InvalidCommand as error:  # after the decisions before it
+        refusal = error
+    recording.end_voices()
+    yield from recording.settled()
+    if refusal is not None:
+        raise refusal
+
+
+@frozen
+class _Places:
+    """When an entry was decided, and how and when its voice ended silently."""
+
+    seq: int | None
+    end: End | None
+    ended_ms: int | None
+    """None is at once."""
+    ended_seq: int | None
+
+
+@define
+class _Decided:
+    """An entry after its decision."""
+
+    decision: Decision
+    end: End | None
+    """The end of its voice that is still to come."""
+    end_ms: int
+    end_place: int
+
+
+class _Recording:
+    """The part of a recording that was replayed so far."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._count = 0
+        self._time_ms = 0
+        self._last: _Places | None = None
+        self._decided: deque[_Decided] = deque()
+        """The entries that `settled` has not returned yet."""
+        self._events: dict[tuple[str | None, str, str], MissionEvent] = {}
+        """The events of all boards by user, mission and id."""
+
+    def take(self, fields: Mapping[str, object]) -> None:
+        """Decide about an entry, after the ends that came before it. Raises `InvalidCommand`."""
+        asked = dict(fields)
+        user = asked.pop("user", None)
+        user_id = None if user is None else read_id("user", user)
+        places = _read_places(asked)
+        request = self._request(asked, user_id)
+        self._check_order(places)
+        if request.policy_ts_ms is not None:
+            self._time_ms = request.policy_ts_ms
+        place = self._time_ms if places.seq is None else places.seq
+        self.end_voices(place)
+        decision = decide(request.event, request.context.of_user(user_id), self._history, self._time_ms)
+        if not request.dry_run:
+            self._history = decision.history
+        end = places.end if decision.speak and not request.dry_run else None
+        if places.ended_ms is None:
+            self._decided.append(_Decided(decision, end, self._time_ms, place))
+            self.end_voices(place)
+        else:
+            end_ms = max(places.ended_ms, self._time_ms)
+            end_place = end_ms if places.ended_seq is None else places.ended_seq
+            self._decided.append(_Decided(decision, end, end_ms, end_place))
+
+    def settled(self) -> Iterator[Decision]:
+        """The next decisions that no later end can change."""
+        while self._decided and self._decided[0].end is None:
+            yield self._decided.popleft().decision
+
+    def end_voices(self, place: int | None = None) -> None:
+        """End the voices whose end stands up to this place, or all, in their order."""
+        due = [each for each in self._decided if each.end and (place is None or each.end_place <= place)]
+        for each in sorted(due, key=lambda decided: decided.end_place):
+            assert each.end is not None, "only voices with an end are due"
+            each.decision = each.end(each.decision, self._history, each.end_ms)
+            self._history = each.decision.history
+            each.end = None
+
+    def _check_order(self, places: _Places) -> None:
+        last, self._last = self._last, places
+        if last is None:
+            return
+        if (places.seq is None) is not (last.seq is None):
+            raise InvalidCommand("policy_seq: either all entries have one or none has")
+        if places.seq is not None and last.seq is not None and places.seq <= last.seq:
+            raise InvalidCommand("policy_seq: must be greater than that of the entry before")
+
+    def _request(self, asked: dict[str, object], user_id: str | None) -> CalloutRequest:
+        self._count += 1
+        event_id = f"event-{self._count:06d}"
+        board, closes = asked.pop("board", None), asked.pop("closes", None)
+        if closes is not None:
+            request = self._closing(asked, closes, user_id, read_id("board", board), event_id)
+        elif board is None:
+            request = read_callout(asked, event_id)
+        elif "mission_id" in asked:
+            raise InvalidCommand("mission_id: is there beside board")
+        else:
+            request = read_callout({**asked, "mission_id": read_id("board", board)}, event_id)
+        if board is not None and not request.dry_run:
+            self._events[user_id, request.event.mission_id, request.event.event_id] = request.event
+        return request
+
+    def _closing(
+        self, asked: dict[str, object], closes: object, user_id: str | None, mission_id: str, default_id: str
+    ) -> CalloutRequest:
+        event_id = read_id("event_id", asked.pop("event_id", None) or default_id)
+        closing = read_closing(asked)
+        trigger = self._events.get((user_id, mission_id, read_id("closes", closes)))
+        if trigger is None:
+            raise InvalidCommand("closes: no such event of that board stands before it")
+        debrief = debrief_of(trigger, closing, event_id)
+        return CalloutRequest(event=debrief, context=closing.context, policy_ts_ms=closing.policy_ts_ms)
+
+
+def _read_places(asked: dict[str, object]) -> _Places:
+    """Take the fields of a recording out of an entry. Raises `InvalidCommand`."""
+    seq, ended_seq = _natural(asked, "policy_seq"), _natural(asked, "ended_seq")
+    fails = asked.pop("voice_fails", None)
+    end: End | None = voice_failed if fails is not None and read_value("voice_fails", fails, values.flag) else None
+    failed_ms, dropped_ms = _natural(asked, "voice_failed_ms"), _natural(asked, "voice_dropped_ms")
+    if failed_ms is not None and dropped_ms is not None:
+        raise InvalidCommand("voice_dropped_ms: a voice that failed was not dropped")
+    ended_ms = dropped_ms if failed_ms is None else failed_ms
+    if (ended_seq is None) is not (seq is None or ended_ms is None):
+        raise InvalidCommand("ended_seq: is there if and only if there is a policy_seq and the voice ended")
+    if seq is not None and ended_seq is not None and ended_seq <= seq:
+        raise InvalidCommand("ended_seq: must be greater than policy_seq")
+    if ended_ms is not None:
+        end = voice_dropped if failed_ms is None else voice_failed
+    return _Places(seq, end, ended_ms, ended_seq)
+
+
+def _natural(asked: dict[str, object], name: str) -> int | None:
+    value = asked.pop(name, None)
+    return None if value is None else read_value(name, value, values.natural)
