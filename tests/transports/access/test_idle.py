@@ -1,4 +1,4 @@
-"""Sessions that nobody uses are closed after a while, and those that somebody uses are not."""
+"""Idle sessions are closed after a time, and sessions in use are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ A_LOOK = HOUR / 10
 
 
 @asynccontextmanager
-async def open_desk(
+async def open_access(
     *, patience: float = HOUR, stalling: bool = False, ledger: Ledger | None = None, tokens: bool = True
 ) -> AsyncGenerator[SessionAccess]:
     lines = (Say("Good evening."), Stall()) if stalling else (Say("Good evening."),)
@@ -51,8 +51,8 @@ def sessions(access: SessionAccess) -> int:
     return access.stage.statistics().sessions
 
 
-async def test_a_session_that_nobody_uses_is_closed_after_its_time_and_not_before(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+async def test_an_idle_session_is_closed_after_its_time_and_not_before(quiet_clock: MockClock) -> None:
+    async with open_access() as access:
         access.start(ANN, SessionParams())
         await trio.sleep(HOUR - 1)
         assert sessions(access) == 1
@@ -62,14 +62,14 @@ async def test_a_session_that_nobody_uses_is_closed_after_its_time_and_not_befor
 
 
 async def test_sessions_may_be_kept_for_ever(quiet_clock: MockClock) -> None:
-    async with open_desk(patience=0) as access:
+    async with open_access(patience=0) as access:
         access.start(ANN, SessionParams())
         await trio.sleep(1_000 * HOUR)
         assert sessions(access) == 1
 
 
-async def test_vanished_clients_do_not_fill_the_house_for_ever(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+async def test_vanished_clients_do_not_use_up_the_sessions(quiet_clock: MockClock) -> None:
+    async with open_access() as access:
         for _ in range(300):
             access.start(ANN, SessionParams())
         await trio.sleep(2 * HOUR)
@@ -79,7 +79,7 @@ async def test_vanished_clients_do_not_fill_the_house_for_ever(quiet_clock: Mock
 async def test_who_follows_a_session_keeps_it_and_it_lasts_its_time_from_when_it_is_left(
     quiet_clock: MockClock,
 ) -> None:
-    async with open_desk() as access:
+    async with open_access() as access:
         session_id = access.start(ANN, SessionParams()).session_id
         async with access.subscribe(ANN, session_id, None, ()):
             await trio.sleep(5 * HOUR + A_LOOK / 2)
@@ -90,7 +90,7 @@ async def test_who_follows_a_session_keeps_it_and_it_lasts_its_time_from_when_it
 
 
 async def test_an_observer_is_nobody(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+    async with open_access() as access:
         session = access.start(ANN, SessionParams())
         async with session.subscribe(observer=True):
             await trio.sleep(HOUR + 2 * A_LOOK)
@@ -98,7 +98,7 @@ async def test_an_observer_is_nobody(quiet_clock: MockClock) -> None:
 
 
 async def test_a_chat_that_was_read_once_keeps_no_session(quiet_clock: MockClock) -> None:
-    async with open_desk(patience=60.0) as access, trio.open_nursery() as nursery:
+    async with open_access(patience=60.0) as access, trio.open_nursery() as nursery:
         feeds = ChatFeeds(access.stage.ledger)
         nursery.start_soon(feeds.keep)
         await trio.testing.wait_all_tasks_blocked()
@@ -109,7 +109,7 @@ async def test_a_chat_that_was_read_once_keeps_no_session(quiet_clock: MockClock
 
 
 async def test_any_command_keeps_a_session_and_others_go(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+    async with open_access() as access:
         kept = access.start(ANN, SessionParams()).session_id
         access.start(ANN, SessionParams())
         for _ in range(8):
@@ -119,7 +119,7 @@ async def test_any_command_keeps_a_session_and_others_go(quiet_clock: MockClock)
 
 
 async def test_a_session_with_an_open_turn_is_not_closed(quiet_clock: MockClock) -> None:
-    async with open_desk(patience=5.0, stalling=True) as access:
+    async with open_access(patience=5.0, stalling=True) as access:
         session_id = access.start(ANN, SessionParams()).session_id
         turn_id = access.begin_turn(ANN, session_id, "A room?", TurnParams())
         await trio.sleep(25.0)
@@ -131,14 +131,14 @@ async def test_a_session_with_an_open_turn_is_not_closed(quiet_clock: MockClock)
 
 
 async def test_what_the_host_started_itself_is_the_hosts_business(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+    async with open_access() as access:
         access.stage.start()
         await trio.sleep(5 * HOUR)
         assert sessions(access) == 1
 
 
 async def test_one_that_was_closed_by_its_user_is_nobodys_business(quiet_clock: MockClock) -> None:
-    async with open_desk() as access:
+    async with open_access() as access:
         session_id = access.start(ANN, SessionParams(session_id="inn")).session_id
         await trio.sleep(2 * A_LOOK)
         await access.close(ANN, session_id)
@@ -149,7 +149,7 @@ async def test_one_that_was_closed_by_its_user_is_nobodys_business(quiet_clock: 
 
 
 async def test_who_comes_back_to_a_session_that_was_closed_for_this_goes_on_with_it(quiet_clock: MockClock) -> None:
-    async with open_desk(ledger=MemoryLedger()) as access:
+    async with open_access(ledger=MemoryLedger()) as access:
         session_id = access.start(ANN, SessionParams()).session_id
         async with access.subscribe(ANN, session_id, None, ()) as stream:
             first = access.begin_turn(ANN, session_id, "A room?", TurnParams())
@@ -168,7 +168,7 @@ async def test_who_comes_back_to_a_session_that_was_closed_for_this_goes_on_with
 async def test_who_comes_back_to_a_number_that_was_closed_for_this_is_told_the_rest_and_the_end(
     quiet_clock: MockClock,
 ) -> None:
-    async with open_desk(tokens=False) as access:
+    async with open_access(tokens=False) as access:
         session_id = access.start(NOBODY, SessionParams()).session_id
         turn_id = access.begin_turn(NOBODY, session_id, "A room?", TurnParams())
         await access.finalize(NOBODY, session_id, turn_id)
@@ -189,5 +189,26 @@ async def test_every_server_looks_after_its_sessions(serve: object, mock_clock: 
             await trio.testing.wait_all_tasks_blocked()
             mock_clock.jump(1.0)
         await trio.testing.wait_all_tasks_blocked()
+        assert sessions(access) == 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_of_two_tasks_closes_idle_sessions_and_the_other_takes_over_when_it_ends(
+    quiet_clock: MockClock,
+) -> None:
+    async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage, trio.open_nursery() as nursery:
+        access, first = SessionAccess(stage), trio.CancelScope()
+
+        async def close_until_cancelled() -> None:
+            with first:
+                await close_idle_sessions(access)
+
+        for close in (close_until_cancelled, partial(close_idle_sessions, access)):
+            nursery.start_soon(close)
+            await trio.testing.wait_all_tasks_blocked()
+        assert access.idleness.owner.statistics().tasks_waiting == 1
+        first.cancel()
+        access.start(NOBODY, SessionParams())
+        await trio.sleep(HOUR + 2 * A_LOOK)
         assert sessions(access) == 0
         nursery.cancel_scope.cancel()

@@ -128,7 +128,7 @@ async def test_the_connection_of_a_stream_that_ended_is_good_for_more() -> None:
         assert b" 200 " in await ask(stream)
 
 
-async def test_who_says_that_nothing_more_will_come_is_still_answered() -> None:
+async def test_a_client_that_half_closes_is_still_answered() -> None:
     async with open_house() as house, await connect(house) as stream:
         await stream.send_all(GET)
         await stream.send_eof()
@@ -146,7 +146,7 @@ async def test_a_connection_that_is_closed_is_forgotten_at_once() -> None:
         assert taken(await house.client.get("/healthz")) == {"status": "ok"}
 
 
-async def test_a_body_that_goes_away_is_nobodys_business() -> None:
+async def test_a_client_that_disconnects_during_its_body_is_no_failure() -> None:
     async with open_house() as house:
         before = trio.lowlevel.current_statistics().tasks_living
         async with await connect(house) as stream:
@@ -160,7 +160,7 @@ async def test_a_body_that_goes_away_is_nobodys_business() -> None:
 # -- number
 
 
-async def test_who_has_been_silent_longest_makes_room_for_who_comes() -> None:
+async def test_the_oldest_pending_connection_is_dropped_for_a_new_one() -> None:
     async with (
         open_house(wire_limits=WireLimits(max_handshakes=2)) as house,
         await connect(house) as oldest,
@@ -174,7 +174,7 @@ async def test_who_has_been_silent_longest_makes_room_for_who_comes() -> None:
         assert b" 200 " in await ask(older)
 
 
-async def test_any_number_who_say_nothing_lock_nobody_out(mock_clock: MockClock) -> None:
+async def test_any_number_of_silent_connections_locks_out_no_client(mock_clock: MockClock) -> None:
     limits = WireLimits(max_connections=1, max_handshakes=4)
     async with AsyncExitStack() as crowd, open_house(wire_limits=limits) as house:
         before = trio.lowlevel.current_statistics().tasks_living
@@ -242,7 +242,7 @@ async def test_without_tokens_half_a_request_takes_no_place_either() -> None:
             assert b" 201 " in await ask(stream, HALF + b"\r\n{}")
 
 
-async def test_who_is_sent_away_before_tls_was_agreed_on_leaves_nothing_behind(
+async def test_a_connection_that_is_dropped_during_its_tls_handshake_leaves_nothing_behind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -569,7 +569,7 @@ async def test_a_client_that_reads_nothing_cannot_hold_a_server_that_stops(mock_
         await house.stopped.wait()
 
 
-async def test_nobody_gets_in_once_the_server_stops() -> None:
+async def test_no_connection_is_accepted_once_the_server_stops() -> None:
     model = CuedModel()
     async with open_house(model) as house, await connect(house) as idle, trio.open_nursery() as nursery:
         assert b" 200 " in await ask(idle)
@@ -583,7 +583,7 @@ async def test_nobody_gets_in_once_the_server_stops() -> None:
         await house.stopped.wait()
 
 
-async def test_who_was_accepted_in_the_moment_of_the_end_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_is_accepted_during_shutdown_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[http_server._Server] = []
 
     class Kept(http_server._Server):
@@ -601,7 +601,7 @@ async def test_who_was_accepted_in_the_moment_of_the_end_is_let_go(monkeypatch: 
             assert await theirs.recv(1) == b""
 
 
-async def test_a_server_refuses_to_listen_where_the_gate_forbids_it() -> None:
+async def test_a_server_refuses_to_listen_where_the_policy_forbids_it() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: TALK))) as stage:
         with pytest.raises(RegistrationError, match="configure tokens"):
             await serve_http(SessionAccess(stage), host="0.0.0.0", port=0)
@@ -660,7 +660,7 @@ async def test_a_tls_handshake_that_never_ends_ends_the_connection(mock_clock: M
 # -- logs
 
 
-async def test_nothing_that_anybody_said_is_logged_at_any_level(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_that_a_client_said_is_logged_at_any_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     token, secrets = "a-token-that-is-secret", ("a-token-that-is-secret", "Edda", "Helgi")
     talking = ScriptedModel(lambda _: (Say("Good evening, Helgi."),))

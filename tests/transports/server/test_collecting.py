@@ -1,4 +1,4 @@
-"""Garbage is found in small portions while somebody speaks, and everywhere when nobody does."""
+"""Garbage collection policy: small collections while turns are open, full ones when none is."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def _full_collections() -> Generator[list[int]]:
         gc.callbacks.remove(note)
 
 
-def test_python_never_goes_through_everything_by_itself() -> None:
+def test_python_never_begins_a_full_collection_by_itself() -> None:
     with GentleCollector(), _full_collections() as full:
         kept = [Circle() for _ in range(200_000)]
     assert full == []
     assert len(kept) == 200_000
 
 
-def test_what_survives_two_looks_is_looked_at_no_more() -> None:
+def test_objects_that_survive_two_collections_are_frozen() -> None:
     with GentleCollector() as collector:
         kept = Circle()
         gc.collect(0)
@@ -80,14 +80,14 @@ def test_garbage_that_is_young_is_found() -> None:
         assert gone() is None
 
 
-def test_a_look_does_not_go_through_what_was_set_aside() -> None:
+def test_a_collection_does_not_visit_frozen_objects() -> None:
     with GentleCollector():
         kept = [Circle() for _ in range(10_000)]
         gc.collect(1)
         assert sum(len(gc.get_objects(generation)) for generation in range(3)) < len(kept)
 
 
-def test_more_than_can_be_looked_at_at_once_is_set_aside() -> None:
+def test_too_many_objects_for_one_collection_are_frozen() -> None:
     with GentleCollector() as collector:
         gc.disable()
         kept = [Circle() for _ in range(10_000)]
@@ -107,7 +107,7 @@ def test_everything_is_as_before_when_it_is_left() -> None:
     assert (gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()) == before
 
 
-def test_all_is_gone_through_when_memory_has_grown_and_it_is_quiet_or_has_grown_a_lot() -> None:
+def test_a_full_collection_is_due_when_memory_has_grown_and_no_turn_is_open_or_it_has_grown_a_lot() -> None:
     with GentleCollector() as collector:
         memory = collector.memory_then
         assert not collector.is_due(memory, quiet=True)
@@ -124,7 +124,7 @@ def test_memory_that_a_large_body_takes_is_noticed() -> None:
     del kept
 
 
-async def test_a_server_waits_until_nobody_has_spoken_for_some_seconds(
+async def test_a_server_waits_until_no_turn_was_open_for_some_seconds(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
 ) -> None:
     monkeypatch.setattr(collecting, "_GROWN", 0.5)

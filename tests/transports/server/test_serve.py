@@ -348,7 +348,7 @@ class TestCommand:
         assert told == "The server failed: ZeroDivisionError at failing_game.py:3\n"
 
 
-def test_of_strangers_only_the_place_is_logged() -> None:
+def test_of_records_of_libraries_only_the_place_is_logged() -> None:
     error = ZeroDivisionError("do not quote me")
     thrown = (type(error), error, None)
     theirs = logging.LogRecord("hypercorn.error", logging.ERROR, "/x/asgi.py", 7, "said %s", ("xyzzy",), thrown)

@@ -1,4 +1,4 @@
-"""Whatever a client sends, it gets an answer, the connection lives on where it may, and nobody else notices."""
+"""Invalid input: it is answered, the connection goes on if it can, and no other client is affected."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ WRONG_BYTES: dict[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_BYTES)
-async def test_who_breaks_the_rules_of_websocket_is_told_which_and_nothing_of_it_is_logged(
+async def test_a_violation_of_websocket_is_named_in_the_close_frame_and_not_logged(
     case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent, code = WRONG_BYTES[case]
@@ -167,7 +167,7 @@ async def test_who_breaks_the_rules_of_websocket_is_told_which_and_nothing_of_it
     assert "0xff" not in caplog.text
 
 
-async def test_what_was_asked_before_the_rules_were_broken_is_done() -> None:
+async def test_commands_before_a_violation_are_performed() -> None:
     async with open_house() as house, await open_stream(house) as stream:
         await shake_hands(stream)
         await stream.send_all(text_frame('{"op":"start","id":1}') + piece(TEXT, b"\xff"))
@@ -175,7 +175,7 @@ async def test_what_was_asked_before_the_rules_were_broken_is_done() -> None:
         assert house.stage.statistics().sessions == 1
 
 
-async def test_who_says_goodbye_with_the_code_of_a_fault_gets_one_goodbye() -> None:
+async def test_a_client_that_closes_with_the_code_of_a_fault_gets_one_close_frame() -> None:
     async with open_house() as house, await open_stream(house) as stream:
         await shake_hands(stream)
         await stream.send_all(piece(CLOSE, closing(1007)))

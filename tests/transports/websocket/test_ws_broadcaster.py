@@ -1,4 +1,4 @@
-"""One task sends for all; where a connection has to wait, its own task goes on, and nobody else notices."""
+"""The broadcaster: one task sends for all connections, and one that has to wait delays no other."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from footlights import EventType, Limits, laws, open_stage, wire
 from footlights.testing import Trial, cancel_everywhere
 from footlights_actors import Flood, Line, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.encodings import Encodings
 from footlights_transports.websocket.broadcaster import LONGEST_GATHERING, Broadcaster, Delivery
-from footlights_transports.websocket.encodings import Encodings
 from footlights_transports.websocket.server import WsServer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ WORDS: tuple[Line, ...] = tuple(line for _ in range(50) for line in (Flood(" wor
 
 
 class Encoding(Encodings):
-    """Encodes as it is told."""
+    """Encodes with a given function."""
 
     def __init__(self, encode: Callable[[StreamEvent], bytes]) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Encoding(Encodings):
 
 
 class House:
-    """A server whose connections are pairs of sockets: what is sent is there at once, and little fits between them."""
+    """A server whose connections are socket pairs: data arrives at once, and little fits between the two ends."""
 
     def __init__(self, stage: Stage, server: WsServer, nursery: trio.Nursery) -> None:
         self.stage = stage
@@ -115,7 +115,7 @@ async def follow(client: WebSocketConnection, session: InteractionSession, after
 
 
 async def take_turn(client: WebSocketConnection) -> list[list[StreamEvent]]:
-    """The frames of a turn, each with its events."""
+    """The events of each frame of a turn."""
     frames: list[list[StreamEvent]] = []
     while not (frames and frames[-1][-1].event_type is EventType.COMMIT_FINAL):
         frame = orjson.loads(await client.get_message())
@@ -139,7 +139,7 @@ class Steps(trio.abc.Instrument):
         self.by_name[task.name] += 1
 
 
-async def test_while_everybody_takes_what_it_is_sent_only_the_broadcaster_is_woken(quiet_clock: MockClock) -> None:
+async def test_while_every_client_reads_only_the_broadcaster_is_woken(quiet_clock: MockClock) -> None:
     async with open_house() as house:
         session = house.stage.start()
         clients = [await house.connect() for _ in range(5)]
@@ -155,7 +155,7 @@ async def test_while_everybody_takes_what_it_is_sent_only_the_broadcaster_is_wok
 
 
 @TLS
-async def test_one_who_does_not_read_holds_up_nobody_and_gets_everything_in_order_later(
+async def test_a_client_that_does_not_read_delays_no_other_and_gets_everything_in_order_later(
     as_with_tls: bool, quiet_clock: MockClock
 ) -> None:
     async with open_house(tuple(Flood("x" * 30, 1) for _ in range(200))) as house:
@@ -176,7 +176,7 @@ async def test_one_who_does_not_read_holds_up_nobody_and_gets_everything_in_orde
 
 
 async def take_commits(client: WebSocketConnection, commits: int) -> list[int]:
-    """Take so many turns; which replies came meanwhile."""
+    """Take events until so many commits; return the ids of replies that came meanwhile."""
     events: list[StreamEvent] = []
     replies: list[int] = []
     while commits:
@@ -191,7 +191,7 @@ async def take_commits(client: WebSocketConnection, commits: int) -> list[int]:
 
 
 @TLS
-async def test_batches_come_at_once_after_a_silence_and_then_at_most_every_twenty_milliseconds(
+async def test_a_batch_is_sent_at_once_after_silence_and_then_at_most_every_twenty_milliseconds(
     as_with_tls: bool, quiet_clock: MockClock
 ) -> None:
     async with open_house() as house:
@@ -208,7 +208,7 @@ async def test_batches_come_at_once_after_a_silence_and_then_at_most_every_twent
 
 
 @TLS
-async def test_rounds_of_batches_take_a_tenth_of_the_time_and_never_keep_anybody_waiting_long(
+async def test_rounds_of_batches_take_a_tenth_of_the_time_and_no_client_waits_long(
     as_with_tls: bool, quiet_clock: MockClock
 ) -> None:
     """Each event takes 8 ms to encode, as if very many were to be sent."""
@@ -226,7 +226,7 @@ async def test_rounds_of_batches_take_a_tenth_of_the_time_and_never_keep_anybody
         assert 0.5 / LONGEST_GATHERING <= len(frames) <= 15
 
 
-async def test_one_who_asks_all_the_time_gets_its_batches_too(quiet_clock: MockClock) -> None:
+async def test_a_client_that_sends_commands_all_the_time_gets_its_batches_too(quiet_clock: MockClock) -> None:
     """Each event takes 8 ms to encode: batches are rare, and answers are not."""
 
     def slowly(event: StreamEvent) -> bytes:
@@ -278,7 +278,7 @@ async def test_an_event_that_cannot_be_sent_ends_this_connection_and_no_other(
 
 
 class Writer:
-    """Notes what it is given, and sends it or not."""
+    """Records what it is given, and sends it or not."""
 
     is_clear = True
     due_at = 0.0
@@ -302,7 +302,7 @@ class Writer:
 
 @asynccontextmanager
 async def open_delivery(writer: Writer) -> AsyncGenerator[tuple[InteractionSession, Broadcaster, Delivery, trio.Event]]:
-    """A running delivery, and when its subscriber's own task goes on."""
+    """A running delivery, and an event for when it is handed over."""
     async with open_stage(standard_cast(ScriptedModel(lambda _: (Say("Good evening."),)))) as stage:
         session, broadcaster, is_over = stage.start(), Broadcaster(wire.encode), trio.Event()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
@@ -321,7 +321,7 @@ async def open_delivery(writer: Writer) -> AsyncGenerator[tuple[InteractionSessi
 
 
 @pytest.mark.parametrize("writer", [Writer(is_gone=True), Writer(fails=True)], ids=["gone", "fails"])
-async def test_one_who_cannot_be_sent_anything_is_left_to_its_own_task(writer: Writer) -> None:
+async def test_a_delivery_that_cannot_be_sent_is_handed_over_to_its_own_task(writer: Writer) -> None:
     async with open_delivery(writer) as (session, _, _, is_over):
         session.begin_turn("A room?")
         await is_over.wait()
@@ -341,7 +341,7 @@ async def test_what_is_taken_along_is_not_sent_again() -> None:
         assert seqs == sorted(set(seqs))
 
 
-async def test_a_batch_is_not_torn_by_an_answer() -> None:
+async def test_a_reply_does_not_split_a_batch() -> None:
     writer = Writer(in_batches=True)
     async with open_delivery(writer) as (session, broadcaster, delivery, _):
         session.begin_turn("A room?")
@@ -405,7 +405,7 @@ def test_a_server_with_a_broadcaster_that_is_cancelled_at_any_moment_leaves_noth
 
 
 async def play(house: House, session: InteractionSession) -> None:
-    """A turn as far as it can be followed, and to its end."""
+    """Follow a turn as far as the connection lasts."""
     try:
         client = await house.connect()
         await follow(client, session)

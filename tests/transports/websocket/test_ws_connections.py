@@ -1,4 +1,4 @@
-"""Who may connect, and what becomes of connections: refused, lost, silent, stalled, and closed by the server."""
+"""WebSocket connections: accepted, refused, lost, silent, stalled, and closed by the server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_another_path_is_not_found() -> None:
             assert await refusal(house, HANDSHAKE.replace(b"/v1", path, 1)) == (404, "invalid_command")
 
 
-async def test_who_does_not_offer_our_subprotocol_speaks_another_version() -> None:
+async def test_a_client_that_does_not_offer_our_subprotocol_has_another_version() -> None:
     async with open_house() as house:
         assert await refusal(house, HANDSHAKE.replace(b"footlights.v1", b"chat")) == (400, "unsupported_version")
 
@@ -83,14 +83,14 @@ async def test_our_subprotocol_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("host", ["inn.example", "inn.example:7600", "127.0.0.1.evil.example", "::"])
-async def test_without_tokens_a_name_that_was_made_to_point_here_does_not_get_in(host: str) -> None:
+async def test_without_tokens_a_rebound_host_name_is_refused(host: str) -> None:
     async with open_house() as house:
         request = HANDSHAKE.replace(b"Host: localhost", f"Host: {host}".encode())
         assert await refusal(house, request) == (403, "unauthorized")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:7600", "[::1]:7600"])
-async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str) -> None:
+async def test_without_tokens_any_loopback_name_is_accepted(host: str) -> None:
     async with open_house() as house, connect(house, host=host) as peer:
         await peer.start()
 
@@ -110,7 +110,7 @@ async def test_pages_from_elsewhere_may_not_connect() -> None:
 
 
 @pytest.mark.parametrize("header", ["X-Nothing: 1", "Authorization: Bearer wrong", f"Authorization: Basic {TOKEN}"])
-async def test_without_the_right_token_nobody_comes_in(header: str) -> None:
+async def test_a_missing_or_wrong_token_is_refused(header: str) -> None:
     async with open_house(policy=AccessPolicy({"ann": TOKEN})) as house:
         assert await refusal(house, with_header(header)) == (401, "unauthorized")
 
@@ -140,7 +140,7 @@ async def test_one_connection_too_many_is_told_so_and_the_next_after_one_has_lef
             await peer.start()
 
 
-async def test_who_has_taken_longest_to_shake_hands_makes_room_for_who_comes() -> None:
+async def test_the_oldest_pending_connection_is_dropped_for_a_new_one() -> None:
     async with (
         open_house(wire_limits=WireLimits(max_handshakes=2)) as house,
         await open_stream(house) as oldest,
@@ -154,7 +154,7 @@ async def test_who_has_taken_longest_to_shake_hands_makes_room_for_who_comes() -
         assert (await shake_hands(older)).startswith(b"HTTP/1.1 101")
 
 
-async def test_any_number_of_strangers_who_say_nothing_lock_nobody_out() -> None:
+async def test_any_number_of_silent_connections_locks_out_no_client() -> None:
     async with AsyncExitStack() as crowd, open_house(wire_limits=WireLimits(max_handshakes=4)) as house:
         before = trio.lowlevel.current_statistics().tasks_living
         for _ in range(40):
@@ -174,7 +174,7 @@ async def test_a_handshake_with_a_body_is_refused() -> None:
             assert (await shake_hands(stream, with_header("Content-Length: 0"))).startswith(b"HTTP/1.1 101")
 
 
-async def test_who_says_its_headers_too_slowly_is_sent_away(mock_clock: MockClock) -> None:
+async def test_a_client_that_sends_its_headers_too_slowly_is_closed(mock_clock: MockClock) -> None:
     limits = WireLimits(handshake_timeout=10.0)
     async with open_house(wire_limits=limits) as house, await open_stream(house) as slow:
         for at in range(9):
@@ -196,7 +196,7 @@ async def test_who_says_its_headers_too_slowly_is_sent_away(mock_clock: MockCloc
         b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n",
     ],
 )
-async def test_who_speaks_no_websocket_hurts_nobody(garbage: bytes, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_not_websocket_does_no_harm(garbage: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async with open_house() as house, connect(house) as bystander:
         async with await open_stream(house) as stream:
             try:
@@ -208,7 +208,7 @@ async def test_who_speaks_no_websocket_hurts_nobody(garbage: bytes, caplog: pyte
     assert "xyzzy" not in caplog.text
 
 
-async def test_who_comes_and_goes_without_a_word_keeps_no_place(mock_clock: MockClock) -> None:
+async def test_a_client_that_connects_and_leaves_is_not_counted(mock_clock: MockClock) -> None:
     async with open_house(wire_limits=WireLimits(max_handshakes=1)) as house:
         async with await open_stream(house):
             pass
@@ -324,7 +324,7 @@ async def test_a_client_that_speaks_is_not_pinged(mock_clock: MockClock) -> None
             assert (await stream.receive_some()).startswith(b"\x81")
 
 
-async def test_a_client_that_does_not_answer_is_let_go(mock_clock: MockClock) -> None:
+async def test_a_client_that_does_not_answer_pings_is_closed(mock_clock: MockClock) -> None:
     async with open_house(wire_limits=WireLimits(keep_alive=15.0)) as house, await open_stream(house) as stream:
         await shake_hands(stream)
         await trio.testing.wait_all_tasks_blocked()
@@ -347,7 +347,7 @@ async def fill_up(house: House, quick: Peer, session_id: str) -> None:
         await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_a_client_that_stops_reading_slows_nobody_and_is_told_that_it_was_let_go(mock_clock: MockClock) -> None:
+async def test_a_client_that_stops_reading_slows_no_other_and_gets_a_detached_notice(mock_clock: MockClock) -> None:
     async with (
         open_house(FLOOD, limits=Limits(stall_detach=30.0, replay_turns=1)) as house,
         connect(house) as stalled,
@@ -367,7 +367,7 @@ async def test_a_client_that_stops_reading_slows_nobody_and_is_told_that_it_was_
         await stalled.take_until(EventType.COMMIT_FINAL, last)
 
 
-async def test_a_client_that_never_reads_again_is_let_go(mock_clock: MockClock) -> None:
+async def test_a_client_that_never_reads_again_is_closed(mock_clock: MockClock) -> None:
     limits = WireLimits(keep_alive=15.0)
     async with (
         open_house(FLOOD, wire_limits=limits) as house,
@@ -497,7 +497,7 @@ async def test_a_closing_server_sends_what_waits_and_says_that_it_goes_away() ->
         await house.stopped.wait()
 
 
-async def test_a_closing_server_waits_only_so_long_for_those_who_do_not_take_leave(mock_clock: MockClock) -> None:
+async def test_a_closing_server_waits_only_so_long_for_clients_that_do_not_close(mock_clock: MockClock) -> None:
     async with open_house(goodbye=5.0) as house, await open_stream(house) as stream, await open_stream(house) as new:
         await shake_hands(stream)
         house.stop()

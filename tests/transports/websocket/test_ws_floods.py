@@ -119,7 +119,7 @@ async def test_a_user_is_slowed_down_over_all_its_connections_and_no_other_user_
         assert trio.current_time() - began >= (400 - 100 - 2 * MAX_AT_ONCE) / RATE
 
 
-async def test_who_is_slowed_down_is_not_taken_for_dead(quiet_clock: MockClock) -> None:
+async def test_a_client_that_is_slowed_down_is_not_considered_gone(quiet_clock: MockClock) -> None:
     limits = WireLimits(bytes_per_second=FRAME_COST, byte_burst=FRAME_COST, keep_alive=1.0)
     async with open_house(wire_limits=limits) as house, await dial(house) as stream:
         await shake_hands(stream)

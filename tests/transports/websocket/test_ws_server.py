@@ -1,4 +1,4 @@
-"""The native protocol over real sockets: what each command does, and what events look like on the wire."""
+"""The native protocol over real sockets: the effect of each command, and events on the wire."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HeldLedger(MemoryLedger):
         return await super().find(session_id, turn_id)
 
 
-async def test_who_comes_back_for_what_the_ledger_has_to_look_up_holds_up_nothing() -> None:
+async def test_a_resume_that_has_to_read_the_ledger_delays_no_other_command() -> None:
     ledger = HeldLedger()
     async with open_house(ledger=ledger, limits=Limits(replay_turns=0)) as house, connect(house) as peer:
         session_id = (await peer.ask("start"))["session_id"]
@@ -109,7 +109,7 @@ async def test_a_turn_begun_right_after_subscribing_is_seen_whole() -> None:
         assert (await peer.take_until(EventType.COMMIT_FINAL, turn_id))[0].event_type is EventType.TURN_ACCEPTED
 
 
-async def test_nobody_follows_a_session_twice_on_one_connection() -> None:
+async def test_a_connection_cannot_follow_a_session_twice() -> None:
     async with open_house() as house, connect(house) as peer:
         session_id = await peer.start()
         assert await peer.refusal("subscribe", session_id=session_id) == "invalid_command"
@@ -156,7 +156,7 @@ async def test_two_connections_follow_one_session_and_get_the_same() -> None:
 # -- batches
 
 
-async def test_who_asks_for_batches_gets_events_in_arrays_and_all_else_as_it_is() -> None:
+async def test_a_client_that_asks_for_batches_gets_events_in_arrays_and_replies_as_they_are() -> None:
     async with open_house() as house, connect(house, "?batch=1") as peer:
         session_id = await peer.start()
         events = await peer.take_turn(session_id)
@@ -181,7 +181,7 @@ async def test_a_long_batch_is_cut_into_several_arrays() -> None:
 
 
 @pytest.mark.parametrize("query", ["?batch=0", "?batch", "?other=1", "?batch=1&batch=0"])
-async def test_who_does_not_ask_for_batches_gets_none(query: str) -> None:
+async def test_a_client_that_does_not_ask_for_batches_gets_none(query: str) -> None:
     async with open_house() as house, connect(house, query) as peer:
         await peer.take_turn(await peer.start())
         assert not any(isinstance(frame, list) for frame in peer.frames)
@@ -217,7 +217,7 @@ COMMANDS: dict[str, dict[str, object]] = {
 }
 
 
-async def test_who_is_coming_back_when_the_server_goes_is_not_refused() -> None:
+async def test_a_resume_during_shutdown_is_not_refused() -> None:
     ledger = HeldLedger()
     async with open_house(ledger=ledger, limits=Limits(replay_turns=0)) as house, connect(house) as peer:
         session_id = (await peer.ask("start"))["session_id"]

@@ -1,4 +1,4 @@
-"""Frames arrive whole, whoever sends them, and whatever is cancelled."""
+"""The byte stream and the writer: frames arrive whole, whichever task sends them and whatever is cancelled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def messages_in(data: bytes) -> list[str]:
-    """What somebody else's reader makes of it."""
+    """The messages, as wsproto reads them."""
     reader = Connection(ConnectionType.CLIENT)
     reader.receive_data(data)
     messages, unfinished = [], ""
@@ -79,7 +79,7 @@ async def test_after_a_frame_was_cut_off_nothing_is_sent() -> None:
         await theirs.aclose()
 
 
-async def test_the_end_is_told_however_it_comes() -> None:
+async def test_on_end_is_called_however_the_stream_ends() -> None:
     ends: list[str] = []
     ours, theirs = memory_stream_pair()
     await theirs.send_all(b"a")
@@ -117,7 +117,7 @@ async def opened(
 
 
 class Gated(trio.abc.SendStream):
-    """Notes what is sent, and lets it go when it is told to."""
+    """Records what is sent, and finishes a send when the test allows it."""
 
     def __init__(self) -> None:
         self.sends: list[bytes] = []
@@ -135,7 +135,7 @@ class Gated(trio.abc.SendStream):
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
-async def test_what_comes_while_the_wire_is_busy_goes_out_together(in_batches: bool, quiet_clock: MockClock) -> None:
+async def test_what_is_put_during_a_send_goes_out_in_the_next_one(in_batches: bool, quiet_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery, ours, theirs:
         socket, _ = await opened(nursery, ours, theirs)
@@ -164,7 +164,7 @@ async def test_what_comes_while_the_wire_is_busy_goes_out_together(in_batches: b
         nursery.cancel_scope.cancel()
 
 
-async def test_who_cannot_be_sent_anything_is_lost() -> None:
+async def test_a_connection_on_which_nothing_can_be_sent_is_lost() -> None:
     ours, theirs = memory_stream_pair()
     broken, other_end = memory_stream_pair()
     await other_end.aclose()
@@ -182,7 +182,7 @@ async def test_who_cannot_be_sent_anything_is_lost() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_who_is_gone_before_it_is_answered_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_disconnects_during_the_handshake_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         ours, theirs = memory_stream_pair()
         async with ours, theirs:

@@ -17,9 +17,9 @@ from footlights.ids import epoch_of_session
 from footlights.token_bucket import TokenBucket
 from footlights_transports.access.idle import Idleness
 from footlights_transports.access.policy import AccessPolicy, RateLimiter
+from footlights_transports.encodings import Encodings
 from footlights_transports.errors import RateLimited
 from footlights_transports.server.incidents import Incidents
-from footlights_transports.websocket.encodings import Encodings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -1,1 +1,3 @@
-"""The HTTP server: connections, guards, authentication of routes, errors, and the OpenAPI document. It moves bytes."""
+"""HTTP server: connections, the guard, operations with their authentication, the SSE response, errors and the OpenAPI
+document. Only `app` and `server` know the views.
+"""

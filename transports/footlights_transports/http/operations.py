@@ -1,7 +1,7 @@
 """Operations: the routes of a view, declared at their handlers. Routes and the OpenAPI document are made from them.
 
     class SessionRoutes:
-        @operation("POST", "/v1/sessions", {201: answer("The session.", object_of({"session_id": TEXT}))}, body=...)
+        @Operation("POST", "/v1/sessions", {201: answer("The session.", object_of({"session_id": TEXT}))}, body=...)
         async def start_session(self, request: Request, user: User) -> Response:
             \"\"\"Start a session.\"\"\"
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from attrs import frozen
+from attrs import define, field
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
@@ -32,24 +32,29 @@ _DECLARED = "__operation__"
 _NAME: Json = {"type": "string", "minLength": 1}
 
 
-@frozen
+@define(eq=False)
 class Operation:
-    """One method of one path, and what the OpenAPI document says of it."""
+    """Decorator of a handler: one method of one path, and what the OpenAPI document says of it."""
 
     method: str
     path: str
-    handler: str
-    summary: str
     answers: Mapping[int, Json]
-    refused: Collection[int]
+    refused: Collection[int] = ()
     """Statuses of refusals besides those that any request may get."""
-    body: str | None
+    body: str | None = field(default=None, kw_only=True)
     """Name of the schema of the body."""
-    body_required: bool
-    parameters: Sequence[Json]
-    names: Json
+    body_required: bool = field(default=True, kw_only=True)
+    parameters: Sequence[Json] = field(default=(), kw_only=True)
+    names: Json = field(default=_NAME, kw_only=True)
     """Schema of the names in the path."""
-    public: bool
+    public: bool = field(default=False, kw_only=True)
+    handler: str = field(default="", init=False)
+    summary: str = field(default="", init=False)
+
+    def __call__(self, handler: _H) -> _H:
+        self.handler, self.summary = handler.__name__, " ".join((handler.__doc__ or "").split())
+        setattr(handler, _DECLARED, self)
+        return handler
 
     @property
     def operation_id(self) -> str:
@@ -65,31 +70,6 @@ class Operation:
         """Whether it answers with a stream of events, which has no end that a HEAD request could wait for."""
         answers = cast("Mapping[int, Any]", self.answers)
         return self.method == "GET" and any("text/event-stream" in each.get("content", ()) for each in answers.values())
-
-
-def operation(
-    method: str,
-    path: str,
-    answers: Mapping[int, Json],
-    refused: Collection[int] = (),
-    *,
-    body: str | None = None,
-    body_required: bool = True,
-    parameters: Sequence[Json] = (),
-    names: Json = _NAME,
-    public: bool = False,
-) -> Callable[[_H], _H]:
-    """Declare that a handler answers this method of this path."""
-
-    def declare(handler: _H) -> _H:
-        name, summary = handler.__name__, " ".join((handler.__doc__ or "").split())
-        declared = Operation(
-            method, path, name, summary, answers, refused, body, body_required, parameters, names, public
-        )
-        setattr(handler, _DECLARED, declared)
-        return handler
-
-    return declare
 
 
 def operations_of(*kinds: type) -> list[Operation]:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, ref
-from footlights_transports.http.operations import operation
+from footlights_transports.http.operations import Operation
 from footlights_transports.server.metrics import CONTENT_TYPE
 from footlights_transports.server.readiness import Reason
 
@@ -53,17 +53,17 @@ class ServerRoutes:
         self._readiness = readiness
         self._document = document
 
-    @operation("GET", "/v1/world", {200: answer("The world.", object_of({"world": {}}))})
+    @Operation("GET", "/v1/world", {200: answer("The world.", object_of({"world": {}}))})
     async def world(self, request: Request, user: User) -> Response:
         """What is true."""
         return json_response({"world": self._access.stage.world_for(user)})
 
-    @operation("GET", "/v1/openapi.json", {200: answer("It.", {"type": "object"})}, public=True)
+    @Operation("GET", "/v1/openapi.json", {200: answer("It.", {"type": "object"})}, public=True)
     async def openapi(self, request: Request) -> Response:
         """This document."""
         return Response(self._document, media_type="application/json")
 
-    @operation("GET", "/footlights.js", {200: answer("Its source.", TEXT, "text/javascript")}, (404,), public=True)
+    @Operation("GET", "/footlights.js", {200: answer("Its source.", TEXT, "text/javascript")}, (404,), public=True)
     async def javascript(self, request: Request) -> Response:
         """The JavaScript client, an ES module."""
         try:
@@ -74,17 +74,17 @@ class ServerRoutes:
         headers = {"cache-control": "no-cache", "access-control-allow-origin": "*"}
         return Response(source, headers=headers, media_type="text/javascript")
 
-    @operation("GET", "/livez", _ALIVE, public=True)
+    @Operation("GET", "/livez", _ALIVE, public=True)
     async def live(self, request: Request) -> Response:
         """Whether the server answers at all."""
         return json_response({"status": "ok"}, headers=_FRESH)
 
-    @operation("GET", "/healthz", _ALIVE, public=True)
+    @Operation("GET", "/healthz", _ALIVE, public=True)
     async def health(self, request: Request) -> Response:
         """Whether the server answers at all."""
         return await self.live(request)
 
-    @operation("GET", "/readyz", _READY, public=True)
+    @Operation("GET", "/readyz", _READY, public=True)
     async def ready(self, request: Request) -> Response:
         """Whether new work should be sent to this server."""
         reasons = await self._readiness.reasons()
@@ -92,7 +92,7 @@ class ServerRoutes:
             return json_response({"status": "not_ready", "reasons": reasons}, 503, _FRESH)
         return json_response({"status": "ok"}, headers=_FRESH)
 
-    @operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})
+    @Operation("GET", "/metrics", {200: answer("For Prometheus.", TEXT, "text/plain")})
     async def metrics(self, request: Request, user: User) -> Response:
         """Measurements."""
         rendered = self._metrics.render(self._access.stage, self._access.incidents.counts)

@@ -1,1 +1,1 @@
-"""The server process: start, listen, drain, reload, readiness, metrics and logs. It knows no frame and no route."""
+"""Server process: start, acceptor, shutdown, reload, readiness, metrics and logs. Frames and routes never live here."""

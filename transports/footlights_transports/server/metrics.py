@@ -9,6 +9,7 @@ Each server has its own registry; nothing is registered globally.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -46,24 +47,15 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._canceled_at: dict[tuple[str, str], float] = {}
-        self._accept = Histogram(
-            "footlights_turn_accept_seconds", "How long accepting took.", buckets=_SHORT, registry=registry
-        )
-        self._first_token = Histogram(
-            "footlights_turn_first_token_seconds",
+        measured = partial(Histogram, namespace="footlights", registry=registry)
+        self._accept = measured("turn_accept_seconds", "How long accepting took.", buckets=_SHORT)
+        self._first_token = measured(
+            "turn_first_token_seconds",
             "Accepted until the first word, the wait for earlier turns included.",
             buckets=_LONG,
-            registry=registry,
         )
-        self._cancel = Histogram(
-            "footlights_turn_cancel_seconds", "Canceled until the terminal event.", buckets=_SHORT, registry=registry
-        )
-        self._commit = Histogram(
-            "footlights_turn_commit_seconds",
-            "Terminal event until durably committed.",
-            buckets=_SHORT,
-            registry=registry,
-        )
+        self._cancel = measured("turn_cancel_seconds", "Canceled until the terminal event.", buckets=_SHORT)
+        self._commit = measured("turn_commit_seconds", "Terminal event until durably committed.", buckets=_SHORT)
         self._output_tokens = Counter(
             "footlights_output_tokens", "Tokens of models that count them.", registry=registry
         )
@@ -75,15 +67,8 @@ class Metrics:
         )
         for phrase in MEMORY_CLAIMS:
             self._memory_claims.labels(phrase)
-        self._batch = Histogram(
-            "footlights_ledger_batch_commits",
-            "Commits in one write of the ledger.",
-            buckets=_BATCHES,
-            registry=registry,
-        )
-        self._lag = Histogram(
-            "footlights_event_loop_lag_seconds", "How late a task was run.", buckets=_SHORT, registry=registry
-        )
+        self._batch = measured("ledger_batch_commits", "Commits in one write of the ledger.", buckets=_BATCHES)
+        self._lag = measured("event_loop_lag_seconds", "How late a task was run.", buckets=_SHORT)
 
     def watching(self, ledger: Ledger) -> MeasuredLedger:
         """The same ledger, with the sizes of its batches measured."""

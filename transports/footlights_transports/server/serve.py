@@ -77,8 +77,7 @@ def serve_here(config: Config, announce: Callable[[Opened], None], reread: Calla
     At SIGHUP the settings are read again with `reread`, if given. If shutdown takes too long, the process is ended:
     with 0 if every turn is settled, else with 1.
     """
-    last_resort = _LastResort(_time_to_end(config))
-    with _out_of_groups(), last_resort:
+    with _LastResort(_time_to_end(config)) as last_resort:
         trio.run(_serve_until_signal, config, announce, reread, last_resort)
 
 
@@ -128,8 +127,9 @@ class _LastResort:
         # Not started in the signal handler, which may run while the main thread holds a lock of `threading`.
         self._thread = threading.Thread(target=self._run, name="footlights last resort", daemon=True)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _LastResort:
         self._thread.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._told.put(None)
@@ -175,11 +175,40 @@ async def serve(
     `beside` runs from then on, and `watch` from `stop` on, both until the end. At each item of `hangups`, the settings
     are read again with `reread`.
     """
+    metrics = Metrics()
     with _out_of_groups():
         async with trio.open_nursery() as servers:
-            await _perform(config, servers, announce, stop, watch, beside, reread, hangups)
+            async with (
+                SqliteLedger(config.ledger) as ledger,
+                open_stage(
+                    with_templates(config.cast, STANDARD_TEMPLATES),
+                    ledger=metrics.watching(ledger),
+                    limits=config.limits,
+                    trace=config.trace,
+                    observe=metrics.turn_settled,
+                ) as stage,
+            ):
+                access = SessionAccess(stage, config.policy, watch=metrics)
+                kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
+                ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
+                dexi = RunSettings(chat_agent=config.chat_agent, redactor=config.redactor)
+                http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
+                http = await _listen(servers, http_server, config, config.http_port)
+                announce(Opened(ws.port, http.port, stage.epoch))
+                if reread is not None and hangups is not None:
+                    servers.start_soon(reload_at_each, hangups, reread, config, access, kgent)
+                if beside is not None:
+                    servers.start_soon(beside, stage)
+                await stop.wait()
+                ws.stop_accepting()
+                http.stop_accepting()
+                access.close_doors()
+                if watch is not None:
+                    servers.start_soon(watch, stage)
+                with trio.move_on_after(config.grace):
+                    await _wait_settled(stage)
             # The stage is closed: everything that clients have to get is in their outboxes.
-            servers.cancel_scope.cancel(reason="the server goes away")
+            servers.cancel_scope.cancel(reason="the server shuts down")
 
 
 @contextmanager
@@ -192,48 +221,6 @@ def _out_of_groups() -> Generator[None]:
         if len(members) == 1 and isinstance(members[0], FootlightsError):
             raise members[0] from None
         raise
-
-
-async def _perform(
-    config: Config,
-    servers: trio.Nursery,
-    announce: Callable[[Opened], None],
-    stop: trio.Event,
-    watch: Callable[[Stage], Awaitable[None]] | None,
-    beside: Callable[[Stage], Awaitable[None]] | None,
-    reread: Callable[[], Config] | None,
-    hangups: AsyncIterable[object] | None,
-) -> None:
-    metrics = Metrics()
-    async with (
-        SqliteLedger(config.ledger) as ledger,
-        open_stage(
-            with_templates(config.cast, STANDARD_TEMPLATES),
-            ledger=metrics.watching(ledger),
-            limits=config.limits,
-            trace=config.trace,
-            observe=metrics.turn_settled,
-        ) as stage,
-    ):
-        access = SessionAccess(stage, config.policy, watch=metrics)
-        kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
-        ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
-        dexi = RunSettings(chat_agent=config.chat_agent, redactor=config.redactor)
-        http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
-        http = await _listen(servers, http_server, config, config.http_port)
-        announce(Opened(ws.port, http.port, stage.epoch))
-        if reread is not None and hangups is not None:
-            servers.start_soon(reload_at_each, hangups, reread, config, access, kgent)
-        if beside is not None:
-            servers.start_soon(beside, stage)
-        await stop.wait()
-        ws.stop_accepting()
-        http.stop_accepting()
-        access.close_doors()
-        if watch is not None:
-            servers.start_soon(watch, stage)
-        with trio.move_on_after(config.grace):
-            await _wait_settled(stage)
 
 
 async def _listen(servers: trio.Nursery, server: Server, config: Config, port: int) -> Listening:

@@ -1,1 +1,3 @@
-"""The WebSocket server: handshake, frames, connections and the one path that sends to them. It moves bytes."""
+"""WebSocket server: handshake, frames, connections, and the broadcaster that sends to them. Only `handshake` and
+`server` know the views.
+"""

@@ -17,7 +17,7 @@ event to reach a socket, so each exists once.
 
 **Why it is correct.**
 
-- *Order.* A subscription has one reader at a time: while `run` is entered that is the broadcaster, else nobody.
+- *Order.* A subscription has one reader at a time: the broadcaster while `run` is entered, else none.
   Events go outbox, writer, stream, each a queue; and a writer is given events only while its stream is clear, that is,
   while no task is in the middle of a send and nothing is left of the last one. So nothing overtakes.
 - *Nothing is forgotten.* `run` registers its call before it looks whether something waits already. A round removes a

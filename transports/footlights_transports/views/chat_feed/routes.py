@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import TEXT, answer, list_of, object_of, ref
-from footlights_transports.http.operations import operation
+from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import path_of
 from footlights_transports.views.chat_feed.feeds import MAX_FEEDS
 
@@ -50,7 +50,7 @@ class ChatRoutes:
         self._access = access
         self._feeds = feeds
 
-    @operation("GET", _CHAT, {200: answer("Messages.", object_of({"messages": list_of(ref("ChatMessage"))}))}, (404,))
+    @Operation("GET", _CHAT, {200: answer("Messages.", object_of({"messages": list_of(ref("ChatMessage"))}))}, (404,))
     async def read_chat(self, request: Request, user: User) -> Response:
         """What people may be shown of the session, in messages. The feed begins when it is first read, keeps the newest
         messages, and may lose any of them: nothing depends on them.
@@ -60,7 +60,7 @@ class ChatRoutes:
         messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
         return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
 
-    @operation("DELETE", _CHAT, {204: answer("They are forgotten.")}, (404,))
+    @Operation("DELETE", _CHAT, {204: answer("They are forgotten.")}, (404,))
     async def drop_chat(self, request: Request, user: User) -> Response:
         """Forget the messages."""
         self._feeds.drop(self._session(request, user).session_id)

@@ -25,7 +25,7 @@ from footlights.wire.values import Unfit
 from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.openapi import answer, ref
-from footlights_transports.http.operations import operation
+from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import SseResponse
 from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
@@ -52,22 +52,22 @@ class DexiRoutes:
         self._access = access
         self._runs = runs
 
-    @operation("POST", "/api/chat", BEGUN, (409, 415, 422), body="RunRequest")
+    @Operation("POST", "/api/chat", BEGUN, (409, 415, 422), body="RunRequest")
     async def chat(self, request: Request, user: User) -> Response:
         """Say something. Nothing is executed unless `execution_policy` allows it."""
         return await self._begin(request, user, None, ExecutionPolicy.DENY)
 
-    @operation("POST", "/api/agents/{agent}/invoke", {**BEGUN, **NO_AGENT}, (409, 415, 422), body="RunRequest")
+    @Operation("POST", "/api/agents/{agent}/invoke", {**BEGUN, **NO_AGENT}, (409, 415, 422), body="RunRequest")
     async def invoke(self, request: Request, user: User) -> Response:
         """Ask an agent. What calls for execution is executed unless `execution_policy` denies it."""
         return await self._begin(request, user, path_of(request)["agent"], ExecutionPolicy.AUTO)
 
-    @operation("GET", "/api/runs/{run_id}", {200: answer("The run.", ref("RunDescription")), **NO_RUN})
+    @Operation("GET", "/api/runs/{run_id}", {200: answer("The run.", ref("RunDescription")), **NO_RUN})
     async def describe_run(self, request: Request, user: User) -> Response:
         """Where a run is kept, and why it is in its mode."""
         return json_response(self._run(request, user).description())
 
-    @operation("GET", "/api/runs/{run_id}/events", FOLLOWED, parameters=[LAST_ID])
+    @Operation("GET", "/api/runs/{run_id}/events", FOLLOWED, parameters=[LAST_ID])
     async def follow_run(self, request: Request, user: User) -> Response:
         """The events of a run as Server-Sent Events, from its beginning or after Last-Event-ID."""
         run = self._run(request, user)
@@ -76,7 +76,7 @@ class DexiRoutes:
             return Response(status_code=204)  # otherwise an EventSource would reconnect forever
         return self._stream(run, place)
 
-    @operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
+    @Operation("POST", "/api/runs/{run_id}/cancel", CANCELED, (409,))
     async def cancel_run(self, request: Request, user: User) -> Response:
         """Interrupt a run, unless it is ending or has ended."""
         return json_response({"canceled": self._runs.cancel(user, path_of(request)["run_id"])})

@@ -19,7 +19,7 @@ import orjson
 
 from footlights.errors import InvalidCommand
 from footlights_transports.http.errors import Refused, json_response
-from footlights_transports.http.operations import operation
+from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.http.sse import KEEP_ALIVE, SseResponse
 from footlights_transports.views.mission.board import MAX_EVENTS, EventExists
@@ -70,7 +70,7 @@ class MissionRoutes:
         self._access = access
         self._missions = missions
 
-    @operation("POST", "/api/voice/speak", DECIDED, (409, 415), body="Callout")
+    @Operation("POST", "/api/voice/speak", DECIDED, (409, 415), body="Callout")
     async def speak(self, request: Request, user: User) -> Response:
         """Decide about a callout, and speak it if it may be. The answer holds its text in any case."""
         fields = json_body_of(request)
@@ -80,7 +80,7 @@ class MissionRoutes:
         announcement = await self._missions.speak(user, wanted)
         return _answer(announcement, wanted.dry_run)
 
-    @operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
+    @Operation("GET", _EVENTS, BOARD, (409,), parameters=READING, names=NAMES)
     async def read_board(self, request: Request, user: User) -> Response:
         """What was called out in a mission: a list, or Server-Sent Events if you accept them. If the mission is one of
         your open sessions, its turns are called out from now on.
@@ -100,7 +100,7 @@ class MissionRoutes:
         listed: list[JsonValue] = [event.document for event in shown]
         return json_response({"mission_id": mission_id, "events": listed}, headers=_HEADERS)
 
-    @operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
+    @Operation("POST", _EVENTS, ADDED, (409, 415), body="BoardCallout", names=NAMES)
     async def add_event(self, request: Request, user: User) -> Response:
         """Call an event out, and put it on the board."""
         mission_id = read_id("mission_id", path_of(request)["mission_id"])
@@ -116,7 +116,7 @@ class MissionRoutes:
             raise Refused(409, error) from None
         return json_response({"event": event.document, **_decided(event.announcement)}, 201, _HEADERS)
 
-    @operation(
+    @Operation(
         "POST", f"{_EVENTS}/{{event_id}}/ack", CLOSED, (409, 415), body="CloseEvent", body_required=False, names=NAMES
     )
     async def close_event(self, request: Request, user: User) -> Response:

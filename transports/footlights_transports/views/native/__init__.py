@@ -1,1 +1,1 @@
-"""The native view: the events themselves, over WebSocket and Server-Sent Events, and the commands of a session."""
+"""Native view: the commands of a session and its events as they are, over WebSocket, HTTP and Server-Sent Events."""

@@ -17,7 +17,7 @@ from footlights.stream.cursor import Cursor
 from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import TEXT, answer, object_of, query, ref
-from footlights_transports.http.operations import operation
+from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.server.measured_ledger import history_of
 from footlights_transports.views.native.events import EventStream
@@ -57,7 +57,7 @@ class SessionRoutes:
         self._access = access
         self._streams = streams
 
-    @operation(
+    @Operation(
         "POST",
         "/v1/sessions",
         {201: answer("The session.", object_of({"session_id": TEXT}))},
@@ -71,14 +71,14 @@ class SessionRoutes:
         session_id = self._access.start(user, command.params).session_id
         return json_response({"session_id": session_id}, 201)
 
-    @operation("DELETE", _SESSION, {204: answer("It is closed.")}, (404,))
+    @Operation("DELETE", _SESSION, {204: answer("It is closed.")}, (404,))
     async def close_session(self, request: Request, user: User) -> Response:
         """Interrupt what runs, wait until every turn is settled, and close the session."""
         command = _command("close", request, Close)
         await while_connected(request.receive, partial(self._access.close, user, command.session_id))
         return Response(status_code=204)
 
-    @operation(
+    @Operation(
         "POST",
         f"{_SESSION}/turns",
         {202: answer("The turn is accepted.", object_of({"turn_id": TEXT}))},
@@ -91,7 +91,7 @@ class SessionRoutes:
         turn_id = self._access.begin_turn(user, command.session_id, command.input, command.params)
         return json_response({"turn_id": turn_id}, 202)
 
-    @operation(
+    @Operation(
         "GET",
         f"{_SESSION}/events",
         {200: answer("The events.", TEXT, "text/event-stream")},
@@ -118,7 +118,7 @@ class SessionRoutes:
             server_goes=lambda: self._access.is_closing,
         )
 
-    @operation(
+    @Operation(
         "GET",
         f"{_SESSION}/ledger",
         COMMITS,
@@ -142,12 +142,12 @@ class TurnRoutes:
     def __init__(self, access: SessionAccess) -> None:
         self._access = access
 
-    @operation("POST", f"{_SESSION}/cancel", CANCELED, (404, 409))
+    @Operation("POST", f"{_SESSION}/cancel", CANCELED, (404, 409))
     async def cancel_turns(self, request: Request, user: User) -> Response:
         """Interrupt every open turn."""
         return self._cancel(request, user)
 
-    @operation("POST", f"{_TURN}/cancel", CANCELED, (404, 409))
+    @Operation("POST", f"{_TURN}/cancel", CANCELED, (404, 409))
     async def cancel_turn(self, request: Request, user: User) -> Response:
         """Interrupt the turn, unless it is ending or has ended."""
         return self._cancel(request, user)
@@ -156,7 +156,7 @@ class TurnRoutes:
         command = _command("cancel", request, Cancel)
         return json_response({"canceled": self._access.cancel(user, command.session_id, command.turn_id)})
 
-    @operation("POST", f"{_TURN}/finalize", {200: answer("The commit.", ref("Commit"))}, (404, 409))
+    @Operation("POST", f"{_TURN}/finalize", {200: answer("The commit.", ref("Commit"))}, (404, 409))
     async def finalize_turn(self, request: Request, user: User) -> Response:
         """Wait for the turn's commit. Turns commit by themselves."""
         command = _command("finalize", request, Finalize)
@@ -164,7 +164,7 @@ class TurnRoutes:
         commit = await while_connected(request.receive, finalize)
         return Response() if commit is None else json_response(commit_json(commit))
 
-    @operation("POST", f"{_TURN}/heard", {204: answer("Noted.")}, (404, 409, 415), body="Heard")
+    @Operation("POST", f"{_TURN}/heard", {204: answer("Noted.")}, (404, 409, 415), body="Heard")
     async def heard(self, request: Request, user: User) -> Response:
         """Say that the player took the turn in up to this event."""
         command = _command("heard", request, HeardUpTo)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from footlights import wire
 from footlights.events import SCHEMA_V, EventType, StreamEvent, TokenDelta
-from footlights_transports.websocket import encodings
-from footlights_transports.websocket.encodings import Encodings
+from footlights_transports import encodings
+from footlights_transports.encodings import Encodings
 
 if TYPE_CHECKING:
     import pytest
