@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from footlights.errors import InvalidCommand
 from footlights_transports.server.readiness import SelfCheckingLedger
 
 if TYPE_CHECKING:
@@ -15,26 +14,10 @@ if TYPE_CHECKING:
     from footlights.authority.world import World
 
 
-@runtime_checkable
-class CommitHistory(Protocol):
-    """A ledger that can list the commits of a session."""
-
-    async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
-        """The newest commits of this session, at most `limit`, in their order."""
-        ...
-
-
-def history_of(ledger: object) -> CommitHistory:
-    """The same ledger. Raises `InvalidCommand` if it cannot list commits."""
-    if not isinstance(ledger, CommitHistory):
-        raise InvalidCommand("This ledger cannot list the commits of a session.")
-    return ledger
-
-
 class MeasuredLedger:
     """Satisfies `footlights.Ledger`. `batch_written` is called with the size of each batch that is durable.
 
-    Every other method is the ledger's own, so what the ledger cannot do, this one cannot either.
+    Every other method is the ledger's own, also `check_writable` if it has that.
     """
 
     def __init__(self, ledger: Ledger, batch_written: Callable[[int], None]) -> None:
@@ -44,11 +27,10 @@ class MeasuredLedger:
         self.last_digests = ledger.last_digests
         self.find = ledger.find
         self.commits_after = ledger.commits_after
+        self.latest = ledger.latest
         self.begin_tool = ledger.begin_tool
         self.complete_tool = ledger.complete_tool
         self.release_tool = ledger.release_tool
-        if isinstance(ledger, CommitHistory):
-            self.latest = ledger.latest
         if isinstance(ledger, SelfCheckingLedger):
             self.check_writable = ledger.check_writable
 

@@ -19,7 +19,6 @@ from footlights_transports.http.errors import json_response
 from footlights_transports.http.openapi import TEXT, answer, object_of, query, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
-from footlights_transports.server.measured_ledger import history_of
 from footlights_transports.views.native.events import EventStream
 from footlights_transports.views.native.openapi import CANCELED, COMMITS, FOLLOWING
 from footlights_transports.views.native.protocol import (
@@ -130,7 +129,7 @@ class SessionRoutes:
         session_id = path_of(request)["session_id"]
         limit = _limit(request)
         self._access.policy.check_owner(user, session_id)
-        commits = await history_of(self._access.stage.ledger).latest(session_id, limit)
+        commits = await self._access.stage.ledger.latest(session_id, limit)
         if not commits:
             self._access.session(user, session_id)
         return json_response({"commits": [record_to_json(commit) for commit in commits]})
