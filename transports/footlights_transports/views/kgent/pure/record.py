@@ -124,7 +124,7 @@ class Turn(Generic[ContentT]):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
         """The inverse of `to_dict`. Raises `InvalidMessage`."""
-        if data.keys() != {each.name for each in fields(cls)}:
+        if set(data) != {each.name for each in fields(cls)}:
             raise InvalidMessage("A turn has all of its fields, and no others.")
         for name, value in data.items():
             if not isinstance(value, (int, float) if name in _NUMBERS else str) or isinstance(value, bool):
