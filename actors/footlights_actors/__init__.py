@@ -12,7 +12,7 @@ from footlights.lazy import lazy_exports
 # Names for type checkers, which take `X as X` for a re-export; `_HOMES` has the same names for Python.
 # ruff: noqa: I001 - isort would split these into one statement for each name.
 if TYPE_CHECKING:
-    from footlights_actors.models.llm_client import ClientModel as ClientModel, ModelClient as ModelClient
+    from footlights_actors.models.client_adapters import ClientModel as ClientModel, ModelClient as ModelClient
     from footlights_actors.models.scripted import (
         Call as Call,
         Fail as Fail,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "footlights_actors.turn.casting": "standard_cast",
-    "footlights_actors.models.llm_client": "ClientModel ModelClient",
+    "footlights_actors.models.client_adapters": "ClientModel ModelClient",
     "footlights_actors.models.scripted": "Call Fail Flood Line Pause Say Script ScriptedModel Stall",
 }
 

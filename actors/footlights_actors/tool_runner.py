@@ -48,7 +48,7 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
     tool = services.cast.tools.get(request.tool_name) if may_use else None
     call = ToolCall(turn, services, f"call-{number}", tool, request)
     try:
-        turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.give_up)
+        turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.end_without_tool)
     except TooLarge as error:
         raise ModelError("The model asked for more tools than a turn may hold.") from error
     if tool is None:
@@ -77,7 +77,7 @@ async def _wait_for_result(turn: Turn, services: Services, call: ToolCall) -> No
             await call.answered.wait()
     except trio.Cancelled:
         # The turn was interrupted, or a sibling crashed; only this task grants the grace period.
-        call.discard()
+        call.turn_interrupted()
         with trio.move_on_after(services.limits.tool_cancel_grace, shield=True):
             await call.answered.wait()
         if not turn.has_ended:

@@ -102,12 +102,17 @@ class JournalLedger:
         return self._commits.get((session_id, turn_id))
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
-        after = [each for each in await self.latest(session_id, 0) if in_order(each.turn_id) > in_order(turn_id)]
+        await trio.lowlevel.checkpoint()
+        after = [each for each in self._commits_of(session_id) if in_order(each.turn_id) > in_order(turn_id)]
         return sorted(after, key=lambda each: in_order(each.turn_id))[:limit]
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         await trio.lowlevel.checkpoint()
-        return [record for (session, _), record in self._commits.items() if session == session_id][-limit:]
+        commits = self._commits_of(session_id)
+        return commits[max(0, len(commits) - limit) :]
+
+    def _commits_of(self, session_id: str) -> list[CommitRecord]:
+        return [record for (session, _), record in self._commits.items() if session == session_id]
 
     # -- the file
 

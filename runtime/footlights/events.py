@@ -160,7 +160,7 @@ class Payload:
     ext: Ext | None = None
     """Data of an extension."""
     dropped_seq_ranges: tuple[SeqRange, ...] = ()
-    """Events of the turn before this one that this subscriber will not get."""
+    """Seqs before this one for which this subscriber gets no event: they were dropped, or joined into this event."""
 
 
 @frozen

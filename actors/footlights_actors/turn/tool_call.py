@@ -42,18 +42,18 @@ class Phase(Enum):
 
     WAITING = auto()
     """Its arguments are validated and its key is claimed; the tool has not started."""
-    DROPPED = auto()
+    NEVER_STARTED = auto()
     """The tool has not started, and will not."""
     RUNNING = auto()
     """The tool runs, and its result counts."""
-    ABANDONED = auto()
-    """The tool may still run, but its result is discarded."""
+    RESULT_IGNORED = auto()
+    """The tool may still run, but its result does not count."""
     ENDED = auto()
     """The tool has ended."""
 
 
-_AFTER_DROP = {Phase.WAITING: Phase.DROPPED, Phase.RUNNING: Phase.ABANDONED}
-_AFTER_END = {Phase.WAITING: Phase.DROPPED, Phase.RUNNING: Phase.ENDED, Phase.ABANDONED: Phase.ENDED}
+_AFTER_IGNORING = {Phase.WAITING: Phase.NEVER_STARTED, Phase.RUNNING: Phase.RESULT_IGNORED}
+_AFTER_END = {Phase.WAITING: Phase.NEVER_STARTED, Phase.RUNNING: Phase.ENDED, Phase.RESULT_IGNORED: Phase.ENDED}
 
 
 class CallState:
@@ -69,8 +69,8 @@ class CallState:
         self.phase = Phase.WAITING
         self._turn = turn
 
-    def drop(self) -> None:
-        self.phase = _AFTER_DROP.get(self.phase, self.phase)
+    def ignore_result(self) -> None:
+        self.phase = _AFTER_IGNORING.get(self.phase, self.phase)
 
     def end(self) -> None:
         self.phase = _AFTER_END.get(self.phase, self.phase)
@@ -115,7 +115,7 @@ class ToolCall:
 
     def refuse(self, code: str, message: str) -> None:
         """End the call with this error. A tool that has not started never will."""
-        self._state.drop()
+        self._state.ignore_result()
         self._fail(code, message)
         self.answered.set()
 
@@ -124,15 +124,15 @@ class ToolCall:
         self.refuse("tool_timeout", "The tool took longer than it may.")
         self._scope.cancel(reason="the tool's timeout has expired")
 
-    def discard(self) -> None:
-        """The turn was interrupted: do not start the tool. A running tool is cancelled only if it is `cancel_safe`."""
-        self._state.drop()
+    def turn_interrupted(self) -> None:
+        """Do not start the tool any more. A running tool is cancelled only if it is `cancel_safe`."""
+        self._state.ignore_result()
         if self._tool is not None and self._tool.cancel_safe:
             self._scope.cancel(reason="its turn was interrupted")
 
-    def give_up(self) -> ToolCallResult:
-        """Discard the call when its turn ends without it."""
-        self.discard()
+    def end_without_tool(self) -> ToolCallResult:
+        """The result of a call whose turn ends before its tool does."""
+        self.turn_interrupted()
         return self.canceled_result()
 
     @property
@@ -186,7 +186,7 @@ class ToolCall:
                 self._fail(code_of(refusal), _said_by(refusal))
         crashes = [each for each in members if not isinstance(each, ToolError)]
         if crashes:
-            if self._state.phase in _AFTER_DROP:  # otherwise the tool runner no longer waits for it
+            if self._state.phase in _AFTER_IGNORING:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
             self._fail("tool_error", "The tool failed.")
             log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
@@ -223,7 +223,7 @@ class ToolCall:
             self._error = ErrorInfo(code, summary_of(message))
 
     def _may_have_side_effects(self) -> bool:
-        if self._tool is None or self._state.phase in (Phase.WAITING, Phase.DROPPED):
+        if self._tool is None or self._state.phase in (Phase.WAITING, Phase.NEVER_STARTED):
             return False
         if self._state.phase is Phase.ENDED and self._tool.side_effects is SideEffects.MARKED:
             return self._context.side_effects_begun

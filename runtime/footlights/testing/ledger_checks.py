@@ -116,6 +116,7 @@ async def the_latest_commits_are_listed_in_order(ledger: Ledger) -> None:
     await ledger.append([third], WORLD)
     equal(list(await ledger.latest("s1", 10)), [first, second, third])
     equal(list(await ledger.latest("s1", 2)), [second, third])
+    equal(list(await ledger.latest("s1", 0)), [])
     equal(list(await ledger.latest("s3", 2)), [])
 
 

@@ -17,7 +17,7 @@ from footlights.models.budget import BudgetTier
 from footlights.models.model import Prompt, Usage
 from footlights.testing import only, payloads, take_turn
 from footlights_actors import standard_cast
-from footlights_actors.models.llm_client import ModelClient
+from footlights_actors.models.client_adapters import ModelClient
 from footlights_actors.models.openai import OpenAIModel
 from tests.kit.models.wire_server import ask, quoted
 from tests.kit.paths import ROOT

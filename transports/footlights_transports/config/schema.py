@@ -1,4 +1,8 @@
-"""Schema of the settings of `footlights serve`: kinds, defaults, meanings. The reference in the docs is made of it."""
+"""Schema of the settings of `footlights serve`: kinds, defaults, meanings. The reference in the docs is made of it.
+
+A new setting also needs a field of `Config` and its value in `load_config`, in `config.py`. Settings of `[limits]`,
+`[wire]`, `[budget]` and `[chat]` are fields of the classes at the end of this file.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Server-Sent Events response: one class for every stream of events that a route answers with.
 
-A subclass says what is written (`next_text`). This class does the rest: it sends the headers, sends a comment when
-nothing was written for `keep_alive` seconds, stops when the client disconnects, and ends when the server shuts down.
+A subclass says what is written (`next_text`); for native events that is `views/native/events.py`. This class does the
+rest: it sends the headers, sends a comment when nothing was written for `keep_alive` seconds, stops when the client
+disconnects, and ends when the server shuts down.
 There is no queue here: `next_text` is called again only when the text before was sent, so a client that reads slowly
 is felt by whatever the subclass reads from.
 """

@@ -85,7 +85,12 @@ class Connection(ABC):
     @property
     def fault(self) -> Fault | None:
         """The client's protocol error, if it ends the connection and no close frame has reported it."""
-        return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
+        if self._stream.has_said_goodbye:
+            return None
+        if self._stream.was_sent_too_much:
+            return Fault(TOO_BIG, str(too_large(self._limits.max_frame_bytes)))
+        closed = self._socket.closed
+        return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
 
     def dismiss(self, code: int, reason: str, patience: float) -> None:
         """Close with a reason, after so many seconds at the latest."""
@@ -100,16 +105,6 @@ class Connection(ABC):
 def lose(tasks: trio.Nursery) -> None:
     # A function for writers: with a method, writer and connection would hold each other until the collector comes.
     tasks.cancel_scope.cancel(reason="the connection is gone")
-
-
-def fault_of(socket: WebSocketConnection, stream: WireStream, max_frame_bytes: int) -> Fault | None:
-    """The client's protocol error, if it ends the connection and no close frame has reported it."""
-    if stream.has_said_goodbye:
-        return None
-    if stream.was_sent_too_much:
-        return Fault(TOO_BIG, str(too_large(max_frame_bytes)))
-    closed = socket.closed
-    return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
 
 
 async def watch_for_silence(stream: WireStream, patience: float, lose: Callable[[], None]) -> None:

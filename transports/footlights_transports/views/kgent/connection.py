@@ -6,13 +6,11 @@ dialogues.
 
 from __future__ import annotations
 
-from math import inf
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import trio
-from attrs import define, field
-from trio_websocket import ConnectionClosed
 
 from footlights.errors import Busy, Detached, FootlightsError
 from footlights_transports.errors import RateLimited
@@ -20,20 +18,18 @@ from footlights_transports.views.kgent.frames import pieces
 from footlights_transports.views.kgent.pure import wire as kgent
 from footlights_transports.views.kgent.pure.messages import ErrorCode, InvalidMessage
 from footlights_transports.views.kgent.room import Observer
-from footlights_transports.websocket.connection import GOING_AWAY, fault_of, watch_for_silence
+from footlights_transports.websocket.connection import Connection, lose
 from footlights_transports.websocket.stream import PING
 from footlights_transports.websocket.writer import FrameWriter
 
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
-    from footlights_transports.access.policy import WireLimits
     from footlights_transports.views.kgent.gateway import KgentGateway
     from footlights_transports.views.kgent.pure.messages import ChatEvent
     from footlights_transports.views.kgent.room import Dialogue
     from footlights_transports.views.kgent.sender import Sender
     from footlights_transports.views.kgent.tap import SessionTap
-    from footlights_transports.websocket.connection import Fault
     from footlights_transports.websocket.handshake import Visitor
     from footlights_transports.websocket.stream import WireStream
 
@@ -86,64 +82,21 @@ class AcceptedHandshake:
             self._participant.leave()
 
 
-@define(eq=False)
-class _Connection:
-    """The part that both kinds share. `run` ends when the connection is closed or lost."""
-
-    _gateway: KgentGateway
-    _socket: WebSocketConnection
-    _stream: WireStream
-    _tasks: trio.Nursery
-    _limits: WireLimits = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._limits = self._gateway.access.policy.limits
-
-    async def run(self) -> None:
-        """Serve this client."""
-        self._tasks.start_soon(watch_for_silence, self._stream, self._limits.keep_alive, self.lose, name="ws silence")
-        try:
-            while True:
-                await self.take(await self._socket.get_message())
-        except ConnectionClosed:
-            self.lose()
-
-    async def take(self, frame: str | bytes) -> None:
-        """Called with each frame; an observer's are ignored."""
-
-    def lose(self) -> None:
-        """End all tasks of this connection at once."""
-        self._tasks.cancel_scope.cancel(reason="the connection is gone")
-
-    def leave(self) -> None:
-        """Close because the server goes away, after everything that waits is sent."""
-        self._tasks.start_soon(self.close, GOING_AWAY, "the server goes away", name="kgent goodbye")
-
-    @property
-    def fault(self) -> Fault | None:
-        """The client's protocol error, if it ends the connection and no close frame has reported it."""
-        return fault_of(self._socket, self._stream, self._limits.max_frame_bytes)
-
-    def dismiss(self, code: int, reason: str, patience: float) -> None:
-        """Close with a reason, after so many seconds at the latest."""
-        self._tasks.start_soon(self.close, code, reason, patience, name="kgent dismissal")
-
-    async def close(self, code: int, reason: str, patience: float = inf) -> None:
-        with trio.move_on_after(patience):
-            await self._socket.aclose(code, reason)
-        self.lose()
-
-
-@define(eq=False)
-class PerturbConnection(_Connection):
+class PerturbConnection(Connection):
     """A client that sends messages."""
 
-    _sender: Sender
-    _writer: FrameWriter = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        self._writer = FrameWriter(self._socket, self._stream, self.lose, in_batches=False)
+    def __init__(
+        self,
+        gateway: KgentGateway,
+        socket: WebSocketConnection,
+        stream: WireStream,
+        tasks: trio.Nursery,
+        sender: Sender,
+    ) -> None:
+        super().__init__(gateway.access.policy.limits, socket, stream, tasks)
+        self._gateway = gateway
+        self._sender = sender
+        self._writer = FrameWriter(socket, stream, partial(lose, tasks), in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
         """Begin a dialogue, or send the refusal."""
@@ -182,13 +135,26 @@ class PerturbConnection(_Connection):
         return kgent.refusal(code, correlation_id, self._gateway.now, meaning=meaning, retry_after=retry_after)
 
 
-@define(eq=False)
-class ObserveConnection(_Connection):
+class ObserveConnection(Connection):
     """A client that reads events."""
 
-    _observer: Observer
-    _tap: SessionTap | None
-    _sending: trio.Lock = field(factory=trio.Lock, init=False)
+    def __init__(
+        self,
+        gateway: KgentGateway,
+        socket: WebSocketConnection,
+        stream: WireStream,
+        tasks: trio.Nursery,
+        observer: Observer,
+        tap: SessionTap | None,
+    ) -> None:
+        super().__init__(gateway.access.policy.limits, socket, stream, tasks)
+        self._gateway = gateway
+        self._observer = observer
+        self._tap = tap
+        self._sending = trio.Lock()
+
+    async def take(self, frame: str | bytes) -> None:
+        """An observer's frames are ignored."""
 
     async def run(self) -> None:
         """Serve this client."""
@@ -231,7 +197,7 @@ class ObserveConnection(_Connection):
         else:
             if self._tap is not None:
                 await self._tap.over.wait()
-            await self.close(GOING_AWAY, "the server goes away")
+            await self.finish()
 
     async def _next_batch(self) -> list[bytes] | None:
         """The next events; None if a heartbeat is due first."""

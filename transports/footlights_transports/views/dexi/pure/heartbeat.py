@@ -11,7 +11,11 @@ most 5 seconds of silence while a step is open, which includes a heartbeat that 
 from __future__ import annotations
 
 HEARTBEAT_AFTER = 2.4
-"""Seconds of silence after which a run makes a heartbeat: at least 2, at most 3."""
+"""Seconds of silence after which a run makes a heartbeat.
+
+At least 2 (`heartbeat_quiet`), at most 3: a reader that skips one is silent for `SKIPPED_WITHIN` and this together,
+and `heartbeat_pace` allows 5. The reference of narrated runs repeats the number.
+"""
 
 SKIPPED_WITHIN = 2.0
 """Seconds after any other event in which a reader skips a heartbeat."""

@@ -18,7 +18,7 @@ from footlights.models.llm_client import LLMResponse
 from footlights.models.model import ModelTraits, Prompt, Usage
 from footlights.testing import payloads, take_turn
 from footlights_actors import Call, Fail, Pause, Say, ScriptedModel, Stall, standard_cast
-from footlights_actors.models.llm_client import ClientModel, ModelClient
+from footlights_actors.models.client_adapters import ClientModel, ModelClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
