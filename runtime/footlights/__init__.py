@@ -18,7 +18,8 @@ from footlights.lazy import lazy_exports
 if TYPE_CHECKING:
     from footlights import authority as authority, laws as laws, wire as wire
     from footlights.authority.intents import Intent as Intent, IntentType as IntentType
-    from footlights.authority.ledger.protocol import Ledger as Ledger, MemoryLedger as MemoryLedger
+    from footlights.authority.ledger.memory import MemoryLedger as MemoryLedger
+    from footlights.authority.ledger.protocol import Ledger as Ledger
     from footlights.cast import Cast as Cast, ModelChoice as ModelChoice, ModelQuery as ModelQuery
     from footlights.errors import (
         Busy as Busy,
@@ -118,7 +119,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "footlights.tools.artifact_notes": "ArtifactNote",
     "footlights.authority.intents": "Intent IntentType",
-    "footlights.authority.ledger.protocol": "Ledger MemoryLedger",
+    "footlights.authority.ledger.memory": "MemoryLedger",
+    "footlights.authority.ledger.protocol": "Ledger",
     "footlights.models.budget": "BudgetConfig BudgetTier",
     "footlights.cast": "Cast ModelChoice ModelQuery",
     "footlights.turn.commit_handle": "CommitHandle",

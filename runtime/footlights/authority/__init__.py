@@ -24,7 +24,8 @@ from footlights.errors import LedgerInUse
 from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from footlights.authority.ledger.protocol import Ledger, MemoryLedger, Opening, ToolRecord, ToolState
+    from footlights.authority.ledger.memory import MemoryLedger
+    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord, ToolState
     from footlights.authority.ledger.sqlite.ledger import SqliteLedger
     from footlights.authority.ledger.sqlite.schema import LedgerDamaged, LedgerFormat
 
@@ -76,7 +77,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "footlights.authority.ledger.protocol": "Ledger MemoryLedger Opening ToolRecord ToolState",
+    "footlights.authority.ledger.memory": "MemoryLedger",
+    "footlights.authority.ledger.protocol": "Ledger Opening ToolRecord ToolState",
     "footlights.authority.ledger.sqlite.ledger": "SqliteLedger",
     "footlights.authority.ledger.sqlite.schema": "LedgerDamaged LedgerFormat",
 }

@@ -21,7 +21,7 @@ import trio
 from attrs import frozen
 from trio.lowlevel import enable_ki_protection
 
-from footlights.authority.ledger.protocol import Ledger, MemoryLedger
+from footlights.authority.ledger.memory import MemoryLedger
 from footlights.errors import InvalidCommand, LedgerInUse
 from footlights.events import InterruptReason
 from footlights.limits import Limits
@@ -36,6 +36,7 @@ from footlights.trace.tracer import Tracer
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
+    from footlights.authority.ledger.protocol import Ledger
     from footlights.authority.visibility import User
     from footlights.cast import Cast
     from footlights.models.pool import ModelStatus
