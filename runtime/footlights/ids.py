@@ -50,3 +50,8 @@ def is_before_all(of_turn: str, epoch: int) -> bool:
     """Whether this id is the position before all turns of that epoch or of an earlier one."""
     of_epoch, number = epoch_and_number(of_turn) or (0, 1)
     return number == 0 and of_epoch <= epoch
+
+
+def owner_of(session_id: str) -> str:
+    """The owner of a session: a server with users prefixes session ids with `name:`."""
+    return session_id.partition(":")[0]

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 
 import trio
 
-from footlights.authority.pending import owner_of
+from footlights.ids import owner_of
 
 
 class Slots:

@@ -29,12 +29,12 @@ from footlights.authority.pending import (
     find_approval,
     is_approval_id,
     next_number,
-    owner_of,
     pending_approvals,
     written_down,
 )
 from footlights.authority.rules import Rule, Ruling, accept, refuse
 from footlights.errors import RegistrationError
+from footlights.ids import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

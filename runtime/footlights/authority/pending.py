@@ -40,11 +40,6 @@ def is_approval_id(value: object) -> bool:
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
-def owner_of(session_id: str) -> str:
-    """The owner of a session: a server with users prefixes session ids with `name:`."""
-    return session_id.partition(":")[0]
-
-
 def pending_approvals(view: object) -> tuple[PendingApproval, ...]:
     """The pending approvals in this view of a world, the oldest first."""
     waiting = sorted(_place(view)["pending"].items(), key=lambda item: _number(item[0]))

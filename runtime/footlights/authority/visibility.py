@@ -19,7 +19,8 @@ from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
-from footlights.authority.pending import APPROVALS, owner_of
+from footlights.authority.pending import APPROVALS
+from footlights.ids import owner_of
 
 
 @frozen

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.authority.pending import owner_of
 from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import contained, describe
 from footlights.fair_share import first_of_the_heaviest
-from footlights.ids import epoch_of_session
+from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
 from footlights.session.core import SessionCore
 from footlights.turn.summary import outcome_of, summarize

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.authority.pending import owner_of
 from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
 from footlights.failures import contained, describe, explain, leaves
 from footlights.fair_share import FairShare
+from footlights.ids import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

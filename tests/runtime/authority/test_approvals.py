@@ -28,7 +28,8 @@ from footlights.authority import (
     with_approvals,
 )
 from footlights.authority.approvals import MAX_ACT_BYTES, MAX_PENDING, MAX_PENDING_OF_ONE, MAX_QUESTION_CHARS
-from footlights.authority.pending import is_approval_id, owner_of
+from footlights.authority.pending import is_approval_id
+from footlights.ids import owner_of
 
 if TYPE_CHECKING:
     from footlights.authority import CommitRecord

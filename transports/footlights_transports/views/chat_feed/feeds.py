@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.authority.pending import owner_of
 from footlights.errors import FootlightsError
 from footlights.failures import contained
 from footlights.fair_share import first_of_the_heaviest
+from footlights.ids import owner_of
 from footlights_transports.commit_artifacts import commit_artifacts
 from footlights_transports.server.incidents import Incidents
 from footlights_transports.views.chat_feed.pure.feed import ChatFeed, messages_of, player_said
