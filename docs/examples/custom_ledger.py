@@ -4,6 +4,9 @@
 
 One line is one write: an epoch, a whole batch of commits with the world after it, or a step of a tool. A write is
 complete if its line ends with a newline, so a batch is kept whole or not at all, also if the power fails.
+
+It takes no writer lock: open the file in one stage at a time. A ledger that several processes can open takes one in
+`begin_epoch`, and raises `LedgerInUse`.
 """
 
 import os

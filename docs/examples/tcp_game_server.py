@@ -3,12 +3,13 @@
     .venv/bin/python docs/examples/tcp_game_server.py
     nc 127.0.0.1 7650
 
-Say anything, `ring` to ring the bell, and `stop` to interrupt. A client that reads slowly slows nobody down: its
-subscription joins tokens, and a client that reads nothing at all is detached and disconnected.
+Say anything, `ring` to ring the bell, and `stop` to interrupt. A client that reads slowly slows no other: its
+subscription joins tokens. A client that does not take what it is sent within `SEND_TIMEOUT` seconds is disconnected.
 """
 
 import argparse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ import trio
 
 from footlights import (
     CommitFinal,
-    Detached,
     FootlightsError,
     Intent,
     IntentType,
@@ -33,6 +33,9 @@ from footlights.authority import Ruling, accept, patch
 from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
 
 MAX_LINE = 1_000
+SEND_TIMEOUT = 10
+
+Send = Callable[[str], Awaitable[None]]
 
 
 def innkeeper(prompt: Prompt) -> list[Line]:
@@ -54,40 +57,52 @@ def bell(world: Any, intents: tuple[Intent, ...]) -> Ruling:
     return accept(patch.replace("/rings", world["rings"] + len(intents)))
 
 
-async def play(stage: Stage, connection: trio.SocketStream) -> None:
-    """Serve one player until the connection ends."""
+async def serve(stage: Stage, connection: trio.abc.Stream) -> None:
+    """Serve one player. Errors that a client can cause end its own connection, and no other."""
+    try:
+        async with connection:
+            await play(stage, connection)
+    except* (trio.BrokenResourceError, trio.TooSlowError, FootlightsError):
+        pass  # the player is gone or reads nothing, or the stage has no room for another session
+
+
+async def play(stage: Stage, connection: trio.abc.Stream) -> None:
+    """Begin a turn for each line, and send what happens, until the connection ends."""
+    send = partial(send_text, connection, trio.Lock())
     session = stage.start()
     try:
-        async with connection, session.subscribe() as stream, trio.open_nursery() as nursery:
-            nursery.start_soon(tell, stage, stream, connection, nursery.cancel_scope)
-            async for line in lines(connection):
+        async with aclosing(lines(connection)) as said, session.subscribe() as stream, trio.open_nursery() as nursery:
+            nursery.start_soon(tell, stage, stream, send)
+            async for line in said:
                 try:
                     _ = session.cancel() if line == "stop" else session.begin_turn(line)
                 except FootlightsError as error:  # it is busy, or the line is empty: the player may go on
-                    await connection.send_all(f"! {error.code}\n".encode())
+                    await send(f"! {error.code}\n")
             nursery.cancel_scope.cancel()
-    except* trio.BrokenResourceError:
-        pass  # the player is gone
     finally:
         await session.close()
 
 
-async def tell(stage: Stage, stream: Subscription, connection: trio.SocketStream, everything: trio.CancelScope) -> None:
-    """Send one player what happens in its session."""
-    try:
-        async for event in stream:
-            match event.payload:
-                case TokenDelta(delta=delta):
-                    await connection.send_all(delta.encode())
-                case TurnInterrupted(reason=reason):
-                    await connection.send_all(f" ... ({reason})".encode())
-                case CommitFinal(commit_outcome=outcome):
-                    await connection.send_all(f"\n[{outcome}, rings: {stage.world['rings']}]\n".encode())
-    except Detached:
-        everything.cancel()  # the player reads nothing
+async def tell(stage: Stage, stream: Subscription, send: Send) -> None:
+    """Send one player what happens in its session. Raises `Detached` if it is too far behind."""
+    async for event in stream:
+        match event.payload:
+            case TokenDelta(delta=delta):
+                await send(delta)
+            case TurnInterrupted(reason=reason):
+                await send(f" ... ({reason})")
+            case CommitFinal(commit_outcome=outcome):
+                await send(f"\n[{outcome}, rings: {stage.world['rings']}]\n")
 
 
-async def lines(connection: trio.SocketStream) -> AsyncIterator[str]:
+async def send_text(connection: trio.abc.SendStream, lock: trio.Lock, text: str) -> None:
+    """Send for one task at a time. Raises `TooSlowError` for a client that does not read."""
+    with trio.fail_after(SEND_TIMEOUT):
+        async with lock:
+            await connection.send_all(text.encode())
+
+
+async def lines(connection: trio.abc.ReceiveStream) -> AsyncGenerator[str, None]:
     waiting = b""
     async for data in connection:
         *whole, waiting = (waiting + data).split(b"\n")
@@ -101,8 +116,8 @@ async def main(port: int) -> None:
     model = ScriptedModel(innkeeper, pace=0.02)
     cast = standard_cast(model, tools=[ring_bell], world={"rings": 0}, rules={"bell": bell})
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
-        serve = partial(trio.serve_tcp, partial(play, stage), port, host="127.0.0.1")
-        [listener] = await nursery.start(serve)
+        listen = partial(trio.serve_tcp, partial(serve, stage), port, host="127.0.0.1")
+        [listener] = await nursery.start(listen)
         print(f"Listening on 127.0.0.1, port {listener.socket.getsockname()[1]}", flush=True)
 
 

@@ -1,8 +1,9 @@
-"""The programs in docs/examples run as their page says, each in a process of its own."""
+"""The programs in docs/examples run as their page says, in processes of their own."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from trio.testing import memory_stream_pair
 
+from footlights import open_stage
+from footlights_actors import ScriptedModel, standard_cast
 from tests.kit.models.openai_wire import DONE, END, said, usage
 from tests.kit.models.wire_server import Answer, open_wire_server
 from tests.kit.paths import ROOT
@@ -20,6 +24,8 @@ from tests.kit.peers.js_peer import FLAGS, nodes
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
+
+    from trio.testing import MockClock
 
 EXAMPLES = ROOT / "docs" / "examples"
 CLIENT = ROOT / "transports/footlights_transports/static/footlights.js"
@@ -130,6 +136,26 @@ async def test_players_of_the_tcp_server_share_a_world_and_can_interrupt() -> No
             assert (await read_until(other, b"Good")).startswith("! invalid_command\n")
             await other.send_all(b"stop\n")
             assert (await read_until(other, b"]\n")).endswith(" ... (canceled)\n[fail_closed, rings: 1]\n")
+
+
+async def test_a_tcp_client_that_reads_nothing_is_disconnected_and_delays_no_other(quiet_clock: MockClock) -> None:
+    example = runpy.run_path(str(EXAMPLES / "tcp_game_server.py"))
+    cast = standard_cast(ScriptedModel(example["innkeeper"], pace=0.02), world={"rings": 0})
+    began = trio.current_time()
+    async with open_stage(cast) as stage, trio.open_nursery() as nursery:
+        (deaf, to_deaf), (other, to_other) = memory_stream_pair(), memory_stream_pair()
+        to_deaf.send_stream.send_all_hook = trio.sleep_forever
+        nursery.start_soon(example["serve"], stage, to_deaf)
+        nursery.start_soon(example["serve"], stage, to_other)
+        await deaf.send_all(b"Hello.\n\n")  # its tokens and the error for its empty line come from two tasks
+        await other.send_all(b"Hello.\n")
+        heard = b""
+        while b"[ok, rings: 0]" not in heard:
+            heard += await other.receive_some()
+        assert trio.current_time() < began + example["SEND_TIMEOUT"]
+        assert [bytes(data) async for data in deaf] == [b"! invalid_command\n"]
+        assert trio.current_time() == pytest.approx(began + example["SEND_TIMEOUT"])
+        await other.aclose()
 
 
 @pytest.mark.skipif(not nodes(), reason="there is no Node here")

@@ -1,7 +1,8 @@
 """Lane: the events of one turn in one subscriber's outbox.
 
-A lane keeps events in order and joins adjacent token deltas. Past its limits it drops the newest best-effort events,
-then bounded ones; must-deliver events are outside every limit.
+A lane keeps events in order and joins adjacent token deltas. Past a limit the new event is dropped. There is one
+exception: if a bounded event lacks only bytes, the newest best-effort events are dropped to make room for it.
+Must-deliver events are outside every limit.
 
 The idea is that a lane stores references, not events. Events of a turn are made once and shared by all outboxes. A run
 of adjacent deltas is stored as the seq of its first and last delta; while it still grows, as its first seq alone,
