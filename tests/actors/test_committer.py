@@ -1,4 +1,4 @@
-"""What the committer promises: every turn is judged once, in order, and told only what is durable."""
+"""Committer: every turn is judged once, in order, and only durable commits are announced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generator promises: text as it comes, tools only when they are allowed, and a model's fault is its own."""
+"""Generator: it streams text as it arrives, calls tools only when they are allowed, and contains errors of a model."""
 
 from __future__ import annotations
 

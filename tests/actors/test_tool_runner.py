@@ -1,4 +1,4 @@
-"""What the tool runner promises of tools that end by themselves: each call is reported once, and runs once."""
+"""Tool runner, with tools that end by themselves: each call runs once and is reported once."""
 
 from __future__ import annotations
 

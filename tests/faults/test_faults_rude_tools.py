@@ -1,4 +1,4 @@
-"""Tools that break the rules: each hurts its own turn, and nobody else."""
+"""Tools that break the rules: each affects its own turn only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscribers that stall or vanish hurt nobody, and a ledger that fails does so only when it is told to."""
+"""Subscribers that stall or vanish affect no other, and the faulty ledger fails only when a test says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hosts, tools, models and workloads may do wrong without harming anybody but themselves."""
+"""Faults of hosts, tools, models and workloads: none affects another turn or session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is altered in a lawful recording is found, except where nobody who has only the recording could tell.
+"""Every alteration of a lawful recording is found, except where the recording alone cannot show it.
 
 Those exceptions are listed in `invisible`, each with its reason. They are decided from the whole turn, by other
 means than the checker's.

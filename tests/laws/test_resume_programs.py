@@ -1,6 +1,6 @@
-"""Whoever is cut off at any event, any number of times, is told how every turn ended, by one terminal event and one
-commit_final: random programs with several subscribers, turns side by side, cancels, restarts on the same ledger, and a
-ledger that is slow or cannot write.
+"""A subscriber that is cut off at any event, any number of times, gets one terminal event and one commit_final of every
+turn. Random programs with several subscribers, concurrent turns, cancels, restarts on the same ledger, and a ledger
+that is slow or cannot write.
 """
 
 from __future__ import annotations

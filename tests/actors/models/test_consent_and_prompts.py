@@ -1,4 +1,4 @@
-"""What a model is told in a turn: by whom, with whose leave, and nothing of what was chatted before."""
+"""Consent and prompts: text reaches a remote model only with consent, and a prompt contains no earlier chat."""
 
 from __future__ import annotations
 

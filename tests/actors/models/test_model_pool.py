@@ -1,4 +1,4 @@
-"""What the model pool promises: loads are shared, users keep what they use, and everybody gets a turn."""
+"""Model pool: loads are shared, a model in use is not unloaded, and every waiting user is served."""
 
 from __future__ import annotations
 

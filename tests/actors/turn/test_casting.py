@@ -1,4 +1,4 @@
-"""What `standard_cast` promises: a cast that works, or an error before anybody is on stage."""
+"""`standard_cast`: it returns a cast that works, or raises before a stage is opened."""
 
 from __future__ import annotations
 

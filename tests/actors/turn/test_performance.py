@@ -1,4 +1,4 @@
-"""What a performance promises: whatever becomes of its actors, one turn ends once, and no other turn notices."""
+"""Performance: a turn ends exactly once, however its actors fail, and other turns are not affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTTP/1.1 server on loopback that answers as it is told: well, badly, in part, or not at all."""
+"""Real HTTP/1.1 server on loopback with scripted answers: correct, malformed, partial, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts that wait for somebody's word: asked for once, answered once, and judged again when they are done."""
+"""Approvals: an act is requested once, answered once, and judged again when it is done."""
 
 from __future__ import annotations
 

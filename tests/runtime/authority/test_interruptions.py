@@ -1,4 +1,4 @@
-"""Why a turn was interrupted is read back from its record exactly as it was written."""
+"""The reason of an interruption is read back from the record exactly as it was written."""
 
 from __future__ import annotations
 

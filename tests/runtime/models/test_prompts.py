@@ -1,4 +1,4 @@
-"""What a model is told: as much as fits, left out in a stated order, and never what was chatted before."""
+"""Prompts: parts that do not fit are left out in a stated order, and earlier chat is never included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever subscribes, and however late, gets every event that is due, and none of them twice."""
+"""Every subscriber, however late, gets every event that is due, and none of them twice."""
 
 from __future__ import annotations
 

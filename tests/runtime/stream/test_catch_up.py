@@ -1,4 +1,4 @@
-"""Who comes back is told how every turn ended, also after a restart, and nothing twice."""
+"""Catch-up: a resuming subscriber gets the end of every turn exactly once, also after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever comes between the tokens of a flood, everybody gets what they would if each token had asked them all."""
+"""Fast path: with any events between tokens, every subscriber gets what it would get without the fast path."""
 
 from __future__ import annotations
 

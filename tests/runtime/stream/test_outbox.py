@@ -1,4 +1,4 @@
-"""What a subscriber has not taken yet stays within its limits, loses nothing that must arrive, and hides no loss."""
+"""Outbox: it stays within its limits, drops no must-deliver event, and declares every loss."""
 
 from __future__ import annotations
 

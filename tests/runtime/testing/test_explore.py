@@ -1,4 +1,4 @@
-"""What `cancel_everywhere` finds, and what it says about it."""
+"""`cancel_everywhere`: the faults that it finds, and its reports."""
 
 from __future__ import annotations
 

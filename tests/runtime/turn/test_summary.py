@@ -1,4 +1,4 @@
-"""An observer is told of each turn once, when it is settled, how it went; and can harm nothing."""
+"""Turn summaries: an observer gets one for each turn when it is settled, and cannot affect the turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where owners share a limit, the one who holds most gives way: another is served, whoever came first."""
+"""Fair share: when a shared limit is reached, the owner that holds most gives way, in whatever order they came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, and how much."""
+"""Access policy: tokens, origins, ownership of sessions, and rate limits."""
 
 from __future__ import annotations
 

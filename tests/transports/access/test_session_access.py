@@ -1,4 +1,4 @@
-"""What users may ask of a stage: their own sessions, and no more of them than they may have."""
+"""Session access: users reach their own sessions only, and may have a limited number of them."""
 
 from __future__ import annotations
 

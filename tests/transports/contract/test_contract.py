@@ -1,4 +1,4 @@
-"""What a session promises, whatever it is reached through: every test here runs once for each way in."""
+"""Contract of a session: every test runs once for each transport through which a session can be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured is what happened, in numbers and fixed words."""
+"""Metrics: they count what happened, and contain only numbers and fixed labels."""
 
 from __future__ import annotations
 

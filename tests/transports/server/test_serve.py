@@ -1,6 +1,6 @@
-"""`footlights serve`: it starts, is used, is told to stop, and starts again.
+"""`footlights serve`: it starts, serves, stops on a signal, and starts again.
 
-The processes here are real, and what is waited for is what they do: there is no other way to see a signal.
+The processes are real, and the tests wait for what they do: there is no other way to test a signal.
 """
 
 from __future__ import annotations

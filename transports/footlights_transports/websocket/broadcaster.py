@@ -12,8 +12,8 @@ waiting.
 the stream, and the delivery is handed over: its own task is woken, waits in `FrameWriter.flush` until the rest is out,
 and goes back to `run`. The same happens with TLS, which takes nothing without waiting: to the broadcaster, such a
 connection is one whose socket is always full. And when a subscription has ended (closed or detached) and its last
-event was taken, it is handed over so that its own task learns why. There is no other way for an event to reach a socket,
-so each exists once.
+event was taken, it is handed over so that its own task learns why. There is no other way for an event to reach a
+socket, so each exists once.
 
 **Why it is correct.**
 

@@ -1,4 +1,4 @@
-"""A ledger file that a real stage wrote, and then somebody with an editor: every alteration is found and named."""
+"""Audit of a ledger file that a real stage wrote and that was then edited: every alteration is found and named."""
 
 from __future__ import annotations
 

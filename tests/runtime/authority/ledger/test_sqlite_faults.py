@@ -1,4 +1,4 @@
-"""Whatever the disk does: nobody is told ok that is not durable, nothing durable is told failed, and it recovers."""
+"""SQLite ledger with disk faults: a reported success is durable, a reported failure is not, and the ledger recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQLite ledger keeps what it was told over any number of openings, and opens nothing that it should not."""
+"""The SQLite ledger keeps its commits over any number of openings, and refuses files that are not ledgers."""
 
 from __future__ import annotations
 

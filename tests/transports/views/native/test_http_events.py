@@ -1,4 +1,4 @@
-"""Server-Sent Events over real sockets: what is cut off goes on where it was cut, and nobody is held up."""
+"""Server-Sent Events over real sockets: a stream resumes where it was cut, and slow clients delay no other."""
 
 from __future__ import annotations
 

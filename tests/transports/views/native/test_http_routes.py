@@ -1,4 +1,4 @@
-"""What each route does, and how each refusal looks."""
+"""HTTP routes: the result and the refusals of each."""
 
 from __future__ import annotations
 
