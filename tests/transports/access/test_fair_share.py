@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 from trio_websocket import ConnectionRejected
 
 from footlights import Busy, Limits, MemoryLedger, SessionParams, ToolContext, TurnParams, open_stage, tool
-from footlights.fair_share import FairShare, first_of_the_heaviest
+from footlights.fair_share import FairShare, eviction_candidate
 from footlights.modes import ExecutionPolicy
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
@@ -92,8 +92,8 @@ def test_a_single_owner_gets_everything_but_no_more_than_it_may_hold() -> None:
 
 def test_of_what_is_kept_the_first_thing_of_the_heaviest_owner_goes() -> None:
     weights = OrderedDict([("a1", 1), ("b1", 1), ("b2", 1), ("a2", 5)])
-    assert first_of_the_heaviest(weights, lambda name: name[0]) == "a1"
-    assert first_of_the_heaviest(dict.fromkeys(["a1", "b1", "b2"], 1), lambda name: name[0]) == "b1"
+    assert eviction_candidate(weights, lambda name: name[0]) == "a1"
+    assert eviction_candidate(dict.fromkeys(["a1", "b1", "b2"], 1), lambda name: name[0]) == "b1"
 
 
 # -- each limit

@@ -32,8 +32,8 @@ from footlights import (
 )
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
-from tests.transports.contract.cued import CuedModel
-from tests.transports.contract.near import memory, websocket
+from tests.transports.contract.cue_model import CuedModel
+from tests.transports.contract.in_process import memory, websocket
 from tests.transports.contract.on_a_thread import thread
 from tests.transports.contract.over_http import http
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
     from footlights import StreamEvent
-    from tests.transports.contract.house import Door, Guest, House, Stream
+    from tests.transports.contract.session_api import Door, Guest, House, Stream
 
 DOORS: dict[str, Door] = {"memory": memory, "websocket": websocket, "http": http, "thread": thread}
 QUEUE, INTERRUPT, REJECT, CONCURRENT = (

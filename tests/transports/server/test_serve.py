@@ -41,7 +41,7 @@ from footlights_actors import standard_cast
 from footlights_transports import Config, load_config
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.errors import WIRE_CODES
-from footlights_transports.server.logs import Discreet, set_up_logs
+from footlights_transports.server.logs import RedactingFormatter, set_up_logs
 from footlights_transports.server.serve import CannotServe, Opened, serve, serve_here
 from tests.kit.command import footlights
 from tests.kit.paths import ROOT
@@ -353,8 +353,10 @@ def test_of_records_of_libraries_only_the_place_is_logged() -> None:
     thrown = (type(error), error, None)
     theirs = logging.LogRecord("hypercorn.error", logging.ERROR, "/x/asgi.py", 7, "said %s", ("xyzzy",), thrown)
     ours = logging.LogRecord("footlights.ws", logging.INFO, "/x/ws.py", 7, "failed: %s", ("busy",), None)
-    assert Discreet().format(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
-    assert Discreet().format(ours).endswith(" info footlights.ws: failed: busy")
+    assert (
+        RedactingFormatter().format(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
+    )
+    assert RedactingFormatter().format(ours).endswith(" info footlights.ws: failed: busy")
 
 
 @pytest.mark.usefixtures("logs_as_they_were")

@@ -16,7 +16,7 @@ import trio
 from footlights.authority.pending import owner_of
 from footlights.errors import FootlightsError
 from footlights.failures import contained
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 from footlights_transports.commit_artifacts import commit_artifacts
 from footlights_transports.server.incidents import Incidents
 from footlights_transports.views.chat_feed.pure.feed import ChatFeed, messages_of, player_said
@@ -141,7 +141,7 @@ class ChatFeeds:
         for each in own[:-own_limit]:
             self._open.pop(each).end("its user has too many feeds")
         while len(self._open) > self._max_feeds:
-            oldest = first_of_the_heaviest(dict.fromkeys(self._open, 1), owner_of)
+            oldest = eviction_candidate(dict.fromkeys(self._open, 1), owner_of)
             self._open.pop(oldest).end("there are too many feeds")
 
     async def _fill(self, opened: OpenFeed) -> None:
