@@ -1,4 +1,4 @@
-"""Whatever befalls the traces befalls nothing else: digests, commits and turns are what they are without them."""
+"""Faults of traces affect nothing else: digests, commits and turns are the same as without traces."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ ANOTHER: dict[type, Any] = {
     str: lambda old: old + "x",
     type(None): lambda old: 7,
 }
-"""What stands for a value that was drawn and is no change."""
+"""Replacement for a drawn value that equals the old one."""
 FOREIGN = st.sampled_from([None, True, 7, 0.5, "words", [], {}, [1], {"a": 1}])
 
 

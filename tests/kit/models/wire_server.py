@@ -26,7 +26,7 @@ KEY = "sk-xyzzy-key"
 SAID = "xyzzy-said"
 ANSWERED = "xyzzy-answered"
 SECRETS = (KEY, SAID, ANSWERED)
-"""What no error and no log may say."""
+"""Texts that no error and no log may contain."""
 
 
 @frozen

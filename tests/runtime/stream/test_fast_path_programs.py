@@ -23,7 +23,7 @@ from footlights.stream.outbox import Outbox
 from footlights.turn.turn import Clock, Turn, WallClock
 
 Command: TypeAlias = tuple[str, int, int]
-"""What to do, with which turn or subscriber, and how much of it."""
+"""The action, its turn or subscriber, and its amount."""
 
 TURNS = ("t1-000001", "t1-000002", "t1-000003")
 

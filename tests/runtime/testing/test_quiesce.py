@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
 A_FEW_MS = 0.004
-"""How long the threads below really take: the promise is about threads that take real time."""
+"""Real duration of the threads below: the promise is about threads that take real time."""
 
 LONG = 60.0
 """Real seconds that a test would hang for, were the promise not kept."""

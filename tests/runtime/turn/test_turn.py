@@ -1,4 +1,4 @@
-"""Whatever is asked of a turn either happens completely or raises and changes nothing."""
+"""Every call on a turn either happens completely, or raises and changes nothing."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NODES: Sequence[str | None] = nodes() or [None]
 TOKEN = "a-token-of-the-tests"
 BEFORE_ALL = {"t1-000000": ALL_SEEN}
-"""Where a cursor begins."""
+"""Cursor before every turn."""
 
 _INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^    (?:readonly )?(\w+)\??:", re.MULTILINE)

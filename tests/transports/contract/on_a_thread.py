@@ -1,4 +1,4 @@
-"""The way in for a host that is no trio program: a stage on a thread of its own."""
+"""Thread transport of the contract suite: a stage on a thread of its own, for a host without trio."""
 
 from __future__ import annotations
 

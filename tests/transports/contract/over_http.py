@@ -1,4 +1,4 @@
-"""The way in over HTTP: plain requests, and a stream of Server-Sent Events."""
+"""HTTP transport of the contract suite: plain requests, and a stream of Server-Sent Events."""
 
 from __future__ import annotations
 

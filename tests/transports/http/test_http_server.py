@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""How one begins who speaks HTTP/2: the preface, and settings without any."""
+"""Beginning of an HTTP/2 connection: the preface, and an empty settings frame."""
 PING_2 = b"\0\0\x08\6\0\0\0\0\0" + b"are-you?"
 H2C = GET[:-2] + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n" + HTTP_2
 WEBSOCKET = (
@@ -194,7 +194,7 @@ async def test_any_number_of_silent_connections_locks_out_no_client(mock_clock: 
 
 
 HALVES = [HALF, HALF + b"\r\n{", HALF + b"Authorization: Bearer nobody\r\n\r\n{", b"", GET]
-"""What clients without a valid token may leave a server with: nothing they send makes it wait for them."""
+"""Bytes from clients without a valid token. None of them makes the server wait."""
 
 
 @pytest.mark.parametrize("half", HALVES)

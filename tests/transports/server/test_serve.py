@@ -353,10 +353,9 @@ def test_of_records_of_libraries_only_the_place_is_logged() -> None:
     thrown = (type(error), error, None)
     theirs = logging.LogRecord("hypercorn.error", logging.ERROR, "/x/asgi.py", 7, "said %s", ("xyzzy",), thrown)
     ours = logging.LogRecord("footlights.ws", logging.INFO, "/x/ws.py", 7, "failed: %s", ("busy",), None)
-    assert (
-        RedactingFormatter().format(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
-    )
-    assert RedactingFormatter().format(ours).endswith(" info footlights.ws: failed: busy")
+    written = RedactingFormatter().format
+    assert written(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
+    assert written(ours).endswith(" info footlights.ws: failed: busy")
 
 
 @pytest.mark.usefixtures("logs_as_they_were")

@@ -33,7 +33,7 @@ MAX_FEEDS = 100
 UNREAD_SECONDS = 600.0
 """A feed ends when it was not read for so long."""
 LOOK_UP_SECONDS = 5.0
-"""How long a feed waits for the ledger to return the artifacts of a commit."""
+"""Timeout of a feed's wait for the artifacts of a commit from the ledger."""
 MAX_WORDS = 50
 """Turns for which a feed keeps the player's words until their first event."""
 MAX_WORD_CHARS = 200_000
