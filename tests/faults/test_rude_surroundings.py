@@ -94,7 +94,7 @@ async def test_an_error_that_cannot_be_printed_is_an_error_all_the_same() -> Non
     assert events[-2].event_type is EventType.TURN_FINAL
 
 
-async def test_a_ledger_that_breaks_while_a_tool_is_recorded_hurts_nobody() -> None:
+async def test_a_ledger_that_breaks_while_a_tool_is_recorded_affects_no_other() -> None:
     class Forgetful(MemoryLedger):
         async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
             raise OSError("no space left")

@@ -166,5 +166,5 @@ async def program(dice: Random) -> None:
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=60)
-def test_nobody_who_comes_back_misses_the_end_of_a_turn(seed: int) -> None:
+def test_a_resuming_subscriber_never_misses_the_end_of_a_turn(seed: int) -> None:
     trio.run(program, Random(seed), clock=MockClock(autojump_threshold=0))

@@ -37,7 +37,7 @@ def test_whatever_else_went_wrong_is_no_interruption() -> None:
 @pytest.mark.parametrize(
     "message", ["The turn was interrupted: sunrise.", "canceled", "The turn was interrupted: canceled"]
 )
-def test_a_sentence_that_nobody_here_writes_is_not_guessed_at(message: str) -> None:
+def test_an_unknown_sentence_is_not_guessed_at(message: str) -> None:
     assert interrupted_by([Issue("turn_interrupted", message)]) is InterruptReason.RUNTIME_RESTART
 
 

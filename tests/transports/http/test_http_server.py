@@ -514,7 +514,7 @@ async def test_no_answer_is_taken_for_another_type_than_it_says(request_: bytes)
 # -- the end
 
 
-async def test_a_server_that_takes_nobody_new_serves_those_it_has() -> None:
+async def test_a_server_that_accepts_no_more_serves_the_clients_it_has() -> None:
     async with open_house() as house, await connect(house) as stream:
         assert b" 200 " in await ask(stream)
         house.listening.stop_accepting()

@@ -161,7 +161,7 @@ async def test_a_server_that_is_never_quiet_collects_when_memory_has_grown_a_lot
 
 
 @pytest.mark.parametrize("gentle", [True, False])
-def test_a_server_collects_like_that_unless_it_is_told_not_to(tmp_path: Path, gentle: bool) -> None:
+def test_a_server_collects_like_that_unless_configured_otherwise(tmp_path: Path, gentle: bool) -> None:
     given = {"ws_port": 0, "http_port": 0, "ledger": str(tmp_path / "a.ledger"), "gentle_gc": gentle}
     config = load_config(options={("server", name): value for name, value in given.items()})
     before = gc.get_threshold()
