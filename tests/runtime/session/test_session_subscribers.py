@@ -107,7 +107,7 @@ async def test_nothing_is_retained_if_the_host_wants_it_so(quiet_clock: MockCloc
 
 
 @pytest.mark.parametrize("seq", [9, 10**30, -2])
-async def test_a_cursor_past_the_last_event_is_refused(quiet_clock: MockClock, seq: int) -> None:
+async def test_a_cursor_outside_the_turn_is_refused(quiet_clock: MockClock, seq: int) -> None:
     async with tavern() as stage:
         session = stage.start()
         events = await take_turn(session, "A room?")

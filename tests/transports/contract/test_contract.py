@@ -450,7 +450,7 @@ async def test_a_turn_that_is_not_retained_ends_once_however_often_its_reader_wa
         assert only(events, TurnFinal).text_forgotten is (seen is not TERMINAL)
 
 
-async def test_a_cursor_past_the_last_event_is_refused(guest: Guest) -> None:
+async def test_a_cursor_outside_the_turn_is_refused(guest: Guest) -> None:
     turn_id = await guest.begin_turn("~never")
     with pytest.raises(InvalidCommand):
         async with guest.subscribe(after={turn_id: 99}):
