@@ -1,1 +1,1 @@
-"""The same NPC turn in other people's frameworks, measured beside Footlights. Never part of the tests' time."""
+"""Peers: the same NPC turn in other frameworks, measured beside Footlights by `make bench-peers`."""

@@ -1,4 +1,4 @@
-"""Who takes part in the race, and with which Python each of them runs."""
+"""Entrants of the race: their names, and the Python with which each of them runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Entrant:
     name: str
     command: tuple[str, ...]
     is_floor: bool = False
-    """Stands beside the others to show what is left below them: no aim is measured against it."""
+    """Whether it is a lower bound for comparison. No aim is measured against it."""
 
 
 @frozen
@@ -26,7 +26,7 @@ class Skipped:
 
 
 def entrants(stages: int, environments: Path = ENVIRONMENTS) -> tuple[list[Entrant], list[Skipped]]:
-    """Those that can run here, Footlights first, and those that have no environment."""
+    """The entrants that can run here, Footlights first, and those that have no environment."""
     ready = [Entrant(OURS, _command(sys.executable, "footlights"))]
     if stages > 1:
         ready.append(Entrant(f"trio, {stages} stages", _command(sys.executable, "trio_channel", stages)))

@@ -1,10 +1,10 @@
-"""What every peer shares: the turn that all of them play, how it is measured, and how the race talks to them.
+"""Kit of the peers: the turn that all of them play, its measurement, and the protocol between the race and a peer.
 
 Only the standard library is used here, because each peer runs in an environment of its own, without Footlights.
 
-The turn: the player asks; the consumer is told that it was accepted, then 200 token deltas, then the end. The model
+The turn: the player asks; the consumer gets an accepted event, 200 token deltas, and the end. The model
 speaks in one of four manners. `flooding` never waits. `yielding` lets others run after each token, as a model does
-whose tokens come from elsewhere. `endless` yields and does not end: whoever hears half a turn of it cancels. `stalled`
+whose tokens come from elsewhere. `endless` yields and does not end: it is cancelled after half a turn. `stalled`
 says its 200 tokens and stays open.
 
 The race writes one JSON object a line: `{"do": "turns", "count": 50, "manner": "flooding"}`, `{"do": "cancel",
@@ -44,7 +44,7 @@ class Played:
     cpu_seconds: float = 0.0
     """Of the whole process: what else the machine does slows a turn, but costs it none of these."""
     events: int = 0
-    """Those that the consumer took, or was told of as joined into another."""
+    """Events that the consumer took, including those that were joined into another."""
     given: int = 0
     """The objects that it took."""
     first_event: list[float] = field(default_factory=list[float])
@@ -73,7 +73,7 @@ class Weight:
     allocated: float
     """By Python."""
     resident: float | None
-    """Of the process, where the system tells: with stacks, and with what the allocator keeps."""
+    """Of the process, where the system reports it: with stacks, and with what the allocator keeps."""
 
 
 class Peer(Protocol):
@@ -82,7 +82,7 @@ class Peer(Protocol):
         ...
 
     def cancel(self, turns: int) -> Cancelled:
-        """Endless turns, one after the other, each cancelled by somebody else when the consumer has heard half."""
+        """Endless turns, one after the other, each cancelled by another task when the consumer has heard half."""
         ...
 
     def hold(self, turns: int, weigh: Callable[[], int]) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class Peer(Protocol):
 
 
 class Consumer:
-    """What every consumer does: counts events, joins the text, notes when the first came, checks that all was said."""
+    """Consumer of a turn: counts events, joins the text, times the first event, checks that no token is missing."""
 
     def __init__(self) -> None:
         self.played = Played()
@@ -145,14 +145,14 @@ class Consumer:
 
 
 def resident() -> int:
-    """The memory of this process, or 0 where the system does not tell."""
+    """Resident memory of this process, or 0 where the system does not report it."""
     gc.collect()
     pages = Path("/proc/self/statm")
     return int(pages.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else 0
 
 
 def allocated() -> int:
-    """What Python holds, since tracemalloc was started."""
+    """Bytes that Python has allocated since tracemalloc was started."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 

@@ -1,7 +1,7 @@
-"""The laps of a race: everybody in turn, again and again, each in front now and then.
+"""Laps of a race: the entrants alternate, and the first place rotates.
 
-A machine that is busy with something else is busy with it for all, since the laps of all alternate. How many turns a
-lap has is found beforehand, by a warm-up that does not count, so that everybody's laps take about as long.
+Because laps alternate, other load on the machine affects all entrants alike. A warm-up that does not count decides how
+many turns a lap of an entrant has, so that the laps of all take about as long.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Runner:
 async def run_race(
     entrants: Sequence[Entrant], pace: Pace, say: Callable[[str], None]
 ) -> tuple[list[Record], list[Skipped]]:
-    """The records of all who got to the end, and who did not. Raises PeerFailed if that is Footlights."""
+    """Records of the entrants that finished, and the entrants that failed. Raises PeerFailed if Footlights fails."""
     failed: list[Skipped] = []
     async with AsyncExitStack() as leaving:
         runners: list[_Runner] = []
@@ -117,7 +117,7 @@ async def run_race(
 async def _each(
     runners: Sequence[_Runner], failed: list[Skipped], run: Callable[[_Runner], Awaitable[None]]
 ) -> list[_Runner]:
-    """Those that are still in the race afterwards."""
+    """The runners that are still in the race afterwards."""
     left: list[_Runner] = []
     for runner in runners:
         with _may_fail(runner.record.entrant, failed):

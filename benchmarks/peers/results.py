@@ -1,4 +1,4 @@
-"""What a race has shown: for each entrant its numbers, and how many times better Footlights is in the same laps."""
+"""Results of a race: the numbers of each entrant, and their ratios to those of Footlights in the same laps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TurnsResult:
     ours_is_faster: Spread
     """How many times as many turns a second Footlights plays, in the same lap."""
     ours_is_cheaper: Spread
-    """The same for a second of the processor, which is less at the mercy of what else the machine does."""
+    """The same per second of processor time, which depends less on other load."""
 
 
 @frozen

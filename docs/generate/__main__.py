@@ -1,4 +1,4 @@
-"""Writes the parts of the docs that are made from the source.
+"""Generator of the parts of the docs that are made from the source.
 
     python docs/generate            brings every page up to date
     python docs/generate --check    changes nothing; exits with 1 and names the pages that are not

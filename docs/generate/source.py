@@ -1,4 +1,4 @@
-"""What the source says about itself: signatures, fields, and the sentences that stand beside them.
+"""Source reader: signatures, fields and docstrings of the public API, for the generated pages.
 
 Python forgets the strings under attributes, so they are read from the syntax tree. The same source gives the same
 text under every supported Python.

@@ -22,7 +22,7 @@ that. A single owner may take every place. The rule is that of dynamic threshold
 session would end it for its subscribers, and a connection carries both.
 
 **Retained data** (chat feeds, mission boards, finished runs, the ends of closed sessions) can be evicted at any time.
-There a newcomer always finds a place, and `first_of_the_heaviest` selects what is evicted: the first item of the owner
+There a newcomer always finds a place, and `eviction_candidate` selects what is evicted: the first item of the owner
 that retains most. So an owner never loses an item to an owner that retains more.
 """
 
@@ -70,7 +70,7 @@ class FairShare:
             raise Busy(f"You have {held} {self.what}, and the {free} left are for others ({self.limit_name}).")
 
 
-def first_of_the_heaviest(weights: Mapping[_K, int], owner: Callable[[_K], Hashable]) -> _K:
+def eviction_candidate(weights: Mapping[_K, int], owner: Callable[[_K], Hashable]) -> _K:
     """The first item of the owner whose items have the greatest total weight."""
     totals: Counter[Hashable] = Counter()
     for thing, weight in weights.items():

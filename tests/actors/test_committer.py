@@ -1,4 +1,4 @@
-"""What the committer promises: every turn is judged once, in order, and told only what is durable."""
+"""Committer: every turn is judged once, in order, and only durable commits are announced."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ async def test_each_session_has_a_chain_of_its_own(quiet_clock: MockClock) -> No
         assert all(record.commit_digest == recompute_digest(record) for record in own)
 
 
-async def test_what_is_told_is_what_the_ledger_holds() -> None:
+async def test_announced_commits_are_those_of_the_ledger() -> None:
     ledger = KeepingLedger()
     async with open_stage(note_cast(), ledger=ledger) as stage:
         (commit,) = await commits(stage.start(), "a")

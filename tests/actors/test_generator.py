@@ -1,4 +1,4 @@
-"""What the generator promises: text as it comes, tools only when they are allowed, and a model's fault is its own."""
+"""Generator: it streams text as it arrives, calls tools only when they are allowed, and contains errors of a model."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_a_model_hears_every_exchange_of_its_turn() -> None:
     assert only(events, TurnFinal).text == "Ring! Ring! Ring! Enough."
 
 
-async def test_a_model_is_told_what_was_said_and_which_tools_there_are() -> None:
+async def test_a_prompt_has_the_input_and_the_tools() -> None:
     prompts: list[Prompt] = []
 
     def script(prompt: Prompt) -> Sequence[Line]:
@@ -184,7 +184,7 @@ async def test_a_model_is_told_what_was_said_and_which_tools_there_are() -> None
     ]
 
 
-async def test_in_chat_no_tool_runs_and_the_model_is_told_so() -> None:
+async def test_in_chat_no_tool_runs_and_the_model_gets_a_refusal() -> None:
     def script(prompt: Prompt) -> Sequence[Line]:
         return [Say(str(prompt.exchanges[0].error))] if prompt.exchanges else [Call("bell")]
 
@@ -200,7 +200,7 @@ async def test_a_model_that_only_ever_asks_for_tools_is_ended(mode: Mode) -> Non
     assert len(payloads(events, ToolCallStarted)) <= MAX_TOOL_ROUNDS
 
 
-async def test_no_tool_runs_whose_result_nobody_will_hear() -> None:
+async def test_no_tool_runs_whose_result_never_reaches_the_model() -> None:
     heard: list[int] = []
 
     def script(prompt: Prompt) -> Sequence[Line]:

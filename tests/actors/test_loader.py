@@ -1,4 +1,4 @@
-"""What the loader promises: nobody waits for a model without being told."""
+"""Loader: a turn that waits for a model reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool tells of artifacts stands with its result, is bounded, and changes nothing."""
+"""Artifact notes of a tool: they are part of its result, are bounded, and change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tool runner promises of tools that end by themselves: each call is reported once, and runs once."""
+"""Tool runner, with tools that end by themselves: each call runs once and is reported once."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ async def test_arguments_that_fit_reach_the_tool_and_its_key() -> None:
     assert await ledger.begin_tool("rent:room-3") == ToolRecord("rent:room-3", ToolState.OK)
 
 
-async def test_the_model_is_told_what_a_tool_takes() -> None:
+async def test_the_model_gets_the_parameters_of_a_tool() -> None:
     offered: list[object] = []
 
     def script(prompt: Prompt) -> Sequence[Line]:
@@ -321,7 +321,7 @@ async def test_a_tool_whose_time_is_up_before_it_could_begin_never_begins(quiet_
 
 
 @pytest.mark.parametrize("ends_well", [True, False])
-async def test_what_a_timed_out_tool_does_later_is_for_nobody(
+async def test_later_results_of_a_timed_out_tool_are_discarded(
     quiet_clock: MockClock, caplog: pytest.LogCaptureFixture, ends_well: bool
 ) -> None:
     async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
@@ -472,7 +472,7 @@ def keyed(tool: Tool) -> Tool:
     return evolve(tool, idempotency_key=lambda arguments: str(arguments["room"]))
 
 
-async def test_a_key_runs_once_whoever_asks_and_another_key_is_another_call() -> None:
+async def test_a_key_runs_once_for_all_callers_and_another_key_is_another_call() -> None:
     runs: list[str] = []
     tool = keyed(counting(returning("rent", "rented"), runs))
     model = ScriptedModel(lambda prompt: [] if prompt.exchanges else [Call("rent", {"room": prompt.user})])
@@ -483,7 +483,7 @@ async def test_a_key_runs_once_whoever_asks_and_another_key_is_another_call() ->
     assert len(runs) == 2
 
 
-async def test_a_second_call_with_the_same_key_is_told_so() -> None:
+async def test_a_second_call_with_the_same_key_is_refused() -> None:
     runs: list[str] = []
 
     def script(prompt: Prompt) -> Sequence[Line]:

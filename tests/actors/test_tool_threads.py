@@ -114,7 +114,7 @@ async def test_a_thread_may_read_the_world_and_stage_intents(quiet_clock: MockCl
     assert only(events, TurnFinal).text == "0"
 
 
-async def test_what_a_thread_raises_is_told_like_anything_else(quiet_clock: MockClock) -> None:
+async def test_an_error_of_a_thread_is_reported_like_any_other(quiet_clock: MockClock) -> None:
     @tool
     def refuse() -> None:
         raise ToolError("No room is free.")

@@ -1,4 +1,4 @@
-"""What the watchdog promises: no turn is silent, or runs, for longer than its limits, and none is blamed wrongly."""
+"""Watchdog: no turn is silent or runs for longer than its limits, and no turn within them is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The race is fair and counts right; Footlights and bare trio play the turn. How fast anybody is, is no test's matter.
+"""The race is fair and counts right; Footlights and bare trio play the turn. No test measures speed.
 
 The other peers need environments of their own, so no test runs them: a fake peer with known numbers stands in.
 """

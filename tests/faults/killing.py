@@ -3,8 +3,8 @@
 A nest forks one player process after the other on the same ledger file. Each prints what its client sees, one line an
 event, until it is killed by SIGKILL at a random moment. Then the ledger is opened again, and must hold: it
 passes the audit; every commit that was seen is in it, as it was seen; the world is what the committed turns
-make it, and nothing of any other; no turn id was ever given out twice; and whoever comes back, with however much of
-a turn, has exactly one terminal and one commit_final of it in all.
+make it, and nothing of any other; no turn id was ever given out twice; and a subscriber that resumes at any
+point of a turn has exactly one terminal and one commit_final of it in all.
 """
 
 from __future__ import annotations

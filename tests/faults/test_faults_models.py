@@ -86,7 +86,7 @@ async def test_a_load_that_stalls_can_be_cancelled(quiet_clock: MockClock) -> No
 
 
 @pytest.mark.parametrize("make", [failing_load, stalling_load])
-async def test_whoever_cannot_load_speaks_like_the_model_behind_it(make: Callable[[Model], Model]) -> None:
+async def test_a_model_that_cannot_load_speaks_like_the_model_behind_it(make: Callable[[Model], Model]) -> None:
     assert await said_by(make(inner())) == (["one", " two", "bell", " three"], None)
 
 
@@ -99,7 +99,7 @@ async def test_whoever_cannot_load_speaks_like_the_model_behind_it(make: Callabl
     ],
     ids=["failing", "stalling", "flooding"],
 )
-async def test_whoever_misbehaves_later_loads_like_the_model_behind_it(make: Callable[[Model], Model]) -> None:
+async def test_a_model_that_misbehaves_later_loads_like_the_model_behind_it(make: Callable[[Model], Model]) -> None:
     behind = inner()
     behind.cool(WarmState.WARM)
     model = make(behind)

@@ -1,4 +1,4 @@
-"""Tools that break the rules: each hurts its own turn, and nobody else."""
+"""Tools that break the rules: each affects its own turn only."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_list_from_a_model_where_a_ref_belongs_never_reaches_the_ledger(
             assert only(events, TurnInterrupted).reason is InterruptReason.TOOL_ERROR
 
 
-async def test_a_tool_that_changes_its_arguments_hurts_nobody() -> None:
+async def test_a_tool_that_changes_its_arguments_affects_no_other() -> None:
     async def run(arguments: Mapping[str, JsonValue], context: ToolContext) -> JsonValue:
         await trio.lowlevel.checkpoint()
         assert isinstance(arguments, dict)
@@ -126,7 +126,7 @@ async def sleep_and_fail_to_clean_up(arguments: Mapping[str, JsonValue], context
             raise ValueError
 
 
-async def test_a_cancelled_tool_that_fails_while_it_cleans_up_hurts_nobody(quiet_clock: MockClock) -> None:
+async def test_a_cancelled_tool_that_fails_while_it_cleans_up_affects_no_other(quiet_clock: MockClock) -> None:
     tool = Tool(name="messy", run=sleep_and_fail_to_clean_up, cancel_safe=True, side_effects=SideEffects.IMMEDIATE)
 
     events = await survived(tool, cancel_after=1)

@@ -1,4 +1,4 @@
-"""Subscribers that stall or vanish hurt nobody, and a ledger that fails does so only when it is told to."""
+"""Subscribers that stall or vanish affect no other, and the faulty ledger fails only when a test says so."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def text_of(events: list[StreamEvent]) -> str:
 # -- subscribers
 
 
-async def test_a_stalled_subscriber_costs_no_more_than_its_limits_and_slows_nobody() -> None:
+async def test_a_stalled_subscriber_costs_no_more_than_its_limits_and_slows_no_other() -> None:
     model = flooding_model(ScriptedModel(lambda _: [Say("The end.")]), tokens=10_000, token="blah ")
     limits = Limits(best_effort_max_events_per_turn=100)  # more than two bursts of a model that never waits
     cast = standard_cast(model, budget=BudgetConfig(dialogue_max=20_000))

@@ -1,4 +1,4 @@
-"""Durable before told: many processes, each killed while it commits as fast as it can."""
+"""Commits are durable before they are announced: many processes, each killed while it commits at full speed."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ async def test_a_code_that_a_model_made_up_is_no_code(lie: object) -> None:
     assert only(events, TurnInterrupted).detail == ("lava" if lie == "lava" else "model_error")
 
 
-async def test_the_name_of_an_exception_quotes_nobody() -> None:
+async def test_the_name_of_an_exception_quotes_no_text() -> None:
     whispered = cast("type[Exception]", type("I love you", (ValueError,), {}))
     tool = raising_tool(error=whispered())
     events = await played(standard_cast(_asking(tool), tools=[tool]))

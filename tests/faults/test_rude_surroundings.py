@@ -1,4 +1,4 @@
-"""What hosts, tools, models and workloads may do wrong without harming anybody but themselves."""
+"""Faults of hosts, tools, models and workloads: none affects another turn or session."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_an_error_that_cannot_be_printed_is_an_error_all_the_same() -> Non
     assert events[-2].event_type is EventType.TURN_FINAL
 
 
-async def test_a_ledger_that_breaks_while_a_tool_is_recorded_hurts_nobody() -> None:
+async def test_a_ledger_that_breaks_while_a_tool_is_recorded_affects_no_other() -> None:
     class Forgetful(MemoryLedger):
         async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
             raise OSError("no space left")

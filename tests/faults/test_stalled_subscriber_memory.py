@@ -1,6 +1,6 @@
-"""A stalled subscriber costs what its limits allow, however much is said behind its back.
+"""A stalled subscriber uses no more memory than its limits allow, however many events it misses.
 
-That it slows nobody, and that others miss nothing, is in `test_faults_subscribers`.
+`test_faults_subscribers` tests that it slows down no other subscriber, and that others miss nothing.
 """
 
 from __future__ import annotations

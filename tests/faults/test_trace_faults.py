@@ -1,4 +1,4 @@
-"""Whatever befalls the traces befalls nothing else: digests, commits and turns are what they are without them."""
+"""Faults of traces affect nothing else: digests, commits and turns are the same as without traces."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_a_trace_that_was_deleted_begins_again(
 # -- disks
 
 
-async def test_a_full_disk_is_told_once_and_traces_go_on_when_there_is_room(
+async def test_a_full_disk_is_reported_once_and_traces_go_on_when_there_is_room(
     tmp_path: Path, quiet_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = TraceFiles(tmp_path)
@@ -248,7 +248,7 @@ async def test_a_log_that_fails_disturbs_nothing(tmp_path: Path, quiet_clock: tr
     assert {orjson.loads(line)["turn_id"] for line in lines_of(in_the_way)} == {"t1-000003"}
 
 
-async def test_a_tracer_that_dies_takes_the_stage_down_and_nobody_waits_for_it(
+async def test_a_tracer_that_dies_takes_the_stage_down_and_no_task_waits_for_it(
     tmp_path: Path, quiet_clock: trio.testing.MockClock
 ) -> None:
     class Deadly(TraceFiles):
@@ -265,7 +265,7 @@ async def test_a_tracer_that_dies_takes_the_stage_down_and_nobody_waits_for_it(
     assert crash.group_contains(SystemExit)
 
 
-async def test_a_trace_that_can_never_be_written_is_told_and_counted(
+async def test_a_trace_that_can_never_be_written_is_reported_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     in_the_way = tmp_path / "traces"

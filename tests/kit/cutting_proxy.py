@@ -1,4 +1,4 @@
-"""A TCP proxy that does to bytes what networks do: it cuts, splits, holds back and throttles them, where it is told to.
+"""TCP proxy that simulates network faults: it cuts, splits, delays and throttles bytes where a test says so.
 
 Nothing is random: the fate of each connection is chosen by the test, and is counted in bytes.
 """

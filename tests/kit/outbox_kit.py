@@ -1,4 +1,4 @@
-"""A turn that says whatever it is told to, and puts it into an outbox as a real one does."""
+"""Scripted turn that puts its events into an outbox as a real turn does."""
 
 from __future__ import annotations
 

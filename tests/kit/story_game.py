@@ -69,7 +69,7 @@ TOOLS = {
     "tray": "drop_tray",
     "spoon": "take_spoon",
 }
-"""What is asked for with which word."""
+"""The tool that each word asks for."""
 
 
 def script(prompt: Prompt) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Whatever is altered in a lawful recording is found, except where nobody who has only the recording could tell.
+"""Every alteration of a lawful recording is found, except where the recording alone cannot show it.
 
 Those exceptions are listed in `invisible`, each with its reason. They are decided from the whole turn, by other
 means than the checker's.
@@ -138,7 +138,7 @@ ANOTHER: dict[type, Any] = {
     str: lambda old: old + "x",
     type(None): lambda old: 7,
 }
-"""What stands for a value that was drawn and is no change."""
+"""Replacement for a drawn value that equals the old one."""
 FOREIGN = st.sampled_from([None, True, 7, 0.5, "words", [], {}, [1], {"a": 1}])
 
 

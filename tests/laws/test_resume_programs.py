@@ -1,6 +1,6 @@
-"""Whoever is cut off at any event, any number of times, is told how every turn ended, by one terminal event and one
-commit_final: random programs with several subscribers, turns side by side, cancels, restarts on the same ledger, and a
-ledger that is slow or cannot write.
+"""A subscriber that is cut off at any event, any number of times, gets one terminal event and one commit_final of every
+turn. Random programs with several subscribers, concurrent turns, cancels, restarts on the same ledger, and a ledger
+that is slow or cannot write.
 """
 
 from __future__ import annotations
@@ -166,5 +166,5 @@ async def program(dice: Random) -> None:
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=60)
-def test_nobody_who_comes_back_misses_the_end_of_a_turn(seed: int) -> None:
+def test_a_resuming_subscriber_never_misses_the_end_of_a_turn(seed: int) -> None:
     trio.run(program, Random(seed), clock=MockClock(autojump_threshold=0))

@@ -1,4 +1,4 @@
-"""Whatever becomes of a turn, nothing of it is left for the garbage collector to find: counts, never times.
+"""Turns leave nothing for the garbage collector, however they end: counts, never times.
 
 So collections can be rare and short, in `footlights serve` and in games that decide about them themselves.
 """

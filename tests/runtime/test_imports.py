@@ -1,4 +1,4 @@
-"""What an import brings along. Not timed: how long it takes is `footlights bench start`'s matter."""
+"""Modules that an import loads. Its duration is measured by `footlights bench start`, not here."""
 
 from __future__ import annotations
 

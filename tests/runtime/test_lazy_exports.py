@@ -1,4 +1,4 @@
-"""Packages that import a name when it is asked for: checkers, Python and `__all__` are told the same."""
+"""Packages that import names lazily: type checkers, Python and `__all__` agree on the names."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ async def summaries_and_prompts(
     return summaries, prompts
 
 
-async def test_a_claim_is_told_to_who_watches_and_decides_nothing() -> None:
+async def test_a_claim_is_reported_to_watchers_and_decides_nothing() -> None:
     summaries, _ = await summaries_and_prompts(["A room?"], lambda _: "As we discussed earlier, no.")
     assert [(each.outcome, each.memory_claims) for each in summaries] == [("ok", ("as_we_discussed",))]
     silent, _ = await summaries_and_prompts(["A room?"], lambda _: "No.")

@@ -1,4 +1,4 @@
-"""What a host may say when it starts a session or begins a turn."""
+"""Parameters of a session and of a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runtime writes is for the owner alone, whatever the umask says."""
+"""Files that the runtime creates are readable by their owner only, whatever the umask is."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_of_what_comes_back_slowly_the_seconds_are_true_too(seconds: float) -> N
     st.lists(st.floats(0, 1), max_size=3),
 )
 @example(10, 3.7, 38727.177787704946, 1.0, [0.7])
-def test_whoever_waits_as_long_as_it_was_told_is_not_refused(
+def test_a_client_that_waits_for_the_stated_time_is_not_refused(
     capacity: int, seconds: float, now: float, used: float, looks: list[float]
 ) -> None:
     bucket = TokenBucket(capacity, seconds, now)

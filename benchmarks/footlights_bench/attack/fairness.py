@@ -35,7 +35,7 @@ max_open_turns = {SHARED}
 max_sessions = {SHARED}
 """
 MOST = 3 * SHARED
-"""How much the first owner tries to take. If the limit is larger, the result says that it was not reached."""
+"""The amount that the first owner tries to take. If the limit is larger, the result says that it was not reached."""
 TRIES = 8
 _BOUND = f"{TRIES} of {TRIES} served"
 _SERVED = (NotServed, CannotAttack, *BROKEN, trio.TooSlowError)

@@ -20,7 +20,7 @@ from footlights_bench.growth.crowd import Crowd, tiny_turn
 from footlights_bench.lib.figures import Aim, Figure
 from footlights_bench.lib.progress import say
 from footlights_bench.lib.scripts import cast_of, paced_turn
-from footlights_transports.server.collecting import GentleCollector
+from footlights_transports.server.gc_policy import GentleCollector
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence

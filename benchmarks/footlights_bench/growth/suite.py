@@ -16,7 +16,7 @@ from footlights_bench.growth.cost import measure_cost
 from footlights_bench.growth.long_run import measure_long_run
 from footlights_bench.growth.pauses import measure_pauses
 from footlights_bench.lib.report import in_trio, run_suite
-from footlights_transports.server.collecting import GentleCollector
+from footlights_transports.server.gc_policy import GentleCollector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

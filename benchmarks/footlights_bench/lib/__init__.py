@@ -1,1 +1,1 @@
-"""Shared parts of the suites: figures, reports, progress, processes, scripts. Nothing here knows a suite."""
+"""Shared parts of the suites: figures, reports, progress, processes, scripts. It imports no suite."""

@@ -13,7 +13,7 @@ from attrs import frozen
 from footlights_bench.lib.report import in_trio, run_suite
 from footlights_bench.wire.latency import measure_latency
 from footlights_bench.wire.throughput import measure_sse, measure_throughput
-from footlights_transports.server.collecting import GentleCollector
+from footlights_transports.server.gc_policy import GentleCollector
 
 if TYPE_CHECKING:
     from pathlib import Path

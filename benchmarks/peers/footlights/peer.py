@@ -1,10 +1,10 @@
-"""The turn as Footlights plays it: the standard cast with a model of one's own, a stage, a session, one subscriber.
+"""The turn with Footlights: the standard cast with a custom model, a stage, a session, one subscriber.
 
 Its stages are the standard actors: the turn is accepted, the loader selects a model and has it ready, the generator
 speaks, the committer judges and commits. Every guarantee is on: numbers, replay, limits, one terminal, a commit in the
 chain of a ledger in memory. A turn counts as played when the consumer has its `commit_final`, which no peer has.
 
-Tokens that pile up for the consumer are given to it joined; it is told which, and counts them as events.
+Tokens that wait for the consumer are joined; the joined event declares their number, and they count as events.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ async def _listen_until_cancelled(graph: Any, halfway: asyncio.Event) -> float:
 async def _with_open_turns(graph: Any, turns: int, weigh: Callable[[], int]) -> int:
     consumers = [Consumer() for _ in range(turns)]
     listening = [asyncio.create_task(_listen(graph, consumer)) for consumer in consumers]
-    while any(consumer.played.given < TOKENS + 1 for consumer in consumers):  # noqa: ASYNC110 - nobody is timed here
+    while any(consumer.played.given < TOKENS + 1 for consumer in consumers):  # noqa: ASYNC110 - nothing is timed here
         await asyncio.sleep(0)
     weight = weigh()
     for task in listening:

@@ -127,7 +127,7 @@ async def _hold(turns: int, weigh: Callable[[], int]) -> tuple[int, int]:
 async def _with_open_turns(agent: Any, turns: int, weigh: Callable[[], int]) -> int:
     consumers = [Consumer() for _ in range(turns)]
     listening = [asyncio.create_task(_listen(agent, consumer)) for consumer in consumers]
-    while any(consumer.played.given < TOKENS for consumer in consumers):  # noqa: ASYNC110 - nobody is timed here
+    while any(consumer.played.given < TOKENS for consumer in consumers):  # noqa: ASYNC110 - nothing is timed here
         await asyncio.sleep(0)
     weight = weigh()
     for task in listening:

@@ -14,15 +14,15 @@ from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from footlights.laws.checker import check
+    from footlights.laws.law_texts import LAWS, Violation
     from footlights.laws.recording import check_jsonl
-    from footlights.laws.statutes import LAWS, Violation
 
 __all__ = ["LAWS", "Violation", "check", "check_jsonl"]
 
 _HOMES = {
     "footlights.laws.checker": "check",
     "footlights.laws.recording": "check_jsonl",
-    "footlights.laws.statutes": "LAWS Violation",
+    "footlights.laws.law_texts": "LAWS Violation",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name

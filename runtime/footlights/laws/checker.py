@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from footlights import wire
 from footlights.errors import InvalidEvent
 from footlights.events import PAYLOAD_TYPES, EventType, StreamEvent
-from footlights.laws.statutes import Violation
+from footlights.laws.law_texts import Violation
 from footlights.laws.turn import Turn
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from footlights.events import CommitOutcome, EventType
 
 if TYPE_CHECKING:
     from footlights.events import CommitFinal
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _INTERRUPTED = frozenset({"turn_interrupted", "runtime_restart"})

@@ -11,7 +11,7 @@ from footlights.events import WarmState
 if TYPE_CHECKING:
     from footlights.events import ModelLoading, ModelReady, ModelSelected
     from footlights.laws.hidden import Hidden
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 
 @define

@@ -9,12 +9,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from footlights.events import EventType
-from footlights.laws.statutes import RESTART_SEQ
+from footlights.laws.law_texts import RESTART_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 
 class State(Enum):

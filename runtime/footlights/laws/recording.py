@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from footlights.errors import InvalidEvent
 from footlights.laws.checker import Checker
-from footlights.laws.statutes import Violation
+from footlights.laws.law_texts import Violation
 from footlights.wire.trace import from_trace, is_trace
 
 if TYPE_CHECKING:

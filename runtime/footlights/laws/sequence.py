@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from footlights.laws.statutes import RESTART_SEQ
+from footlights.laws.law_texts import RESTART_SEQ
 
 if TYPE_CHECKING:
     from footlights.events import SeqRange
     from footlights.laws.hidden import Hidden
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 
 class Sequence:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from footlights.laws.statutes import RESTART_SEQ
+from footlights.laws.law_texts import RESTART_SEQ
 
 if TYPE_CHECKING:
     from footlights.events import Heard, TokenDelta, TurnFinal
     from footlights.laws.hidden import Hidden
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 
 @frozen

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from footlights.events import ToolCallResult, ToolCallStarted
     from footlights.laws.hidden import Hidden
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 
 class Tools:

@@ -21,15 +21,15 @@ from footlights.events import (
 )
 from footlights.laws.commit import judge_commit
 from footlights.laws.hidden import Hidden
+from footlights.laws.law_texts import RESTART_SEQ
 from footlights.laws.models import Models
 from footlights.laws.order import Order, State
 from footlights.laws.sequence import Sequence
-from footlights.laws.statutes import RESTART_SEQ
 from footlights.laws.text import Text
 from footlights.laws.tools import Tools
 
 if TYPE_CHECKING:
-    from footlights.laws.statutes import Report
+    from footlights.laws.law_texts import Report
 
 _AFTER_RESTART = frozenset({EventType.TURN_INTERRUPTED, EventType.TURN_FINAL, EventType.COMMIT_FINAL})
 

@@ -212,7 +212,7 @@ class SessionCore:
         return None if record is None else commit_final(record)
 
     async def _decided(self, turn_id: str) -> CommitFinal | None:
-        """The same; for a turn that a restart cut short, the commit_final that catch-up makes for it."""
+        """Like `find_commit`; for a turn that a restart cut short, the commit_final that catch-up makes for it."""
         commit = await self.find_commit(turn_id)
         if commit is None and in_order(turn_id)[0] != self.epoch:
             return never_committed(self.session_id, turn_id)

@@ -107,7 +107,7 @@ class InteractionSession:
         event was taken and whose commit_final was not is in `terminal_seen`, as in `stream.terminal_seen`.
 
         An `observer` is not a player: it does not count against `max_subscribers` (there may be eight observers), nor
-        as somebody who follows the session.
+        as a subscriber in statistics, by which idle sessions are found.
 
         A closed session still accepts subscribers with `after`. Entering the stream raises `UnknownTurn` for a turn
         that neither the session nor the ledger knows.

@@ -11,7 +11,7 @@ import trio
 from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import contained, describe
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
 from footlights.session.core import SessionCore
@@ -155,7 +155,7 @@ class SessionRegistry:
     def _next_to_drop(self) -> str:
         if not self._supervisor.is_divided:
             return next(iter(self._closed))
-        return first_of_the_heaviest(dict.fromkeys(self._closed, 1), owner_of)
+        return eviction_candidate(dict.fromkeys(self._closed, 1), owner_of)
 
     def subscriber_gone(self, outbox: Outbox) -> None:
         gone = outbox.statistics()

@@ -72,8 +72,10 @@ class Tally:
 
 
 class Lane:
-    """A delta whose seq is below `free_until_seq`, and with which the turn has said no more than `free_until_bytes`,
-    need not be put: it extends the run at the end of the lane.
+    """Queue of one turn in one outbox.
+
+    A delta whose seq is below `free_until_seq`, and with which the turn has said no more than `free_until_bytes`, need
+    not be put: it extends the run at the end of the lane.
     """
 
     __slots__ = (

@@ -24,7 +24,7 @@ ENVELOPE_BYTES = 200
 _TOKEN_DELTA = EventType.TOKEN_DELTA
 
 Stamps: TypeAlias = tuple[int, float]
-"""When a delta was emitted: milliseconds of the monotonic clock, and seconds of the wall clock."""
+"""Time of a delta: milliseconds of the monotonic clock, and seconds of the wall clock."""
 
 
 class Replay:

@@ -13,8 +13,8 @@ from footlights.testing import faults
 from footlights.testing.explore import Exploration, cancel_everywhere
 from footlights.testing.ledger_contract import check_ledger
 from footlights.testing.quiesce import Gate, quiesced_threads
-from footlights.testing.reading import only, payloads, take_turn
 from footlights.testing.trial import Trial
+from footlights.testing.turn_helpers import only, payloads, take_turn
 from footlights.testing.verdicts import (
     Deadlocked,
     Diverged,

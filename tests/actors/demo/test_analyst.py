@@ -94,7 +94,7 @@ async def test_search_and_simulation_are_two_steps_and_then_a_result(quiet_clock
     )
 
 
-async def test_every_artifact_is_told_of_and_the_one_that_was_made_is_the_one_that_is_committed(
+async def test_every_artifact_is_announced_and_the_one_that_was_made_is_the_one_that_is_committed(
     quiet_clock: MockClock,
 ) -> None:
     async with house() as stage:
@@ -133,7 +133,7 @@ async def test_it_searches_the_folder_that_it_is_given(tmp_path: Path, quiet_clo
     assert only(nothing, ToolCallResult).ext is None
 
 
-async def test_what_a_tool_refuses_is_told_and_the_other_step_still_runs(quiet_clock: MockClock) -> None:
+async def test_a_refusal_of_a_tool_is_reported_and_the_other_step_still_runs(quiet_clock: MockClock) -> None:
     events = await asked("Search for onboarding, then simulate 3 people")
     searched, simulated = payloads(events, ToolCallResult)
     assert searched.error is None
@@ -267,7 +267,7 @@ def test_a_simulation_is_asked_for_with_what_was_said(said: str, arguments: dict
         ("Simulate a cohort with seed 7.5", "seed must be from 0 to 4294967295."),
     ],
 )
-async def test_a_number_that_cannot_be_simulated_or_read_is_told_and_no_other_is_taken(
+async def test_a_number_that_cannot_be_simulated_or_read_is_reported_and_no_other_is_taken(
     said: str, what: str, quiet_clock: MockClock
 ) -> None:
     events = await asked(said)
@@ -314,7 +314,7 @@ def test_the_steps_come_in_the_order_of_the_message_and_each_once() -> None:
         ("simulate_cohort", {"weeks": "12"}, "The argument weeks must be an integer."),
     ],
 )
-async def test_a_model_that_asks_wrongly_is_told(
+async def test_a_model_that_asks_wrongly_gets_an_error(
     name: str, arguments: dict[str, JsonValue], why: str, quiet_clock: MockClock
 ) -> None:
     model = ScriptedModel(lambda prompt: [Say("Ah.")] if prompt.exchanges else [Call(name, arguments)])

@@ -170,7 +170,7 @@ def test_the_effect_size_is_cohens_d(control: list[list[int]], helped: list[list
     assert told["effects"][0]["cohens_d"] == round(expected, 2)
 
 
-def test_where_nobody_differs_there_is_no_effect_size() -> None:
+def test_without_any_difference_there_is_no_effect_size() -> None:
     told: dict[str, Any] = report(cohort_of([[1, 0]] * 4, [[1, 1]] * 4))
     assert told["effects"] == [{"arm": "onboarding", "percentage_points": 50.0, "cohens_d": None}]
 

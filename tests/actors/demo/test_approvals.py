@@ -226,7 +226,7 @@ async def test_a_tool_approves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("answer", "purse"), [(YES, 5), (NO, 20)])
-async def test_what_nobody_answered_waits_through_a_restart_and_is_answered_once(
+async def test_an_unanswered_approval_waits_through_a_restart_and_is_answered_once(
     answer: TurnParams, purse: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "inn.ledger"
@@ -346,7 +346,7 @@ def test_the_lantern_has_one_price_and_is_sold_once() -> None:
     assert judged(sold, sale)[0] == ["purse_short", "lantern_sold"]
 
 
-async def test_a_lantern_for_which_a_word_is_awaited_is_promised_to_nobody_else() -> None:
+async def test_a_lantern_with_a_pending_approval_is_not_promised_again() -> None:
     async with open_stage(tavern()) as stage:
         ann, bob = stage.start(SessionParams(session_id="ann")), stage.start(SessionParams(session_id="bob"))
         await say(ann, ASK)

@@ -269,7 +269,7 @@ async def test_rumours_go_round_in_order(quiet_clock: MockClock) -> None:
         assert rumour in text
 
 
-async def test_a_rumour_that_was_interrupted_is_told_again(quiet_clock: MockClock) -> None:
+async def test_a_rumour_that_was_interrupted_is_repeated(quiet_clock: MockClock) -> None:
     async with visit() as tavern:
         turn_id = tavern.session.begin_turn("Any rumours?")
         async for event in tavern.stream.until_commit(turn_id):

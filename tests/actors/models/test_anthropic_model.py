@@ -110,7 +110,7 @@ async def test_the_version_before_had_a_temperature() -> None:
 
 
 @pytest.mark.parametrize("key_env", [None, "INN_KEY"])
-async def test_no_key_but_the_one_that_is_named_is_sent_and_to_nobody_else(
+async def test_no_key_but_the_one_that_is_named_is_sent_and_only_to_its_server(
     key_env: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)
@@ -228,13 +228,13 @@ async def test_a_model_that_works_and_has_nothing_to_show_gives_signs_of_life() 
 
 
 @pytest.mark.parametrize("count", [-5, True, 2**53, "3"])
-async def test_counts_that_nobody_could_have_counted_are_none(count: Any) -> None:
+async def test_impossible_counts_are_none(count: Any) -> None:
     usage = {"input_tokens": count, "output_tokens": count}
     steps = [event("message_start", message={"usage": usage}), *text("A"), *end(output_tokens=count)]
     assert await ask_once(*steps) == (["A"], None)
 
 
-async def test_a_sum_that_nobody_could_have_counted_is_none() -> None:
+async def test_an_impossible_sum_is_none() -> None:
     usage = {"input_tokens": 2**53 - 1, "cache_read_input_tokens": 1}
     steps = [event("message_start", message={"usage": usage}), *text("A"), *end()]
     assert await ask_once(*steps) == (["A", Usage(3)], None)
@@ -346,7 +346,7 @@ async def test_nothing_is_imported_where_it_would_hold_up_the_other_turns() -> N
     assert done.stdout.decode().strip() == "[]"
 
 
-def test_what_is_told_leaves_the_machine_unless_the_server_is_here() -> None:
+def test_prompts_leave_the_machine_unless_the_server_is_local() -> None:
     assert AnthropicModel("bard").traits.remote
     assert AnthropicModel("bard", remote=False).traits.remote is False
     assert AnthropicModel("bard", base_url="http://127.0.0.1:8080").traits.remote is False
@@ -456,7 +456,7 @@ trio.run(main)
 """
 
 
-async def test_a_process_that_asks_the_sdk_to_tell_all_is_told_nothing() -> None:
+async def test_debug_logging_of_the_sdk_shows_no_secret() -> None:
     async with open_wire_server(Answer((START, *text(ANSWERED), *end()))) as server:
         done = await trio.run_process(
             [sys.executable, "-c", IN_A_PROCESS_THAT_TELLS_ALL, server.url, SAID],

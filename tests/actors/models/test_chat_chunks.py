@@ -70,7 +70,7 @@ def test_a_cost_without_what_was_told_counts() -> None:
 
 
 @pytest.mark.parametrize("count", [-5, True, 2**53, 3.0, "3", None])
-def test_a_count_that_nobody_could_have_counted_is_none(count: object) -> None:
+def test_an_impossible_count_is_none(count: object) -> None:
     reader = ChatReader()
     reader.feed({**STOP, "usage": {"completion_tokens": count, "prompt_tokens": 9}})
     assert list(reader.finish()) == []

@@ -193,7 +193,7 @@ async def test_what_is_no_text_is_a_stream_error(thing: object) -> None:
     assert (pieces, type(error), str(error)) == (["A"], StreamError, "The model's output is not text.")
 
 
-async def test_a_tool_that_nobody_offered_is_a_stream_error() -> None:
+async def test_a_tool_that_was_not_offered_is_a_stream_error() -> None:
     pieces, error = await heard(client_of(Say("A"), Call("rent")))
     assert (pieces, type(error), str(error)) == (
         ["A"],
@@ -236,7 +236,7 @@ async def test_closing_the_stream_stops_the_work_behind_it() -> None:
     assert ended.is_set()
 
 
-async def test_a_scope_of_the_one_who_listens_is_his_own(quiet_clock: MockClock) -> None:
+async def test_a_cancel_scope_of_the_consumer_is_its_own(quiet_clock: MockClock) -> None:
     """A cancel scope left open over a yield would break this."""
     client = client_of(Say("A"), Pause(2.0), Say("B"), stream_timeout=50.0)
     async with aclosing(client.generate_stream("", "")) as stream:

@@ -1,4 +1,4 @@
-"""What a model is told in a turn: by whom, with whose leave, and nothing of what was chatted before."""
+"""Consent and prompts: text reaches a remote model only with consent, and a prompt contains no earlier chat."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ async def one_turn(
     ("default", "answer", "allowed"),
     [(False, None, False), (False, True, True), (False, False, False), (True, None, True), (True, False, False)],
 )
-async def test_a_model_elsewhere_is_told_nothing_without_leave(
-    default: bool, answer: bool | None, allowed: bool
-) -> None:
+async def test_a_remote_model_gets_nothing_without_consent(default: bool, answer: bool | None, allowed: bool) -> None:
     near, far = Listener("near"), Listener("far", REMOTE)
     cast = standard_cast(near, far, remote_models=default)
     events = await one_turn(cast, params=TurnParams(model="far"), remote_models=answer)
@@ -164,7 +162,7 @@ async def test_a_prompt_that_does_not_fit_ends_the_turn_with_a_clear_code() -> N
 
 
 @pytest.mark.parametrize("before", ["chatted", "cancelled", "deleted", "never shown", "on another stage", "never"])
-async def test_what_a_model_is_told_does_not_depend_on_what_was_chatted_before(before: str) -> None:
+async def test_a_prompt_does_not_depend_on_earlier_chat(before: str) -> None:
     listener = Listener()
     cast = standard_cast(listener, personas=TWO["innkeeper"], world={"rooms": 3})
     async with open_stage(cast) as stage:
@@ -259,7 +257,7 @@ async def test_a_dormant_turn_asks_for_no_model() -> None:
     assert listener.told == []
 
 
-async def test_the_model_is_told_how_much_is_left_and_its_own_count_counts() -> None:
+async def test_the_model_gets_the_remaining_budget_and_its_own_count_counts() -> None:
     told: list[int] = []
 
     class Counting(ScriptedModel):

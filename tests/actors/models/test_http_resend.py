@@ -48,7 +48,7 @@ both = pytest.mark.parametrize(
     [(completions.model_at, Answer(completions.WHOLE)), (messages.model_at, Answer(messages.WHOLE))],
 )
 LOST = [Answer((Cut(),), silent=True), Answer((Reset(),), silent=True)]
-"""How a server that closes an idle connection looks to a request that was already on its way."""
+"""A server that closes an idle connection, as seen by a request that was already sent."""
 
 
 async def ask_first(model: Model) -> None:

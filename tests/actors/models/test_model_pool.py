@@ -1,4 +1,4 @@
-"""What the model pool promises: loads are shared, users keep what they use, and everybody gets a turn."""
+"""Model pool: loads are shared, a model in use is not unloaded, and every waiting user is served."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_a_load_outlives_the_turn_that_began_it_if_another_waits(quiet_clo
     assert model.diary == ["load", "unload"]
 
 
-async def test_a_load_that_nobody_waits_for_is_abandoned(quiet_clock: MockClock) -> None:
+async def test_a_load_without_a_waiter_is_abandoned(quiet_clock: MockClock) -> None:
     model = Watched("a")
     async with stage_of(model) as stage:
         session = stage.start()
@@ -243,7 +243,7 @@ async def test_a_turn_that_leaves_does_not_stop_a_prewarm(quiet_clock: MockClock
         assert status(stage, "a") == (WarmState.HOT, False, 0, 0, 0)
 
 
-async def test_a_prewarm_that_fails_hurts_nobody(quiet_clock: MockClock) -> None:
+async def test_a_prewarm_that_fails_affects_no_turn(quiet_clock: MockClock) -> None:
     broken = failing_load(ScriptedModel(lambda _: [Say("Hello.")], model_id="broken", warm_state=COLD))
     async with open_stage(standard_cast(ScriptedModel(lambda _: [Say("Hello.")]), broken)) as stage:
         stage.prewarm("broken")
@@ -301,7 +301,7 @@ def test_a_model_that_can_never_fit_is_refused_at_once() -> None:
         standard_cast(Watched("a", 101), model_memory_bytes=100)
 
 
-async def test_a_model_that_cannot_be_unloaded_stays_and_the_next_is_told(quiet_clock: MockClock) -> None:
+async def test_a_model_that_cannot_be_unloaded_stays_and_the_next_gets_an_error(quiet_clock: MockClock) -> None:
     class Stuck(Watched):
         async def unload(self) -> None:
             raise OSError
@@ -333,7 +333,7 @@ async def test_a_model_that_is_leaving_is_not_hot_any_more(quiet_clock: MockCloc
     assert a.diary == ["load", "unload", "load", "unload"]
 
 
-async def test_a_model_that_waits_for_room_keeps_nobody_else_waiting(quiet_clock: MockClock) -> None:
+async def test_a_model_that_waits_for_room_delays_no_other(quiet_clock: MockClock) -> None:
     a, b, c, free = Watched("a", 60), Watched("b", 60), Watched("c", 10), Watched("free")
     async with stage_of(a, b, c, free, memory=100) as stage:
         first, second, third, fourth = (stage.start() for _ in range(4))

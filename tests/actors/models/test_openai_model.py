@@ -356,7 +356,7 @@ async def test_closing_the_round_with_garbage_unread_closes_the_request() -> Non
         ("http://127.0.0.1.example.com/v1", True),
     ],
 )
-def test_what_is_told_stays_here_only_if_the_server_is_here(base_url: str, remote: bool) -> None:
+def test_prompts_stay_on_the_machine_only_if_the_server_is_local(base_url: str, remote: bool) -> None:
     assert OpenAIModel("bard", base_url=base_url).traits.remote is remote
     assert OpenAIModel("bard", base_url=base_url, remote=not remote).traits.remote is not remote
 

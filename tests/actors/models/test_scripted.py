@@ -1,4 +1,4 @@
-"""What the scripted model promises: the same prompt gives the same tokens at the same times."""
+"""Scripted model: the same prompt gives the same tokens at the same times."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def test_one_owner_with_many_sessions_waits_for_another_with_one() -> None
     assert slots.waiting == 0
 
 
-async def test_nobody_slips_in_before_those_who_wait() -> None:
+async def test_a_newcomer_does_not_overtake_waiters() -> None:
     slots = Slots(1)
     assert slots.take_now()
     async with trio.open_nursery() as nursery:
@@ -75,7 +75,7 @@ async def test_there_are_as_many_as_there_are() -> None:
     assert slots.taken == 2
 
 
-async def test_one_who_leaves_while_waiting_takes_nothing_along() -> None:
+async def test_a_waiter_that_leaves_holds_no_slot() -> None:
     slots = Slots(1)
     assert slots.take_now()
     async with trio.open_nursery() as nursery:
@@ -96,7 +96,7 @@ async def test_one_who_leaves_while_waiting_takes_nothing_along() -> None:
     assert (slots.taken, slots.waiting) == (1, 0)
 
 
-async def test_a_place_that_was_granted_to_one_who_is_leaving_goes_on_to_the_next() -> None:
+async def test_a_slot_granted_to_a_leaving_waiter_goes_to_the_next() -> None:
     slots = Slots(1)
     assert slots.take_now()
     async with trio.open_nursery() as nursery:

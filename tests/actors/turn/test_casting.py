@@ -1,4 +1,4 @@
-"""What `standard_cast` promises: a cast that works, or an error before anybody is on stage."""
+"""`standard_cast`: it returns a cast that works, or raises before a stage is opened."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_turn_without_a_model_or_a_workload_ends_in_a_model_error() -> N
     assert commit.commit_outcome == "ok"
 
 
-async def test_a_turn_that_names_what_nobody_has_is_told_what_there_is() -> None:
+async def test_an_unknown_name_is_refused_with_the_known_names() -> None:
     cast = standard_cast(model("a"), model("b"), workloads={"work": Work(), "rest": Work()})
     async with open_stage(cast) as stage:
         session = stage.start()
@@ -116,7 +116,7 @@ async def test_a_turn_that_names_what_nobody_has_is_told_what_there_is() -> None
             session.begin_turn("Hello?", TurnParams(workload="c"))
 
 
-async def test_a_name_nobody_has_is_refused_even_if_there_are_none() -> None:
+async def test_an_unknown_name_is_refused_even_if_there_are_none() -> None:
     async with open_stage(standard_cast()) as stage:
         session = stage.start()
         for params in (TurnParams(model="c"), TurnParams(workload="c")):

@@ -1,4 +1,4 @@
-"""What a performance promises: whatever becomes of its actors, one turn ends once, and no other turn notices."""
+"""Performance: a turn ends exactly once, however its actors fail, and other turns are not affected."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ async def test_a_workload_that_learns_of_its_cancel_may_return_normally(quiet_cl
     assert learned == [True]
 
 
-async def test_a_forged_event_reaches_nobody() -> None:
+async def test_a_forged_event_reaches_no_subscriber() -> None:
     async def run(context: InteractionContext) -> None:
         await trio.lowlevel.checkpoint()
         with pytest.raises(InvalidEvent):

@@ -1,4 +1,4 @@
-"""What Anthropic's Messages look like on the wire."""
+"""Anthropic's Messages on the wire."""
 
 from __future__ import annotations
 

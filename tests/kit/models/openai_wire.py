@@ -1,4 +1,4 @@
-"""What OpenAI's chat completions look like on the wire."""
+"""OpenAI's chat completions on the wire."""
 
 from __future__ import annotations
 

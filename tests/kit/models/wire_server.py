@@ -1,4 +1,4 @@
-"""A real HTTP/1.1 server on loopback that answers as it is told: well, badly, in part, or not at all."""
+"""Real HTTP/1.1 server on loopback with scripted answers: correct, malformed, partial, or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "sk-xyzzy-key"
 SAID = "xyzzy-said"
 ANSWERED = "xyzzy-answered"
 SECRETS = (KEY, SAID, ANSWERED)
-"""What no error and no log may say."""
+"""Texts that no error and no log may contain."""
 
 
 @frozen

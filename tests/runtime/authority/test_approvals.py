@@ -1,4 +1,4 @@
-"""Acts that wait for somebody's word: asked for once, answered once, and judged again when they are done."""
+"""Approvals: an act is requested once, answered once, and judged again when it is done."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def kinds(record: CommitRecord) -> list[str]:
     return [artifact.kind for artifact in record.artifacts]
 
 
-def test_what_needs_nobody_is_done_at_once_and_leaves_no_mark() -> None:
+def test_an_act_without_approval_is_done_at_once_and_leaves_no_mark() -> None:
     house = House()
     house.turn(spend(5))
     assert house.view == {"purse": 15}
@@ -170,7 +170,7 @@ def test_an_approved_act_is_judged_again_in_the_world_of_that_moment() -> None:
     assert (house.view["purse"], house.waiting) == (3, [])
 
 
-def test_nobody_is_asked_about_what_would_be_refused_anyway() -> None:
+def test_no_approval_is_requested_for_an_act_that_would_be_refused_anyway() -> None:
     house = House(purse_holds=8)
     assert codes(house.turn(spend(9))) == ["purse_short"]
     assert codes(house.turn(spend(6), spend(3, "call-2"))) == ["purse_short"]
@@ -266,7 +266,7 @@ def test_an_act_that_is_too_large_may_not_wait() -> None:
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_nobody_answers_what_another_is_asked(yes: bool) -> None:
+def test_an_approval_is_answered_only_by_its_owner(yes: bool) -> None:
     house = House()
     house.turn(spend(6), session_id="ann:s1-000001")
     answer = decisions({"a-000001": yes})
@@ -289,7 +289,7 @@ def test_a_host_may_let_anybody_answer_or_say_who_may() -> None:
     assert codes(house.turn(*yes, session_id="warden-of-ann")) == []
 
 
-def test_whoever_stages_an_intent_cannot_say_whose_it_is() -> None:
+def test_the_stager_of_an_intent_cannot_choose_its_owner() -> None:
     house = House()
     house.turn(spend(6), session_id="ann")
     forged = Intent(IntentType.DECISION, "a-000001", {"approve": True}, session_id="ann")

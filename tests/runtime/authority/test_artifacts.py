@@ -1,4 +1,4 @@
-"""An artifact is named by what it holds, is kept with its commit, and can be proved by whoever has a copy."""
+"""Artifacts: named by their content, stored with their commit, and verifiable from a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a turn was interrupted is read back from its record exactly as it was written."""
+"""The reason of an interruption is read back from the record exactly as it was written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_whatever_else_went_wrong_is_no_interruption() -> None:
 @pytest.mark.parametrize(
     "message", ["The turn was interrupted: sunrise.", "canceled", "The turn was interrupted: canceled"]
 )
-def test_a_sentence_that_nobody_here_writes_is_not_guessed_at(message: str) -> None:
+def test_an_unknown_sentence_is_not_guessed_at(message: str) -> None:
     assert interrupted_by([Issue("turn_interrupted", message)]) is InterruptReason.RUNTIME_RESTART
 
 

@@ -118,7 +118,7 @@ def test_one_refusal_refuses_the_turn() -> None:
     assert judgement.record.verdicts == (Verdict("tavern.sell", ("no_gold",)), Verdict("tavern.note", ()))
 
 
-def test_every_reason_is_told_in_the_order_of_the_rules() -> None:
+def test_every_reason_is_reported_in_the_order_of_the_rules() -> None:
     def closed(view: Any, intents: tuple[Intent, ...]) -> Ruling:
         return Ruling(issues=(Issue("closed", "The tavern is closed."), Issue("late", "It is late.")))
 

@@ -1,4 +1,4 @@
-"""How much a turn may say, as the seed of it all has it."""
+"""Budget tiers: the number of tokens that a turn may generate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is told: as much as fits, left out in a stated order, and never what was chatted before."""
+"""Prompts: parts that do not fit are left out in a stated order, and earlier chat is never included."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_without_a_persona_the_facts_stand_alone() -> None:
     assert fitted(evolve(SMALL, system=""), [], None).system == ""
 
 
-def test_a_model_without_a_window_is_told_everything() -> None:
+def test_a_model_without_a_window_gets_everything() -> None:
     long = evolve(SMALL, user="x" * 100_000, rounds=(answered("y" * 100_000),))
     assert fitted(long, [], None) == long
 
@@ -104,12 +104,12 @@ def test_what_cannot_be_left_out_does_not_fit() -> None:
         fitted(evolve(SMALL, tools=(offer,)), FACTS, 200)
 
 
-def test_half_of_the_window_is_for_what_is_told_however_much_may_be_said() -> None:
+def test_half_of_the_window_is_for_the_prompt_however_long_the_answer_may_be() -> None:
     assert fitted(evolve(SMALL, max_tokens=4_000), [], 200) == evolve(SMALL, max_tokens=4_000)
 
 
 @given(st.lists(st.text(max_size=40)), st.integers(100, 400), st.text(max_size=10))  # a user who always fits
-def test_what_is_told_is_always_a_beginning_of_the_facts(texts: list[str], window: int, user: str) -> None:
+def test_a_prompt_always_has_a_prefix_of_the_facts(texts: list[str], window: int, user: str) -> None:
     facts = [Fact(str(number), text) for number, text in enumerate(texts)]
     lines = fitted(Prompt(user, system="-", max_tokens=10), facts, window).system
     assert any(

@@ -110,7 +110,7 @@ async def test_a_barge_in_interrupts_running_and_queued_turns_and_runs_when_they
     assert [event.event_type for event in events if event.turn_id == queued] == never_ran
 
 
-async def test_a_barge_in_that_is_refused_interrupts_nobody(quiet_clock: MockClock) -> None:
+async def test_a_barge_in_that_is_refused_interrupts_no_turn(quiet_clock: MockClock) -> None:
     async with tavern(Limits(max_queued_turns=0, max_concurrent_turns=1)) as stage:
         session = stage.start()
         first = session.begin_turn("A room?")
@@ -211,7 +211,7 @@ async def test_a_turn_that_could_not_be_accepted_takes_no_place() -> None:
         assert stage.statistics().open_turns == 0
 
 
-async def test_a_turn_runs_in_the_context_of_whoever_began_it(quiet_clock: MockClock) -> None:
+async def test_a_turn_runs_in_the_context_of_the_task_that_began_it(quiet_clock: MockClock) -> None:
     player: ContextVar[str] = ContextVar("player")
     seen: dict[str, str] = {}
 

@@ -49,7 +49,7 @@ async def test_a_cancel_after_the_final_event_changes_nothing_about_the_commit(
         assert commit.commit_outcome is CommitOutcome.OK
 
 
-async def test_a_canceled_queued_turn_never_runs_and_holds_nobody_up(quiet_clock: MockClock) -> None:
+async def test_a_canceled_queued_turn_never_runs_and_delays_no_other(quiet_clock: MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()
         async with session.subscribe() as stream:

@@ -1,4 +1,4 @@
-"""Closing a session settles every turn and ends every stream, whatever happens to the one who closes it."""
+"""Closing a session settles every turn and ends every stream, even if the closing task is cancelled."""
 
 from __future__ import annotations
 

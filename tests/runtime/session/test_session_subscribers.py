@@ -1,4 +1,4 @@
-"""Whoever subscribes, and however late, gets every event that is due, and none of them twice."""
+"""Every subscriber, however late, gets every event that is due, and none of them twice."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_coming_back_while_the_turn_goes_on_skips_and_repeats_nothing(quie
     assert [event.seq for event in got] == sorted({event.seq for event in got})
 
 
-async def test_whoever_asks_for_everything_gets_all_that_is_retained(quiet_clock: MockClock) -> None:
+async def test_an_empty_cursor_gets_everything_that_is_retained(quiet_clock: MockClock) -> None:
     async with tavern(Limits(replay_turns=2)) as stage:
         session = stage.start()
         turns = [(await take_turn(session, "A room?"))[0].turn_id for _ in range(3)]
@@ -107,7 +107,7 @@ async def test_nothing_is_retained_if_the_host_wants_it_so(quiet_clock: MockCloc
 
 
 @pytest.mark.parametrize("seq", [9, 10**30, -2])
-async def test_nobody_can_have_seen_what_was_not_said(quiet_clock: MockClock, seq: int) -> None:
+async def test_a_cursor_outside_the_turn_is_refused(quiet_clock: MockClock, seq: int) -> None:
     async with tavern() as stage:
         session = stage.start()
         events = await take_turn(session, "A room?")

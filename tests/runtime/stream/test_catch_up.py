@@ -1,4 +1,4 @@
-"""Who comes back is told how every turn ended, also after a restart, and nothing twice."""
+"""Catch-up: a resuming subscriber gets the end of every turn exactly once, also after a restart."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ REFUSALS = {"no_rooms": ["no_rooms"], "turn_interrupted": ["rule_error"]}
 
 
 @pytest.mark.parametrize("code", REFUSALS)
-async def test_a_turn_that_the_rules_refused_is_told_as_one_that_was_not_interrupted(
-    quiet_clock: MockClock, code: str
-) -> None:
+async def test_a_turn_that_the_rules_refused_is_rebuilt_as_not_interrupted(quiet_clock: MockClock, code: str) -> None:
     rules = {"rooms": lambda world, intents: refuse(code, "The turn was interrupted: canceled.")}
     refusing = standard_cast(ScriptedModel(lambda prompt: [Say("Good evening.")]), rules=rules)
     async with open_stage(refusing, limits=Limits(replay_turns=0)) as stage:
@@ -111,7 +109,7 @@ async def stop_by_closing(session: InteractionSession) -> None:
         (stop_by_closing, InterruptReason.SESSION_CLOSED),
     ],
 )
-async def test_a_turn_that_was_interrupted_is_told_with_its_reason(
+async def test_an_interrupted_turn_is_rebuilt_with_its_reason(
     quiet_clock: MockClock,
     stop: Callable[[InteractionSession], Awaitable[None]],
     reason: InterruptReason,
@@ -133,7 +131,9 @@ async def test_a_turn_that_was_interrupted_is_told_with_its_reason(
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_who_saw_the_end_and_not_the_commit_is_told_no_second_end(quiet_clock: MockClock, restarts: bool) -> None:
+async def test_a_subscriber_that_saw_the_end_and_not_the_commit_gets_no_second_end(
+    quiet_clock: MockClock, restarts: bool
+) -> None:
     ledger, limits = MemoryLedger(), Limits(replay_turns=0)
     async with open_stage(cast(), ledger=ledger, limits=limits) as stage:
         session = stage.start()
@@ -197,7 +197,7 @@ async def test_a_restart_ends_every_turn_that_was_not_committed(quiet_clock: Moc
         assert only(again, CommitFinal) == commit, "the same is told whenever somebody asks"
 
 
-async def test_who_waits_for_a_commit_is_told_what_a_subscriber_is_told(quiet_clock: MockClock) -> None:
+async def test_finalize_returns_the_commit_that_a_subscriber_gets(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
     await ledger.begin_epoch(cast().world)
     async with open_stage(cast(), ledger=ledger) as stage:
@@ -246,7 +246,7 @@ async def all_told(session: InteractionSession, cursor: Mapping[str, int]) -> tu
     raise AssertionError("it goes on for ever")
 
 
-async def test_who_asks_after_many_turns_is_told_of_them_in_portions(quiet_clock: MockClock) -> None:
+async def test_many_missed_turns_are_delivered_in_portions(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
     await ledger.begin_epoch(cast().world)
     async with open_stage(cast(), ledger=ledger, limits=Limits(max_turns_per_subscriber=2)) as stage:
@@ -429,7 +429,7 @@ async def test_a_turn_that_is_forgotten_while_the_ledger_is_asked_is_not_lost(qu
     assert {forgotten, retained} <= {event.turn_id for event in events}
 
 
-async def test_what_nobody_remembers_is_not_made_up(quiet_clock: MockClock) -> None:
+async def test_an_unknown_turn_is_not_made_up(quiet_clock: MockClock) -> None:
     async with open_stage(cast(), ledger=MemoryLedger(max_records=1), limits=Limits(replay_turns=0)) as stage:
         session = stage.start()
         turn_id = (await take_turn(session, "One."))[0].turn_id
@@ -485,7 +485,7 @@ class Ailing(MemoryLedger):
 
 
 @pytest.mark.parametrize("had_seen_some", [True, False])
-async def test_a_turn_that_the_ledger_could_not_write_is_told_as_it_was(
+async def test_a_turn_that_the_ledger_could_not_write_is_delivered_as_it_was(
     quiet_clock: MockClock, had_seen_some: bool
 ) -> None:
     ledger = Ailing()
@@ -521,7 +521,7 @@ async def test_a_ledger_that_cannot_be_read_now_is_asked_again_later(quiet_clock
         assert await told(session, {turns[0]: 1})
 
 
-async def test_a_number_that_nobody_gives_out_names_no_session(quiet_clock: MockClock) -> None:
+async def test_a_number_that_was_never_given_out_names_no_session(quiet_clock: MockClock) -> None:
     ledger = MemoryLedger()
     await ledger.begin_epoch(cast().world)
     async with open_stage(cast(), ledger=ledger) as stage:

@@ -1,4 +1,4 @@
-"""Whatever comes between the tokens of a flood, everybody gets what they would if each token had asked them all."""
+"""Fast path: with any events between tokens, every subscriber gets what it would get without the fast path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from footlights.stream.outbox import Outbox
 from footlights.turn.turn import Clock, Turn, WallClock
 
 Command: TypeAlias = tuple[str, int, int]
-"""What to do, with which turn or subscriber, and how much of it."""
+"""The action, its turn or subscriber, and its amount."""
 
 TURNS = ("t1-000001", "t1-000002", "t1-000003")
 
@@ -136,6 +136,6 @@ commands = st.tuples(
 @example(Limits(), [("say", 0, 3), ("tool", 0, 1), ("say", 0, 3), ("stop", 0, 1), ("say", 0, 1), ("report", 0, 1)])
 @example(Limits(stall_detach=2.0), [("say", 0, 2), ("wait", 0, 2), ("say", 0, 2), ("wait", 0, 1), ("say", 0, 1)])
 @given(few_limits, st.lists(commands, min_size=10, max_size=50))
-def test_a_token_that_asks_nobody_changes_nothing_for_anybody(limits: Limits, program: list[Command]) -> None:
+def test_the_fast_path_changes_nothing_for_any_subscriber(limits: Limits, program: list[Command]) -> None:
     clock = trio.testing.MockClock()
     trio.run(play, limits, program, clock, clock=clock)

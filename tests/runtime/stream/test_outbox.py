@@ -1,4 +1,4 @@
-"""What a subscriber has not taken yet stays within its limits, loses nothing that must arrive, and hides no loss."""
+"""Outbox: it stays within its limits, drops no must-deliver event, and declares every loss."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_adjacent_deltas_are_joined_and_nothing_of_them_is_lost() -> None:
     assert listener.outbox.statistics().deltas_joined == 2
 
 
-def test_an_event_nobody_missed_anything_before_is_shared_and_not_copied() -> None:
+def test_an_event_without_a_gap_before_it_is_shared_and_not_copied() -> None:
     listener, speaker = Listener(), Speaker()
     listener.put(speaker, TurnAccepted())
     assert listener.outbox.take() is speaker.told[0]
@@ -118,7 +118,7 @@ def test_a_run_that_had_to_give_up_its_end_is_stamped_with_when_that_was_said() 
     assert tool.mono_ts_ms > run.mono_ts_ms
 
 
-def test_a_bounded_event_that_cannot_fit_costs_nobody_else_anything() -> None:
+def test_a_bounded_event_that_cannot_fit_costs_no_other_event() -> None:
     listener = Listener(Limits(max_bytes_per_turn_queue=300))
     speaker = Speaker()
     listener.put(speaker, speaker.delta("a"))
@@ -185,7 +185,7 @@ def test_the_subscriber_is_woken_when_there_is_something_to_take_and_not_for_mor
     assert listener.wakes == 2
 
 
-def test_nobody_is_woken_for_what_was_dropped() -> None:
+def test_a_dropped_event_wakes_no_reader() -> None:
     listener, speaker = Listener(Limits(max_bytes_per_turn_queue=1)), Speaker()
     listener.put(speaker, speaker.delta("too big"))
     assert listener.wakes == 0
@@ -199,7 +199,7 @@ def test_a_backlog_that_was_seen_already_is_nothing_to_catch_up_with() -> None:
     assert (listener.wakes, listener.outbox.take()) == (0, None)
 
 
-def test_ten_thousand_tokens_that_nobody_takes_stay_within_the_limits() -> None:
+def test_ten_thousand_tokens_that_are_not_taken_stay_within_the_limits() -> None:
     listener, speaker = Listener(), Speaker()
     listener.put(speaker, TurnAccepted())
     for _ in range(10_000):

@@ -177,7 +177,7 @@ class Model:
 
 
 Command: TypeAlias = "tuple[str, int, int]"
-"""What to do, with which turn, and how many bytes it takes, besides what every text does."""
+"""The action, its turn, and its bytes beyond those of its text."""
 
 TURNS = ("t1", "t2", "t3")
 KINDS = ("delta", "ext", "progress", "tool")

@@ -1,4 +1,4 @@
-"""What a turn keeps is enough to give back every event and every letter, from any point on."""
+"""Replay: it returns every event and the whole text of a turn, from any position."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ async def test_entering_is_a_checkpoint_and_leaving_cannot_be_cancelled() -> Non
         assert session.statistics().subscribers == ()
 
 
-async def test_whoever_is_cancelled_on_the_way_in_was_never_in() -> None:
+async def test_a_subscriber_that_is_cancelled_while_entering_never_entered() -> None:
     async with tavern() as stage:
         session = stage.start()
         with trio.CancelScope() as scope:
@@ -196,7 +196,7 @@ async def test_the_end_of_the_session_ends_the_stream_after_all_was_taken(
                 await anext(stream)
 
 
-async def test_a_reader_that_waits_is_told_of_the_end(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_waiting_reader_gets_the_end(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern() as stage:
         session = stage.start()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
@@ -204,7 +204,7 @@ async def test_a_reader_that_waits_is_told_of_the_end(quiet_clock: trio.testing.
             assert [event async for event in stream] == []
 
 
-async def test_a_reader_that_waits_is_told_when_the_subscription_is_left(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_waiting_reader_is_woken_when_the_subscription_is_left(quiet_clock: trio.testing.MockClock) -> None:
     got: list[list[StreamEvent]] = []
 
     async def read(stream: Subscription) -> None:

@@ -1,4 +1,4 @@
-"""What `cancel_everywhere` finds, and what it says about it."""
+"""`cancel_everywhere`: the faults that it finds, and its reports."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ def test_an_error_of_the_cancel_is_not_hidden_by_a_scenario_that_swallows_everyt
         cancel_everywhere(scenario)
 
 
-def test_a_keyboard_interrupt_is_nobodys_verdict() -> None:
+def test_a_keyboard_interrupt_is_no_verdict() -> None:
     async def scenario() -> None:
         async with trio.open_nursery():
             raise KeyboardInterrupt

@@ -33,7 +33,7 @@ def cause_of(scenario: Callable[[], Awaitable[object]], **options: float) -> Bas
     return failed.value.__cause__
 
 
-def test_a_deadlock_is_told_with_who_is_blocked_and_where() -> None:
+def test_a_deadlock_names_the_blocked_tasks_and_where() -> None:
     async def scenario() -> None:
         async def never_sent(receive: trio.MemoryReceiveChannel[int]) -> None:
             await receive.receive()
@@ -111,7 +111,7 @@ def test_a_deadlock_that_swallows_every_error_is_broken_off() -> None:
     assert isinstance(cause_of(scenario), Deadlocked)
 
 
-def test_waiting_for_a_socket_that_nobody_writes_to_is_a_deadlock() -> None:
+def test_waiting_for_a_socket_without_a_writer_is_a_deadlock() -> None:
     async def scenario() -> None:
         ours, theirs = trio.socket.socketpair()
         with ours, theirs:

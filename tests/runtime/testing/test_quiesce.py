@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
 A_FEW_MS = 0.004
-"""How long the threads below really take: the promise is about threads that take real time."""
+"""Real duration of the threads below: the promise is about threads that take real time."""
 
 LONG = 60.0
 """Real seconds that a test would hang for, were the promise not kept."""
@@ -207,7 +207,7 @@ def call_the_loop(told: list[str]) -> None:
         told.append("refused")
 
 
-def test_a_stuck_thread_that_calls_the_loop_after_all_is_told() -> None:
+def test_a_stuck_thread_that_calls_the_loop_after_all_gets_an_error() -> None:
     release, done = threading.Event(), threading.Event()
     told: list[str] = []
 
@@ -249,7 +249,7 @@ def test_time_passes_for_a_thread_at_a_gate_and_stops_when_it_opens(quiet: list[
     run(scenario)
 
 
-def test_an_open_gate_holds_nobody_up(quiet: list[ThreadStuck]) -> None:
+def test_an_open_gate_delays_no_thread(quiet: list[ThreadStuck]) -> None:
     async def scenario() -> None:
         gate = Gate()
         gate.open()
@@ -268,7 +268,7 @@ async def test_a_gate_is_a_plain_event_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("asks", ["while the run ends", "after the run ended"])
-def test_an_abandoned_thread_that_calls_too_late_is_told(quiet: list[ThreadStuck], asks: str) -> None:
+def test_an_abandoned_thread_that_calls_too_late_gets_an_error(quiet: list[ThreadStuck], asks: str) -> None:
     told: list[str] = []
     started, ended, done = threading.Event(), threading.Event(), threading.Event()
 

@@ -55,7 +55,7 @@ async def test_a_subscriber_that_saw_a_broken_law_says_so_where_it_leaves(
     footlights_witness.tolerated = True
 
 
-async def test_a_broken_law_that_somebody_caught_is_told_at_the_end(
+async def test_a_broken_law_that_was_caught_is_reported_at_the_end(
     monkeypatch: pytest.MonkeyPatch, footlights_witness: Witness
 ) -> None:
     footlights_witness.tolerated = True

@@ -1,4 +1,4 @@
-"""What `@tool` makes of a function, what `Tool` refuses, and what a context may be used for."""
+"""Tools: `@tool` on functions, definitions that `Tool` refuses, and the use of a context."""
 
 from __future__ import annotations
 

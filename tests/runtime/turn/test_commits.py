@@ -92,7 +92,7 @@ async def test_a_handle_taken_in_time_outlives_the_replay(quiet_clock: trio.test
         assert handle.commit is commit
 
 
-async def test_a_turn_that_nobody_remembers_is_unknown(quiet_clock: trio.testing.MockClock) -> None:
+async def test_a_turn_that_is_not_recorded_is_unknown(quiet_clock: trio.testing.MockClock) -> None:
     async with tavern(Limits(replay_turns=0), MemoryLedger(max_records=1)) as stage:
         session = stage.start()
         turns = [session.begin_turn("A room?") for _ in range(2)]

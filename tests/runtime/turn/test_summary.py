@@ -1,4 +1,4 @@
-"""An observer is told of each turn once, when it is settled, how it went; and can harm nothing."""
+"""Turn summaries: an observer gets one for each turn when it is settled, and cannot affect the turn."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_first_word_with_data_is_a_first_word_too(quiet_clock: MockClock
     assert told[0].first_token_ms == stamp(events, EventType.TOKEN_DELTA)
 
 
-async def test_an_observer_that_fails_harms_nobody(quiet_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_observer_that_fails_affects_no_turn(quiet_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     def fail(summary: TurnSummary) -> None:
         raise ValueError(summary.turn_id)
 

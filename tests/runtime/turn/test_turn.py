@@ -1,4 +1,4 @@
-"""Whatever is asked of a turn either happens completely or raises and changes nothing."""
+"""Every call on a turn either happens completely, or raises and changes nothing."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ async def test_a_stop_after_the_end_changes_nothing(before: list[Action]) -> Non
     assert facts(turn) == known
 
 
-async def test_a_stopped_turn_says_no_more_while_it_waits_for_a_tool_whoever_listens() -> None:
+async def test_a_stopped_turn_says_no_more_while_it_waits_for_a_tool() -> None:
     host, turn = begun()
     turn.start_tool(ASKED)
     turn.say("Let me see")
@@ -401,7 +401,7 @@ async def test_a_turn_with_something_open_is_not_finished(before: list[Action]) 
     assert host.told == []
 
 
-async def test_settling_is_the_last_event_and_tells_whoever_waits() -> None:
+async def test_settling_is_the_last_event_and_wakes_every_waiter() -> None:
     host, turn = begun()
     turn.finish()
     async with trio.open_nursery() as nursery:
@@ -413,7 +413,7 @@ async def test_settling_is_the_last_event_and_tells_whoever_waits() -> None:
     await turn.settled.wait()
 
 
-async def test_whoever_waits_for_an_unknown_commit_is_told_that_it_is_unknown() -> None:
+async def test_waiting_for_an_unknown_commit_raises_commit_unknown() -> None:
     _, turn = begun()
     turn.finish()
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""Where owners share a limit, the one who holds most gives way: another is served, whoever came first."""
+"""Fair share: when a shared limit is reached, the owner that holds most gives way, in whatever order they came."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 from trio_websocket import ConnectionRejected
 
 from footlights import Busy, Limits, MemoryLedger, SessionParams, ToolContext, TurnParams, open_stage, tool
-from footlights.fair_share import FairShare, first_of_the_heaviest
+from footlights.fair_share import FairShare, eviction_candidate
 from footlights.modes import ExecutionPolicy
 from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
@@ -70,7 +70,7 @@ def test_whatever_owners_do_the_last_places_are_for_those_who_hold_few(
 
 
 @pytest.mark.parametrize("limit", range(2, 20))
-def test_one_who_floods_leaves_half_and_another_gets_a_quarter(limit: int) -> None:
+def test_an_owner_that_floods_leaves_half_and_another_gets_a_quarter(limit: int) -> None:
     rule, held = share(limit), Counter[str]()
     for owner in ("flooder", "guest"):
         with suppress(Busy):
@@ -92,14 +92,14 @@ def test_a_single_owner_gets_everything_but_no_more_than_it_may_hold() -> None:
 
 def test_of_what_is_kept_the_first_thing_of_the_heaviest_owner_goes() -> None:
     weights = OrderedDict([("a1", 1), ("b1", 1), ("b2", 1), ("a2", 5)])
-    assert first_of_the_heaviest(weights, lambda name: name[0]) == "a1"
-    assert first_of_the_heaviest(dict.fromkeys(["a1", "b1", "b2"], 1), lambda name: name[0]) == "b1"
+    assert eviction_candidate(weights, lambda name: name[0]) == "a1"
+    assert eviction_candidate(dict.fromkeys(["a1", "b1", "b2"], 1), lambda name: name[0]) == "b1"
 
 
 # -- each limit
 
 
-async def test_one_who_floods_sessions_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
+async def test_an_owner_that_floods_sessions_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING, limits=Limits(max_sessions=4)) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS))
         for _ in range(2):
@@ -113,7 +113,7 @@ async def test_one_who_floods_sessions_leaves_one_for_the_guest(quiet_clock: Moc
         access.start(GUEST, SessionParams())
 
 
-async def test_one_who_floods_turns_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
+async def test_an_owner_that_floods_turns_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING, limits=Limits(max_open_turns=6)) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS))
         flooders = access.start(FLOODER, SessionParams()).session_id
@@ -132,7 +132,7 @@ async def test_one_who_floods_turns_leaves_one_for_the_guest(quiet_clock: MockCl
             access.begin_turn(FLOODER, flooders, "Well?", TurnParams())
 
 
-async def test_one_who_floods_tools_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
+async def test_an_owner_that_floods_tools_leaves_one_for_the_guest(quiet_clock: MockClock) -> None:
     running: list[str] = []
 
     @tool
@@ -156,7 +156,7 @@ async def test_one_who_floods_tools_leaves_one_for_the_guest(quiet_clock: MockCl
         assert running == [flooders, flooders, guests]
 
 
-async def test_one_who_closes_many_sessions_does_not_make_the_end_of_the_guests_forgotten(
+async def test_an_owner_that_closes_many_sessions_does_not_evict_the_end_of_the_guests(
     quiet_clock: MockClock,
 ) -> None:
     async with open_stage(STALLING, limits=Limits(replay_sessions=2)) as stage:
@@ -188,7 +188,7 @@ async def test_without_tokens_one_user_has_every_place(quiet_clock: MockClock) -
             access.begin_turn(User(), session_id, "Well?", TurnParams())
 
 
-async def test_one_who_floods_websockets_leaves_one_for_the_guest() -> None:
+async def test_an_owner_that_floods_websockets_leaves_one_for_the_guest() -> None:
     policy = AccessPolicy(TOKENS, limits=WireLimits(max_connections=4))
     async with ws_peer.open_house(policy=policy) as house, AsyncExitStack() as flood:
         for _ in range(2):
@@ -199,7 +199,7 @@ async def test_one_who_floods_websockets_leaves_one_for_the_guest() -> None:
             await guest.take_turn(await guest.start())
 
 
-async def test_one_who_floods_http_leaves_a_connection_for_the_guest() -> None:
+async def test_an_owner_that_floods_http_leaves_a_connection_for_the_guest() -> None:
     policy = AccessPolicy(TOKENS, limits=WireLimits(max_connections=4))
     async with http_peer.open_house(policy=policy) as house, AsyncExitStack() as flood:
         statuses: list[int] = []
@@ -223,7 +223,7 @@ async def test_connections_to_both_servers_are_counted_together(quiet_clock: Moc
         access.connect(GUEST)
 
 
-async def test_one_who_floods_bytes_slows_down_itself_alone(quiet_clock: MockClock) -> None:
+async def test_an_owner_that_floods_bytes_slows_down_itself_alone(quiet_clock: MockClock) -> None:
     limits = WireLimits(max_frame_bytes=100, user_byte_burst=1_000, user_bytes_per_second=10)
     async with open_stage(STALLING) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, limits=limits))
@@ -261,7 +261,7 @@ async def test_a_game_server_that_is_none_any_more_has_the_limits_of_a_user(quie
             access.connect(user)
 
 
-async def test_one_who_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClock) -> None:
+async def test_an_owner_that_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClock) -> None:
     async with open_stage(STALLING) as stage, trio.open_nursery() as nursery:
         feeds = ChatFeeds(MemoryLedger(), max_feeds=3)
         nursery.start_soon(feeds.keep)
@@ -278,7 +278,7 @@ async def test_one_who_reads_many_chats_loses_its_own_feeds(quiet_clock: MockClo
 
 
 @pytest.mark.parametrize("limit", ["MAX_RUNS", "MAX_BYTES"])
-async def test_one_who_runs_much_loses_its_own_finished_runs(
+async def test_an_owner_that_runs_much_loses_its_own_finished_runs(
     quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     wish = RunRequest(message="Good evening.", policy=ExecutionPolicy.DENY)

@@ -89,7 +89,7 @@ async def test_who_follows_a_session_keeps_it_and_it_lasts_its_time_from_when_it
         assert sessions(access) == 0
 
 
-async def test_an_observer_is_nobody(quiet_clock: MockClock) -> None:
+async def test_an_observer_does_not_keep_a_session_open(quiet_clock: MockClock) -> None:
     async with open_access() as access:
         session = access.start(ANN, SessionParams())
         async with session.subscribe(observer=True):
@@ -137,7 +137,7 @@ async def test_what_the_host_started_itself_is_the_hosts_business(quiet_clock: M
         assert sessions(access) == 1
 
 
-async def test_one_that_was_closed_by_its_user_is_nobodys_business(quiet_clock: MockClock) -> None:
+async def test_a_session_that_its_user_closed_is_left_alone(quiet_clock: MockClock) -> None:
     async with open_access() as access:
         session_id = access.start(ANN, SessionParams(session_id="inn")).session_id
         await trio.sleep(2 * A_LOOK)
@@ -165,7 +165,7 @@ async def test_who_comes_back_to_a_session_that_was_closed_for_this_goes_on_with
         assert second != first
 
 
-async def test_who_comes_back_to_a_number_that_was_closed_for_this_is_told_the_rest_and_the_end(
+async def test_a_resuming_subscriber_of_an_idle_session_that_was_closed_gets_the_rest_and_the_end(
     quiet_clock: MockClock,
 ) -> None:
     async with open_access(tokens=False) as access:

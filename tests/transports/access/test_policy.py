@@ -1,4 +1,4 @@
-"""Who may do what, and how much."""
+"""Access policy: tokens, origins, ownership of sessions, and rate limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_token_names_its_user() -> None:
 @pytest.mark.parametrize(
     "shown", [None, "", ANN, f"Basic {ANN}", "Bearer", "Bearer ", f"Bearer {ANN}x", "Bearer \udc80"]
 )
-def test_anything_else_names_nobody_and_is_not_repeated(shown: str | None) -> None:
+def test_anything_else_names_no_user_and_is_not_repeated(shown: str | None) -> None:
     with pytest.raises(Unauthorized) as refused:
         AccessPolicy({"ann": ANN}).admit(shown)
     assert ANN not in str(refused.value)
@@ -85,7 +85,7 @@ def test_without_tokens_this_machine_may_be_served(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com", ""])
-def test_without_tokens_nobody_else_may(host: str) -> None:
+def test_without_tokens_no_other_machine_may_be_served(host: str) -> None:
     assert not is_loopback(host)
     with pytest.raises(RegistrationError, match="configure tokens"):
         AccessPolicy().check_address(host)
@@ -140,7 +140,7 @@ def test_pace_allows_a_burst_and_then_so_many_a_second() -> None:
 
 
 @pytest.mark.parametrize("per_second", [1 / 49, 0.1, 0.3, 3.0, 1_000.0])
-def test_whoever_waits_as_long_as_it_was_told_is_not_refused(per_second: float) -> None:
+def test_a_client_that_waits_for_the_stated_time_is_not_refused(per_second: float) -> None:
     limiter, now = RateLimiter(per_second, 1, now=0.1), 0.1
     for _ in range(20):
         limiter.take(now)

@@ -1,4 +1,4 @@
-"""What users may ask of a stage: their own sessions, and no more of them than they may have."""
+"""Session access: users reach their own sessions only, and may have a limited number of them."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class Watch:
         self.canceled.append((session_id, tuple(turn_ids), at))
 
 
-async def test_who_watches_is_told_of_turns_and_cancels(quiet_clock: MockClock) -> None:
+async def test_a_listener_gets_turns_and_cancels(quiet_clock: MockClock) -> None:
     watch = Watch()
     async with open_stage(cast(stalling=True)) as stage:
         access = SessionAccess(stage, AccessPolicy(), watch)
@@ -245,7 +245,7 @@ async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quie
             assert not stream.is_exhausted
 
 
-async def test_a_session_stays_closed_although_nobody_waited_for_its_end(quiet_clock: MockClock) -> None:
+async def test_a_session_stays_closed_although_no_task_waited_for_its_end(quiet_clock: MockClock) -> None:
     async with open_stage(cast(stalling=True)) as stage:
         access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_sessions_per_user=1)))
         session_id = access.start(ANN, SessionParams()).session_id
@@ -277,7 +277,7 @@ async def test_only_so_many_closed_sessions_are_remembered(
             stage.session("new")
 
 
-async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_other_listeners(
+async def test_a_listener_that_fails_affects_neither_the_turn_nor_other_listeners(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def broken(session_id: str, turn_id: str, said: str) -> None:
@@ -296,7 +296,7 @@ async def test_whoever_listens_to_turns_and_fails_harms_neither_the_turn_nor_oth
     assert "secret" not in line
 
 
-async def test_who_waits_for_a_commit_that_the_server_ends_before_it_knows_is_told_to_come_back(
+async def test_a_commit_that_is_unknown_at_shutdown_asks_the_client_to_come_back(
     quiet_clock: MockClock,
 ) -> None:
     slow = FlakyLedger(MemoryLedger(), delay=60)

@@ -1,4 +1,4 @@
-"""What the command line says of Dexi streams: their schemas and their laws."""
+"""Dexi streams on the command line: their schemas and their laws."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from footlights_transports.errors import RateLimited
 from tests.kit.cutting_proxy import Fate, open_proxy
 from tests.kit.peers.ws_liar import open_liar
 from tests.kit.peers.ws_peer import open_house
-from tests.transports.contract.cued import CuedModel
+from tests.transports.contract.cue_model import CuedModel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -14,7 +14,7 @@ from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.peers.client_peer import GOING_AWAY, TOO_BIG, WsPeer, done, open_script, refused
 from tests.kit.peers.ws_liar import open_peer
 from tests.kit.peers.ws_peer import open_house
-from tests.transports.contract.cued import CuedModel
+from tests.transports.contract.cue_model import CuedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

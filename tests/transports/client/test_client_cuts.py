@@ -19,7 +19,7 @@ from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import UNHARMED, Fate, open_proxy
-from tests.transports.contract.cued import CuedModel
+from tests.transports.contract.cue_model import CuedModel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NODES: Sequence[str | None] = nodes() or [None]
 TOKEN = "a-token-of-the-tests"
 BEFORE_ALL = {"t1-000000": ALL_SEEN}
-"""Where a cursor begins."""
+"""Cursor before every turn."""
 
 _INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^    (?:readonly )?(\w+)\??:", re.MULTILINE)
@@ -86,7 +86,7 @@ def test_the_types_know_every_field_of_every_payload() -> None:
 
 def test_the_laws_have_the_names_that_they_have_everywhere() -> None:
     source = (files("footlights_transports") / "static" / "footlights.js").read_text(encoding="utf-8")
-    table = source[source.index("const BROKEN") : source.index("/** What was seen of each turn")]
+    table = source[source.index("const BROKEN") : source.index("/** State of each turn")]
     named = {*re.findall(r'LawBroken\("(\w+)"', source), *re.findall(r'"(\w+_\w+)"', table)}
     assert len(named) == 11
     assert named <= set(laws.LAWS)

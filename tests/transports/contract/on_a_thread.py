@@ -1,4 +1,4 @@
-"""The way in for a host that is no trio program: a stage on a thread of its own."""
+"""Thread transport of the contract suite: a stage on a thread of its own, for a host without trio."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 import trio
 
 from footlights_transports import StageThread
-from tests.transports.contract.house import Followed
+from tests.transports.contract.session_api import Followed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 
     from footlights import Cast, Limits, SessionParams, StreamEvent, TurnParams
     from footlights_transports import PolledStream, ThreadSession
-    from tests.transports.contract.house import Decision, House
+    from tests.transports.contract.session_api import Decision, House
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

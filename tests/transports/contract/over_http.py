@@ -1,4 +1,4 @@
-"""The way in over HTTP: plain requests, and a stream of Server-Sent Events."""
+"""HTTP transport of the contract suite: plain requests, and a stream of Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.http.server import serve_http
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
-from tests.transports.contract.house import Followed
+from tests.transports.contract.session_api import Followed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 
     from footlights import Cast, Limits, SessionParams, StreamEvent
-    from tests.transports.contract.house import Decision, House
+    from tests.transports.contract.session_api import Decision, House
 
 
 class SseStream(Followed):

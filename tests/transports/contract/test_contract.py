@@ -1,4 +1,4 @@
-"""What a session promises, whatever it is reached through: every test here runs once for each way in."""
+"""Contract of a session: every test runs once for each transport through which a session can be used."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from footlights import (
 )
 from footlights.testing import only, payloads
 from footlights_actors import standard_cast
-from tests.transports.contract.cued import CuedModel
-from tests.transports.contract.near import memory, websocket
+from tests.transports.contract.cue_model import CuedModel
+from tests.transports.contract.in_process import memory, websocket
 from tests.transports.contract.on_a_thread import thread
 from tests.transports.contract.over_http import http
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 
     from footlights import StreamEvent
-    from tests.transports.contract.house import Door, Guest, House, Stream
+    from tests.transports.contract.session_api import Door, Guest, House, Stream
 
 DOORS: dict[str, Door] = {"memory": memory, "websocket": websocket, "http": http, "thread": thread}
 QUEUE, INTERRUPT, REJECT, CONCURRENT = (
@@ -115,7 +115,7 @@ async def test_the_first_event_of_a_turn_is_that_it_was_accepted(guest: Guest) -
     assert event.payload == TurnAccepted(turns_ahead=0)
 
 
-async def test_a_turn_is_told_in_order_and_ends_once(guest: Guest) -> None:
+async def test_a_turn_is_delivered_in_order_and_ends_once(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         events = await whole(stream, await guest.begin_turn("Good evening friend"))
     assert laws.check(events) == []
@@ -317,7 +317,7 @@ async def test_what_was_not_said_cannot_have_been_heard(guest: Guest) -> None:
 # -- subscribers
 
 
-async def test_every_subscriber_is_told_the_same(guest: Guest) -> None:
+async def test_every_subscriber_gets_the_same_events(guest: Guest) -> None:
     async with guest.subscribe() as one, guest.subscribe() as two:
         turn_id = await guest.begin_turn("Good evening friend")
         both = [await whole(stream, turn_id) for stream in (one, two)]
@@ -365,7 +365,7 @@ async def test_a_newcomer_gets_unfinished_turns_from_their_beginning_and_no_fini
     assert {final.text for final in payloads(events, TurnFinal)} == {"go", "And then?"}
 
 
-async def test_whoever_asks_for_everything_gets_all_that_is_retained(guest: Guest) -> None:
+async def test_an_empty_cursor_gets_everything_that_is_retained(guest: Guest) -> None:
     turns = [await guest.begin_turn(f"Turn {number}") for number in range(4)]
     await guest.finalize(turns[-1])
     async with guest.subscribe(after={}) as stream:
@@ -386,7 +386,7 @@ async def test_a_turn_taken_whole_is_not_told_again(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("had_seen_a_turn", [True, False])
-async def test_turns_that_ended_while_nobody_watched_are_told_though_they_are_not_retained(
+async def test_turns_that_ended_without_a_subscriber_are_delivered_though_they_are_not_retained(
     guest: Guest, had_seen_a_turn: bool
 ) -> None:
     events: list[StreamEvent] = []
@@ -450,7 +450,7 @@ async def test_a_turn_that_is_not_retained_ends_once_however_often_its_reader_wa
         assert only(events, TurnFinal).text_forgotten is (seen is not TERMINAL)
 
 
-async def test_nobody_can_have_seen_what_was_not_said(guest: Guest) -> None:
+async def test_a_cursor_outside_the_turn_is_refused(guest: Guest) -> None:
     turn_id = await guest.begin_turn("~never")
     with pytest.raises(InvalidCommand):
         async with guest.subscribe(after={turn_id: 99}):
@@ -476,7 +476,7 @@ async def test_losing_every_subscriber_is_not_a_cancel(guest: Guest, model: Cued
     assert (await guest.finalize(turn_id)).commit_outcome is CommitOutcome.OK
 
 
-async def test_a_subscriber_that_reads_late_is_told_what_it_missed(guest: Guest) -> None:
+async def test_a_subscriber_that_reads_late_gets_the_ranges_that_it_missed(guest: Guest) -> None:
     async with guest.subscribe() as stream:
         turn_id = await guest.begin_turn("word " * 190)
         await guest.finalize(turn_id)

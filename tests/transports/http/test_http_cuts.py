@@ -15,7 +15,7 @@ from footlights_actors import standard_cast
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
 from tests.kit.cutting_proxy import Fate, open_proxy
-from tests.transports.contract.cued import CuedModel
+from tests.transports.contract.cue_model import CuedModel
 from tests.transports.contract.over_http import HttpHouse, SseStream, stop_reading
 
 if TYPE_CHECKING:

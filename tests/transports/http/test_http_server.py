@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""How one begins who speaks HTTP/2: the preface, and settings without any."""
+"""Beginning of an HTTP/2 connection: the preface, and an empty settings frame."""
 PING_2 = b"\0\0\x08\6\0\0\0\0\0" + b"are-you?"
 H2C = GET[:-2] + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n" + HTTP_2
 WEBSOCKET = (
@@ -194,7 +194,7 @@ async def test_any_number_of_silent_connections_locks_out_no_client(mock_clock: 
 
 
 HALVES = [HALF, HALF + b"\r\n{", HALF + b"Authorization: Bearer nobody\r\n\r\n{", b"", GET]
-"""What clients without a valid token may leave a server with: nothing they send makes it wait for them."""
+"""Bytes from clients without a valid token. None of them makes the server wait."""
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -514,7 +514,7 @@ async def test_no_answer_is_taken_for_another_type_than_it_says(request_: bytes)
 # -- the end
 
 
-async def test_a_server_that_takes_nobody_new_serves_those_it_has() -> None:
+async def test_a_server_that_accepts_no_more_serves_the_clients_it_has() -> None:
     async with open_house() as house, await connect(house) as stream:
         assert b" 200 " in await ask(stream)
         house.listening.stop_accepting()

@@ -1,6 +1,6 @@
 """Connections come and go, and nothing of them is left for the garbage collector to find: counts, never times.
 
-`footlights serve` goes through everything only when nobody speaks, so a server that is never quiet must not need it.
+`footlights serve` runs a full collection only when it is idle, so a server that is never idle must not need one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What clients can cause at will is counted, and the log gets numbers instead of lines."""
+"""Incidents that clients can cause at will are counted, and the log gets their numbers rather than a line for each."""
 
 from __future__ import annotations
 

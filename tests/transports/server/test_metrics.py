@@ -1,4 +1,4 @@
-"""What is measured is what happened, in numbers and fixed words."""
+"""Metrics: they count what happened, and contain only numbers and fixed labels."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_a_cancel_is_measured_until_the_terminal_event(quiet_clock: MockCl
     assert now["footlights_turn_first_token_seconds_count",] == 0
 
 
-async def test_what_is_open_and_waiting_is_told(quiet_clock: MockClock) -> None:
+async def test_open_and_waiting_turns_are_reported(quiet_clock: MockClock) -> None:
     metrics = Metrics()
     limits = Limits(best_effort_max_events_per_turn=16)
     flooding = ScriptedModel(lambda _: (Flood("x", 100), Pause(9.0)))
@@ -130,7 +130,7 @@ async def test_the_lag_of_the_event_loop_is_measured(mock_clock: MockClock) -> N
         nursery.cancel_scope.cancel()
 
 
-async def test_cancels_whose_end_nobody_tells_take_no_more_room_than_a_little(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancels_whose_end_is_never_reported_take_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("footlights_transports.server.metrics._MAX_CANCELS", 2)
     metrics = Metrics()
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:

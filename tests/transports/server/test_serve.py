@@ -1,6 +1,6 @@
-"""`footlights serve`: it starts, is used, is told to stop, and starts again.
+"""`footlights serve`: it starts, serves, stops on a signal, and starts again.
 
-The processes here are real, and what is waited for is what they do: there is no other way to see a signal.
+The processes are real, and the tests wait for what they do: there is no other way to test a signal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from footlights_actors import standard_cast
 from footlights_transports import Config, load_config
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.errors import WIRE_CODES
-from footlights_transports.server.logs import Discreet, set_up_logs
+from footlights_transports.server.logs import RedactingFormatter, set_up_logs
 from footlights_transports.server.serve import CannotServe, Opened, serve, serve_here
 from tests.kit.command import footlights
 from tests.kit.paths import ROOT
@@ -94,9 +94,7 @@ class Running:
 # -- in this process
 
 
-async def test_turns_may_finish_once_it_is_told_to_stop_but_nothing_begins(
-    tmp_path: Path, nursery: trio.Nursery
-) -> None:
+async def test_turns_may_finish_after_the_stop_signal_but_nothing_begins(tmp_path: Path, nursery: trio.Nursery) -> None:
     model, running = HeldModel(), Running()
     nursery.start_soon(running.run, with_model(model, configured(tmp_path, grace=3600.0)))
     await running.ready.wait()
@@ -121,7 +119,7 @@ async def test_turns_may_finish_once_it_is_told_to_stop_but_nothing_begins(
     await running.ended.wait()
 
 
-async def test_turns_that_do_not_finish_in_time_are_interrupted_and_everybody_is_told(
+async def test_turns_that_do_not_finish_in_time_are_interrupted_and_announced(
     tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     running = Running()
@@ -138,7 +136,7 @@ async def test_turns_that_do_not_finish_in_time_are_interrupted_and_everybody_is
     await running.ended.wait()
 
 
-async def test_who_follows_events_over_http_is_told_how_everything_ended(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_a_subscriber_over_http_gets_the_end_of_every_turn(tmp_path: Path, nursery: trio.Nursery) -> None:
     running = Running()
     nursery.start_soon(running.run, with_model(HeldModel(), configured(tmp_path, grace=0.0)))
     await running.ready.wait()
@@ -194,7 +192,7 @@ async def test_both_servers_speak_tls(tmp_path: Path, nursery: trio.Nursery) -> 
 
 
 @pytest.mark.parametrize("taken", ["ws_port", "http_port"])
-async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path, taken: str) -> None:
+async def test_a_port_that_is_taken_is_reported_in_a_sentence(tmp_path: Path, taken: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port: int = other.getsockname()[1]
         with pytest.raises(CannotServe) as refused:
@@ -202,7 +200,7 @@ async def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path, taken:
     assert str(refused.value) == f"Port {port} of 127.0.0.1 is in use. Port 0 is any that is free."
 
 
-async def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_an_address_that_is_not_ours_is_reported_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "tokens").touch(0o600)
     (tmp_path / "tokens").write_text(f"alice {TOKEN}")
     config = configured(tmp_path, host="192.0.2.1", tokens_file=str(tmp_path / "tokens"))
@@ -210,7 +208,7 @@ async def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path)
         await serve(config, lambda _: None, trio.Event())
 
 
-async def test_a_ledger_that_is_in_use_is_told_as_it_is(tmp_path: Path) -> None:
+async def test_a_ledger_that_is_in_use_is_reported_as_it_is(tmp_path: Path) -> None:
     config = configured(tmp_path)
     async with SqliteLedger(config.ledger) as ledger:
         await ledger.begin_epoch(config.cast.world)
@@ -218,7 +216,7 @@ async def test_a_ledger_that_is_in_use_is_told_as_it_is(tmp_path: Path) -> None:
             await serve(config, lambda _: None, trio.Event())
 
 
-async def test_a_ledger_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_a_ledger_that_cannot_be_made_is_reported_in_a_sentence(tmp_path: Path) -> None:
     config = configured(tmp_path, ledger=str(tmp_path / "nowhere" / "inn.ledger"))
     with pytest.raises(LedgerUnavailable, match="nowhere"):
         await serve(config, lambda _: None, trio.Event())
@@ -317,7 +315,7 @@ class TestCommand:
         assert footlights(monkeypatch, "serve", "--config", file, "--ws-port", "-1") == 2
         assert capsys.readouterr() == ("", sentences)
 
-    def test_what_is_in_the_way_is_told_in_one_sentence(
+    def test_a_port_in_use_is_reported_in_one_sentence(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -332,7 +330,7 @@ class TestCommand:
         assert footlights(monkeypatch, "serve") == 2
         assert capsys.readouterr() == ("", "FOOTLIGHTS_LOG must be one of debug, info, warning, error.\n")
 
-    def test_a_failure_is_told_without_its_words(
+    def test_a_failure_is_reported_without_its_message(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (tmp_path / "failing_game.py").write_text(
@@ -353,12 +351,13 @@ def test_of_records_of_libraries_only_the_place_is_logged() -> None:
     thrown = (type(error), error, None)
     theirs = logging.LogRecord("hypercorn.error", logging.ERROR, "/x/asgi.py", 7, "said %s", ("xyzzy",), thrown)
     ours = logging.LogRecord("footlights.ws", logging.INFO, "/x/ws.py", 7, "failed: %s", ("busy",), None)
-    assert Discreet().format(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
-    assert Discreet().format(ours).endswith(" info footlights.ws: failed: busy")
+    written = RedactingFormatter().format
+    assert written(theirs).endswith(" hypercorn.error: asgi.py:7 (ZeroDivisionError at unknown place)")
+    assert written(ours).endswith(" info footlights.ws: failed: busy")
 
 
 @pytest.mark.usefixtures("logs_as_they_were")
-def test_what_nobody_caught_is_logged_without_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_uncaught_exception_is_logged_without_its_message(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs("warning", sys.stderr)
     dying = threading.Thread(target=lambda: 1 / 0)
     dying.start()
@@ -403,7 +402,7 @@ async def test_without_arguments_it_is_a_tavern_and_the_line_that_it_prints_work
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_told_to_stop_it_tells_everybody_and_after_a_restart_nobody_is_told_twice(
+async def test_a_stop_is_announced_and_after_a_restart_nothing_is_repeated(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     settings = ("--config", str(write_game(tmp_path)), "--grace", "0")
@@ -426,7 +425,7 @@ async def test_told_to_stop_it_tells_everybody_and_after_a_restart_nobody_is_tol
         assert only(await peer.take_turn(session_id, "Hello again"), TurnFinal).text == "Good evening. Hello again"
 
 
-async def test_after_a_kill_the_turn_is_told_to_have_been_cut_short(tmp_path: Path) -> None:
+async def test_after_a_kill_the_turn_is_reported_as_cut_short(tmp_path: Path) -> None:
     settings = ("--config", str(write_game(tmp_path)))
     async with open_server(tmp_path, *settings) as server, open_peer(server.ws_port) as peer:
         session_id = await peer.start()
@@ -444,7 +443,7 @@ async def test_after_a_kill_the_turn_is_told_to_have_been_cut_short(tmp_path: Pa
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
 
 
-async def test_who_follows_over_http_is_told_one_end_of_every_turn_however_often_the_server_is_killed(
+async def test_a_subscriber_over_http_gets_one_end_of_every_turn_however_often_the_server_is_killed(
     tmp_path: Path,
 ) -> None:
     settings = ("--config", str(write_game(tmp_path)))
@@ -477,7 +476,7 @@ async def test_who_follows_over_http_is_told_one_end_of_every_turn_however_often
     assert any(each.reason is InterruptReason.RUNTIME_RESTART for each in payloads(events, TurnInterrupted))
 
 
-async def test_who_saw_nothing_of_a_turn_that_it_began_over_http_before_a_kill_names_it_and_is_told_its_end(
+async def test_a_client_that_names_an_unseen_turn_after_a_kill_gets_its_end_over_http(
     tmp_path: Path,
 ) -> None:
     settings = ("--config", str(write_game(tmp_path)))

@@ -1,6 +1,6 @@
-"""`footlights serve` ends when it is told to, whatever hangs in it.
+"""`footlights serve` ends on a signal, even if something in it hangs.
 
-The processes here are real, and what is waited for is what they do: there is no other way to see them end.
+The processes are real, and the tests wait for what they do: there is no other way to see them end.
 """
 
 from __future__ import annotations

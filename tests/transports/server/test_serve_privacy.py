@@ -1,4 +1,4 @@
-"""Whatever the process writes, with every logger at its loudest: no word of a player or a model, no token, no key.
+"""Output of the server process, with every logger at its lowest level: no text of players or models, no token, no key.
 
 Secrets are said in every place where a client or a model can say something, well and badly. Then all that the process
 left behind is searched: what it printed, its log, its ledger and its traces.

@@ -130,7 +130,7 @@ async def test_a_token_may_come_in_a_header_or_as_a_subprotocol() -> None:
             assert peer.socket.subprotocol == "footlights.v1"
 
 
-async def test_one_connection_too_many_is_told_so_and_the_next_after_one_has_left_is_welcome() -> None:
+async def test_one_connection_too_many_is_refused_and_the_next_after_one_has_left_is_accepted() -> None:
     async with open_house(wire_limits=WireLimits(max_connections=1)) as house:
         async with connect(house) as peer:
             assert await refusal(house, HANDSHAKE) == (503, "busy")

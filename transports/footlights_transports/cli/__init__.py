@@ -1,1 +1,5 @@
-"""The command line, one module for each command. A command imports what is slow when it runs. No library code."""
+"""Command line: the `footlights` commands and the screens that show their results.
+
+`commands.py` defines the application, `play` and `laws`; the other commands are in the modules that it adds. A command
+imports slow modules when it runs. Library code imports nothing from here.
+"""

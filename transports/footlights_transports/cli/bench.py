@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from footlights_transports.cli.exits import exit_on_refusal
+from footlights_transports.cli.exit_codes import exit_on_refusal
 
 app = typer.Typer(help="Measure the runtime on this machine, or a server.", no_args_is_help=True)
 

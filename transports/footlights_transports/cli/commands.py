@@ -18,7 +18,7 @@ from footlights_transports.cli import mission as cli_mission
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
-from footlights_transports.cli.exits import exit_on_refusal
+from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
 from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import orjson
 import typer
 
-from footlights_transports.cli.exits import exit_on_refusal
+from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 
 if TYPE_CHECKING:

@@ -1,1 +1,4 @@
-"""The Python client: sessions on a server, used like local ones, that survive lost connections. No server code."""
+"""Python client: sessions on a server, used like local ones, that survive lost connections.
+
+It shares the native protocol's definitions with the servers (`views/native/protocol.py`), and no other code of theirs.
+"""

@@ -139,8 +139,9 @@ class Connection:
                     if isinstance(outgoing.event, CloseConnection):
                         return
         except (ProtocolError, *_TCP_ENDED):
-            self.is_open = False  # the reader goes on, because the server may have sent a reason
+            pass  # the reader goes on, because the server may have sent a reason
         finally:
+            self.is_open = False
             self._writer_ended.set()
 
     # -- reading

@@ -3,8 +3,8 @@
 A subclass says what is written (`next_text`); for native events that is `views/native/events.py`. This class does the
 rest: it sends the headers, sends a comment when nothing was written for `keep_alive` seconds, stops when the client
 disconnects, and ends when the server shuts down.
-There is no queue here: `next_text` is called again only when the text before was sent, so a client that reads slowly
-is felt by whatever the subclass reads from.
+There is no queue here: `next_text` is called again only when the text before was sent, so a slow client
+applies backpressure to the source of the subclass.
 """
 
 from __future__ import annotations

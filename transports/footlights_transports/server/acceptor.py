@@ -26,27 +26,27 @@ class PendingConnection:
     """A connection whose client has shown no valid token or, without tokens, made no whole request."""
 
     user: User | None = None
-    """Whose it is, once that is known."""
+    """The user of the connection; None until it is admitted."""
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
 
     def drop(self, reason: str) -> None:
-        """End it at once."""
+        """End the connection at once."""
         self.scope.cancel(reason=reason)
 
 
 class Acceptor(ABC):
-    """Every connection of one server. One that fails ends no other."""
+    """Base class of a server: owns its connections. A connection that fails ends no other."""
 
     connections: trio.Nursery
-    """Where `serve` has to run, once `run` accepts."""
+    """The nursery in which `serve` must run. Set by `run`."""
 
     def __init__(self, access: SessionAccess, goodbye: float) -> None:
         self.access = access
         self.goodbye = goodbye
         self.pending: dict[PendingConnection, None] = {}
-        """The oldest first."""
+        """Pending connections, the oldest first."""
         self.closing = trio.Event()
         self._opened = trio.Event()
 

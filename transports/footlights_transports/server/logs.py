@@ -22,7 +22,7 @@ LEVELS = ("debug", "info", "warning", "error")
 _OURS = "footlights"
 
 
-class Discreet(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """One line for each record, without the messages of exceptions and of libraries."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -37,7 +37,7 @@ def set_up_logs(level: str, stream: TextIO) -> None:
     if level not in LEVELS:
         raise InvalidCommand(f"{VARIABLE} must be one of {', '.join(LEVELS)}.")
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Discreet())
+    handler.setFormatter(RedactingFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.captureWarnings(True)
     log = logging.getLogger("footlights.process")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Reason: TypeAlias = Literal["draining", "ledger"]
 
 CHECK_SECONDS = 2.0
-"""How long the result of a check is valid, and how long a check may take."""
+"""Validity of a check's result, and timeout of a check."""
 
 
 @runtime_checkable

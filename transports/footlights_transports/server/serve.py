@@ -26,7 +26,7 @@ from footlights.authority import SqliteLedger
 from footlights.failures import leaves
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http.server import serve_http
-from footlights_transports.server.collecting import collect_gently
+from footlights_transports.server.gc_policy import collect_gently
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.reload import reload_at_each
 from footlights_transports.views.dexi.runs import RunSettings

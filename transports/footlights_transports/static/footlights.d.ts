@@ -1,14 +1,14 @@
 /** Types of footlights.js. Fields of events and params are named as on the wire; everything else as in JavaScript. */
 
-/** In a cursor: everything of this turn was taken, its commit_final too. */
+/** In a cursor: every event of this turn was taken, including its commit_final. */
 export declare const ALL_SEEN: 1_000_000_001;
 
-/** How far each turn was taken: the last seq by turn id, and -1 if nothing of it was. */
+/** Position in each turn: the last seq that was taken, by turn id; -1 if no event was taken. */
 export type Cursor = Readonly<Record<string, number>>;
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
-/** What a server refuses with. */
+/** Error codes of the server. */
 export type WireCode =
     | "invalid_command"
     | "unknown_session"
@@ -21,19 +21,19 @@ export type WireCode =
     | "unsupported_version"
     | "internal";
 
-/** Whatever goes wrong has a `code`. */
+/** Base class of all errors. */
 export declare class FootlightsError extends Error {
     readonly code: WireCode | "connection_lost" | "law_broken";
     constructor(code: string, message: string);
 }
 
-/** There is no connection, and nobody knows whether a command that was under way was done. */
+/** The connection was lost, or could not be opened. A command without a reply may or may not have been executed. */
 export declare class ConnectionLost extends FootlightsError {
     readonly code: "connection_lost";
     constructor(message: string);
 }
 
-/** The server sent what no lawful stream holds. */
+/** The server sent an event that breaks a law. */
 export declare class LawBroken extends FootlightsError {
     readonly code: "law_broken";
     /** The name of the law. */
@@ -45,17 +45,17 @@ export declare class LawBroken extends FootlightsError {
 
 // -- events
 
-/** Sequence numbers that will not come, both ends included. */
+/** Sequence numbers that will not be sent, both ends included. */
 export interface SeqRange {
     readonly start_seq: number;
     readonly end_seq: number;
 }
 
-/** What every payload may carry. */
+/** Fields that every payload may have. */
 export interface Payload {
     /** An extension's own data. */
     readonly ext?: { readonly namespace: string; readonly data: Json };
-    /** What this client will not get of the turn before this event. Text of joined deltas is not missing. */
+    /** Events of the turn before this one that this client will not get. The text of joined deltas is not missing. */
     readonly dropped_seq_ranges?: readonly SeqRange[];
 }
 
@@ -119,9 +119,9 @@ export interface TurnInterrupted extends Payload {
 }
 
 export interface TurnFinal extends Payload {
-    /** All that was said, unless `text_forgotten` is set. */
+    /** The whole text of the turn, unless `text_forgotten` is set. */
     readonly text: string;
-    /** The turn ended so long ago, or before a restart, that its words are gone: `text` is empty. Keep what you have. */
+    /** The server no longer has the text of the turn, and `text` is empty: use the text of the deltas received. */
     readonly text_forgotten?: boolean;
     readonly output_tokens?: number;
     readonly authoritative: false;
@@ -165,37 +165,37 @@ export type StreamEvent = {
     };
 }[keyof Payloads];
 
-// -- what a host holds
+// -- the public classes
 
 export interface ConnectOptions {
-    /** Goes as the subprotocol `bearer.TOKEN`, because a browser sets no headers. */
+    /** Sent as the subprotocol `bearer.TOKEN`, because browsers cannot set headers. */
     token?: string | null;
     /** Ask for several events in one frame. */
     batch?: boolean;
-    /** The class to connect with; the global one unless told. */
+    /** The class to connect with; the global one by default. */
     WebSocket?: new (url: string, protocols: string[]) => WebSocketLike;
     /** How many events may wait for a slow consumer before its stream is detached, to be resumed later. */
     maxWaiting?: number;
-    /** How often in a row connecting again may fail, and how often one that is busy is asked again for a stream. */
+    /** Attempts in a row to reconnect, and to subscribe to a session that the server refuses for the moment. */
     attempts?: number;
     /** How many milliseconds to wait before the attempt, counted from 0. */
     backoff?: (attempt: number) => number;
     /**
-     * After so many milliseconds in which nothing came, 30,000 unless told, the server is asked for a sign of life,
-     * and left if none comes in as many again. A connection may take as long to open.
+     * Milliseconds of silence, 30,000 by default, after which the client sends a ping. If the server stays silent for
+     * as long again, the connection is closed. It is also the timeout for opening a connection.
      */
     silence?: number;
-    /** Whose timers to use; the global ones unless told. */
+    /** The timers to use; the global ones by default. */
     timers?: TimersLike;
 }
 
-/** What is used of timers. */
+/** The timer functions that the client uses. */
 export interface TimersLike {
     setTimeout(wake: () => void, milliseconds: number): any;
     clearTimeout(timer: any): void;
 }
 
-/** What is used of a WebSocket. */
+/** The part of WebSocket that the client uses. */
 export interface WebSocketLike {
     binaryType: string;
     readonly protocol: string;
@@ -209,9 +209,9 @@ export interface WebSocketLike {
 }
 
 export interface SessionParams {
-    /** A name of your own, to come back to after a restart. */
+    /** A chosen name, with which the session can be resumed after a restart. */
     session_id?: string;
-    /** Whether text may go to models elsewhere. */
+    /** Consent: whether text may be sent to remote models. */
     remote_models?: boolean;
 }
 
@@ -222,7 +222,7 @@ export interface TurnParams {
     persona?: string;
     tier?: "dormant" | "whisper" | "dialogue" | "deep";
     temperature?: number;
-    /** Answers to what waits for an approval: by its id, whether to do it. */
+    /** Answers to acts that wait for approval: by id, whether to do the act. */
     approvals?: Record<string, boolean>;
     workload?: string;
 }
@@ -233,45 +233,46 @@ export interface Commit {
     readonly commit_outcome: CommitOutcome;
 }
 
-/** Connect to a server. Rejects if that fails; a browser is not told why. */
+/** Connect to a server. Rejects if that fails; browsers do not report why. */
 export declare function connect(url: string | URL, options?: ConnectOptions): Promise<Client>;
 
-/** Keeps a connection, and brings every event to its stream. */
+/** Client of one server: keeps it connected and passes each event to its stream. */
 export interface Client {
     /** Open a session. */
     start(params?: SessionParams): Promise<Session>;
-    /** A session that is there already. */
+    /** An existing session. */
     session(sessionId: string, params?: Pick<SessionParams, "remote_models">): Session;
-    /** Let go of everything: streams end, sessions and their turns go on without us. */
+    /** Close the connection. Streams end; sessions and their turns continue on the server. */
     close(): Promise<void>;
 }
 
-/** One session. Every call rejects with a `FootlightsError` if the server says no. */
+/** One session on the server. Every call rejects with a `FootlightsError` if the server refuses it. */
 export interface Session {
     readonly sessionId: string;
-    /** Follow the session: unfinished turns, then live. With a cursor of before, what came since. */
+    /** Subscribe: unfinished turns, then live events. With the cursor of an earlier stream, everything after it. */
     subscribe(options?: { after?: Cursor | null; terminalSeen?: readonly string[] }): Promise<Stream>;
-    /** Say something; resolves to the turn's id. After `ConnectionLost` the turn may have begun: a stream tells. */
+    /** Begin a turn; resolves to its id. After `ConnectionLost` the turn may have begun: a stream shows it. */
     beginTurn(input: string, params?: TurnParams): Promise<string>;
-    /** Stop a turn, or every open one; resolves to the ids of those that it stopped. */
+    /** Cancel a turn, or every open turn; resolves to the ids of the canceled turns. */
     cancel(turnId?: string | null): Promise<string[]>;
-    /** How the turn was committed. Waits until that is known. */
+    /** Wait for the commit of the turn; resolves to its outcome. */
     finalize(turnId: string): Promise<Commit>;
-    /** Tell how far the player really got. */
+    /** Report the last event that the player has heard. */
     heard(turnId: string, seq: number): Promise<void>;
-    /** Stop what runs, and end the session. Its streams end by themselves, after the last commit. */
+    /** Cancel open turns and close the session. Its streams end after the last commit. */
     close(): Promise<void>;
 }
 
-/** The events of a session, for one consumer. Leaving a `for await` over it leaves the stream. */
+/** Events of a session, for one consumer. Leaving a `for await` over it closes the stream. */
 export interface Stream extends AsyncIterableIterator<StreamEvent> {
-    /** What was taken so far, for `subscribe({ after })`; a turn that was begun and has not come yet is at -1. */
+    /** Position in each turn, for `subscribe({ after })`; -1 for a turn that was begun and has no event yet. */
     readonly cursor: Cursor;
-    /** The turns whose end was taken and whose commit was not, for `subscribe({ terminalSeen })`. */
+    /** Turns whose terminal event was taken and whose commit_final was not, for `subscribe({ terminalSeen })`. */
     readonly terminalSeen: readonly string[];
     /**
-     * Every event of the session up to the commit_final of this turn. The stream goes on after it. Ends at once if
-     * that was taken; rejects with `unknown_turn` if the turn was not begun here and nothing of it has come yet.
+     * Every event of the session up to the commit_final of this turn; the stream itself stays open. Ends at once if
+     * commit_final was taken already. Rejects with `unknown_turn` for a turn that this client did not begin and of
+     * which it has no event.
      */
     untilCommit(turnId: string): AsyncGenerator<StreamEvent, void, undefined>;
 }

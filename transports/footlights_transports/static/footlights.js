@@ -8,28 +8,27 @@
  *     for await (const event of stream.untilCommit(turnId)) console.log(event.event_type);
  *     await client.close();
  *
- * A client keeps one connection. If it breaks, or nothing comes over it any more, the client connects again and every
- * stream goes on where it was: what comes out has no repeat, and no gap that `payload.dropped_seq_ranges` does not
- * declare. Each stream is held to the core laws as it comes. Events are handed on as the server sent them. Nothing is
- * logged.
+ * A client keeps one connection. If it breaks, or stays silent for too long, the client reconnects and every stream
+ * resumes where it was: no event is repeated, and every gap is declared in `payload.dropped_seq_ranges`. Each stream is
+ * checked against the core laws while it is received. Events are passed on as the server sent them. Nothing is logged.
  */
 
 const SUBPROTOCOL = "footlights.v1";
 const RESTART_SEQ = 1_000_000_000;
 const OPEN = 1; // WebSocket.OPEN, also of a class that was injected
 const TOO_BIG = 1009; // the close code for a frame over the server's limit
-const HALF_A_PAIR = /[^\\](?:\\\\)*\\ud[89a-f]/; // what JSON.stringify makes of a string that is not Unicode
+const HALF_A_PAIR = /[^\\](?:\\\\)*\\ud[89a-f]/; // how JSON.stringify writes an unpaired surrogate
 const WHOLE_TURNS_KEPT = 1_024; // more than a server ever retains
 const TURNS_BEGUN_KEPT = 1_024;
-const PASSING = ["busy", "rate_limited"]; // refusals of what may be done a moment later
-// A server fails for a moment, or says that a session is closed while it goes itself: the next one may know better.
+const PASSING = ["busy", "rate_limited"]; // refusals after which the same command may succeed
+// After a reconnect, a server may fail briefly, or report a session as closed because it is shutting down itself.
 const PASSING_ON_RETURN = [...PASSING, "internal", "session_closed"];
-const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds; a browser takes a longer one for none
+const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds; a browser runs a longer timer at once
 
-/** In a cursor: everything of this turn was taken, its commit_final too. */
+/** In a cursor: every event of this turn was taken, including its commit_final. */
 export const ALL_SEEN = RESTART_SEQ + 1;
 
-/** Whatever goes wrong has a `code`: one of the server's, or one of the classes below. */
+/** Base class of all errors. `code` is an error code of the server, or that of a class below. */
 export class FootlightsError extends Error {
     constructor(code, message) {
         super(message);
@@ -38,14 +37,14 @@ export class FootlightsError extends Error {
     }
 }
 
-/** There is no connection, and nobody knows whether a command that was under way was done. */
+/** The connection was lost, or could not be opened. A command without a reply may or may not have been executed. */
 export class ConnectionLost extends FootlightsError {
     constructor(message) {
         super("connection_lost", message);
     }
 }
 
-/** The server sent what no lawful stream holds. `law` names the law, `turnId` and `seq` the event. */
+/** The server sent an event that breaks a law. `law` names the law, `turnId` and `seq` the event. */
 export class LawBroken extends FootlightsError {
     constructor(law, event) {
         super("law_broken", `The event ${event.seq} of turn ${event.turn_id} breaks the law ${law}.`);
@@ -56,25 +55,25 @@ export class LawBroken extends FootlightsError {
 }
 
 /**
- * Connect to a server. Rejects if that fails: it may not be there, or may not take the token or the page's origin;
- * a browser is not told which.
+ * Connect to a server. Rejects if that fails: the server may be unreachable, or may refuse the token or the page's
+ * origin. Browsers do not report which.
  */
 export async function connect(url, options = {}) {
     const { token = null, batch = false, WebSocket = globalThis.WebSocket } = options;
     const { maxWaiting = 1024, attempts = 20, backoff = pauseBefore } = options;
     const { silence = 30_000, timers = globalThis } = options;
     if (typeof WebSocket !== "function") {
-        throw new FootlightsError("invalid_command", "There is no WebSocket here: give a class as options.WebSocket.");
+        throw new FootlightsError("invalid_command", "WebSocket is not available: pass a class as options.WebSocket.");
     }
     if (!(silence > 0 && silence <= LONGEST_TIMER)) {
-        throw new FootlightsError("invalid_command", `The silence must be from 1 to ${LONGEST_TIMER} milliseconds.`);
+        throw new FootlightsError("invalid_command", `silence must be from 1 to ${LONGEST_TIMER} milliseconds.`);
     }
     const where = { WebSocket, address: addressOf(url, batch), protocols: protocolsFor(token) };
     const open = (listener) => Connection.open(where, listener, { silence, timers });
     return Client.connected(open, { maxWaiting, attempts, backoff, timers });
 }
 
-/** In milliseconds. Not the same for everybody, so that a server that comes back is not met by all at once. */
+/** Milliseconds before a reconnect. Random, so that not all clients reconnect to a restarted server at once. */
 function pauseBefore(attempt) {
     return Math.min(5_000, 100 * 2 ** attempt) * (0.5 + Math.random() / 2);
 }
@@ -88,9 +87,9 @@ function addressOf(url, batch) {
 
 function protocolsFor(token) {
     if (token === null) return [SUBPROTOCOL];
-    // A browser would quote the token in its own error.
+    // Checked here, because a browser would quote the token in its own error.
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(token)) {
-        throw new FootlightsError("invalid_command", "The token has characters that no WebSocket can carry.");
+        throw new FootlightsError("invalid_command", "The token has characters that no WebSocket subprotocol allows.");
     }
     return [SUBPROTOCOL, `bearer.${token}`];
 }
@@ -108,7 +107,7 @@ const KINDS = {
     commit_final: "commit",
 };
 
-/** What may follow what. A step that is not here breaks the law that `BROKEN` names. */
+/** Transitions of a turn: state, kind of event, next state. Any other step breaks the law that `BROKEN` names. */
 const STEPS = {
     unbegun: { accepted: "open" },
     resumed: { body: "open", terminal: "ended", commit: "committed" },
@@ -125,10 +124,10 @@ const BROKEN = {
     committed: () => "commit_silence",
 };
 
-/** Which of two turns was begun later: their ids are an epoch and a number, as in t1-000005. */
+/** Compares turn ids by epoch and number, as in t1-000005: the later turn is greater. */
 const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 
-/** What was seen of each turn of a session: the cursor to come back with, and the judge of what may come next. */
+/** State of each turn of a session: the cursor to resume with, and the check of the next event. */
 class Turns {
     #turns = new Map();
     #whole = [];
@@ -140,19 +139,19 @@ class Turns {
         }
     }
 
-    /** A turn was taken up to there, elsewhere or before. One that is known already stays where it is. */
+    /** Set a turn's position, from a cursor. A turn that is known already keeps its position. */
     place(turnId, seq, state = "resumed") {
         if (this.knows(turnId)) return;
         if (seq < 0) this.#turns.set(turnId, { seq: -1, state: "unbegun" });
         else this.#set(turnId, seq >= ALL_SEEN ? { seq: ALL_SEEN, state: "committed" } : { seq, state });
     }
 
-    /** The turn was begun, and nothing of it has come yet. */
+    /** The turn was begun, and none of its events has been received. */
     expect(turnId) {
         this.place(turnId, -1);
     }
 
-    /** Count the event as seen. Throws `LawBroken`, and has then not counted it. */
+    /** Record the event as seen. Throws `LawBroken`, and then the event is not recorded. */
     see(event) {
         const isPlaced = typeof event.turn_id === "string" && Number.isSafeInteger(event.seq);
         if (!isPlaced || !hasRanges(event)) throw new LawBroken("envelope", event);
@@ -170,7 +169,7 @@ class Turns {
         return this.#turns.get(turnId)?.state === "committed";
     }
 
-    /** Whether a turn was begun or is due, and its commit has not been seen. */
+    /** Whether the commit_final of any known turn has not been seen. */
     get isAnyOpen() {
         return [...this.#turns.values()].some(({ state }) => state !== "committed");
     }
@@ -190,7 +189,7 @@ class Turns {
         if (this.#whole.length > WHOLE_TURNS_KEPT) this.#forgetOne();
     }
 
-    /** The oldest that was taken whole. Not the latest turn of all: the server tells of what was begun after that. */
+    /** Forget the oldest complete turn, but not the latest turn: the server sends the turns that began after it. */
     #forgetOne() {
         const oldest = this.#whole[0] === this.#latest ? 1 : 0;
         this.#turns.delete(...this.#whole.splice(oldest, 1));
@@ -199,7 +198,7 @@ class Turns {
 
 function stateAfter(turn, event) {
     const recalled = event.seq >= RESTART_SEQ && turn.state === "unbegun";
-    const state = recalled ? "open" : turn.state; // whoever knew how it began is gone; how it ended is still told
+    const state = recalled ? "open" : turn.state; // after a restart only the end of the turn is sent
     const kind = KINDS[event.event_type] ?? "body";
     const next = STEPS[state][kind];
     if (next === undefined) throw new LawBroken(BROKEN[state](kind), event);
@@ -232,26 +231,26 @@ function checkSeq(turn, event) {
 function deferred() {
     const it = {};
     it.promise = new Promise((resolve, reject) => Object.assign(it, { resolve, reject }));
-    it.promise.catch(() => {}); // whoever waits for it is told; if nobody does, that is no error
+    it.promise.catch(() => {}); // a rejection that no caller awaits is not an unhandled error
     return it;
 }
 
-/** Throws for a number that would not arrive as it is meant. */
+/** Replacer for JSON.stringify. Throws for a number that JSON cannot carry exactly. */
 function exactly(_, value) {
     const isExact = typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
     if (isExact || !["number", "bigint"].includes(typeof value)) return value;
-    throw new FootlightsError("invalid_command", "A number must be less than 2 ** 53, and no BigInt, NaN or Infinity.");
+    throw new FootlightsError("invalid_command", "A number must be finite and less than 2 ** 53, and no BigInt.");
 }
 
 function frameOf(command) {
     const frame = JSON.stringify(command, exactly);
     if (HALF_A_PAIR.test(frame)) {
-        throw new FootlightsError("invalid_command", "Half of a surrogate pair is not valid Unicode.");
+        throw new FootlightsError("invalid_command", "An unpaired surrogate is not valid Unicode.");
     }
     return frame;
 }
 
-/** What a server sent: an object, or several; null if that is none of ours. */
+/** The message in a frame: an object or a list of objects; null if it is neither. */
 function messageIn(data) {
     try {
         const frame = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
@@ -264,10 +263,10 @@ function messageIn(data) {
 
 const sizeOf = (frame) => new TextEncoder().encode(frame).length;
 
-/** What another period without anything makes of a connection. */
+/** Next state of a connection after a period of silence. */
 const AFTER_SILENCE = { heard: "silent", silent: "asked", asked: "gone" };
 
-/** Looks whether anything comes, and asks if nothing does: a browser shows nobody the pings of a WebSocket. */
+/** Detects a dead connection: it sends a `ping` command after silence, since browsers hide WebSocket pings. */
 class Pulse {
     #patience;
     #ask;
@@ -282,7 +281,7 @@ class Pulse {
         this.#wait();
     }
 
-    /** Something came. */
+    /** A frame was received. */
     beat() {
         this.#state = "heard";
     }
@@ -304,16 +303,16 @@ class Pulse {
     }
 }
 
-/** Close it, whatever it says to that. */
+/** Close the socket and ignore its further events. */
 function leave(socket) {
     socket.onopen = socket.onmessage = socket.onclose = null;
     socket.onerror = () => {};
     socket.close();
 }
 
-/** One WebSocket, until it breaks: commands and their replies. Events and notices go to the listener. */
+/** One WebSocket connection: sends commands and awaits their replies. Events and notices go to the listener. */
 class Connection {
-    /** For whom the server sends a session's events here; null if for nobody any more: no command makes it stop. */
+    /** Inbox of each subscribed session; null if its inbox is gone: no command makes the server stop sending. */
     following = new Map();
     #socket;
     #listener;
@@ -357,7 +356,7 @@ class Connection {
         socket.onclose = ({ code }) => this.#end(code);
     }
 
-    /** Resolves when the connection is gone. */
+    /** Resolves when the connection is closed. */
     get closed() {
         return this.#closed.promise;
     }
@@ -366,7 +365,7 @@ class Connection {
         return this.#socket.readyState === OPEN;
     }
 
-    /** Give a command, and wait for its reply. `again` tells that it does no harm to give it twice. */
+    /** Send a command and wait for its reply. `again` says that the command may safely be sent twice. */
     ask(op, fields, again) {
         const id = ++this.#lastId;
         const frame = frameOf({ op, id, ...fields });
@@ -374,11 +373,11 @@ class Connection {
         if (this.isOpen) {
             this.#asked.set(id, { op, frame, answer, again });
             this.#socket.send(frame);
-        } else answer.reject(new ConnectionLost("The connection is gone."));
+        } else answer.reject(new ConnectionLost("The connection is closed."));
         return answer.promise;
     }
 
-    /** Resolves when every command that must not be given twice has its reply, or the connection is gone. */
+    /** Resolves when every command that must not be sent twice has its reply, or the connection is closed. */
     quiet() {
         this.#quiet ??= deferred();
         this.#checkQuiet();
@@ -393,7 +392,7 @@ class Connection {
     #receive(data) {
         this.#pulse.beat();
         const frame = messageIn(data);
-        if (frame === null) this.close(); // whoever speaks there is no Footlights server
+        if (frame === null) this.close(); // not a message of a Footlights server
         else if (Array.isArray(frame)) for (const event of frame) this.#listener.event(this, event);
         else if ("event_type" in frame) this.#listener.event(this, frame);
         else if ("reply" in frame) this.#reply(frame);
@@ -404,7 +403,7 @@ class Connection {
         const id = reply ?? this.#unreadable();
         const asked = this.#asked.get(id);
         if (asked === undefined) {
-            if (reply === null) this.close(); // it understands nothing, or takes us for somebody else
+            if (reply === null) this.close(); // a refusal, but no command waits for a reply
             return;
         }
         if (!(ok ? isObject(result) : typeof error?.code === "string")) {
@@ -417,7 +416,10 @@ class Connection {
         this.#checkQuiet();
     }
 
-    /** The command of which the server could not even read the id. It takes them in order, and two kinds wait then. */
+    /**
+     * Id of the command to which a reply without an id belongs. The server handles commands in order, except `finalize`
+     * and `close`, which may wait.
+     */
     #unreadable() {
         const asked = [...this.#asked];
         const [id] = asked.find(([, { op }]) => op !== "finalize" && op !== "close") ?? asked.at(-1) ?? [];
@@ -435,26 +437,26 @@ class Connection {
         this.#closed.resolve();
         if (code === TOO_BIG && asked.length > 0) {
             const longest = asked.reduce((one, other) => (sizeOf(other.frame) > sizeOf(one.frame) ? other : one));
-            longest.answer.reject(new FootlightsError("too_large", "The command is longer than the server takes."));
+            longest.answer.reject(new FootlightsError("too_large", "The command exceeds the server's frame limit."));
         }
         for (const { answer } of asked) {
-            answer.reject(new ConnectionLost("The connection was lost; it is unknown whether that was done."));
+            answer.reject(new ConnectionLost("The connection was lost; the command may have been executed."));
         }
         this.#checkQuiet();
     }
 }
 
-// -- what waits for one consumer
+// -- the queue of one consumer
 
-/** Events on their way from the connection to whoever reads the stream. Bounded: past its limit it takes no more. */
+/** Bounded queue of events between the connection and the consumer of a stream. Past its limit it accepts no more. */
 class Inbox {
-    /** How often in a row the server refused to send. */
+    /** Subscribe commands that the server refused in a row. */
     refusals = 0;
-    /** How often it had to wait before it came back, since the last event. */
+    /** Pauses before resubscribing since the last event. */
     pauses = 0;
-    /** More came than may wait: no more is taken until the consumer has caught up. Then the server is asked again. */
+    /** The limit was exceeded: nothing is accepted until the consumer has caught up; then the client resubscribes. */
     isFull = false;
-    /** Whether the server never sent for it. */
+    /** Whether no subscription of this inbox has succeeded yet. */
     isNew = true;
     attached = deferred();
     #events = [];
@@ -471,17 +473,17 @@ class Inbox {
         this.whenDrained = whenDrained;
     }
 
-    /** What to subscribe with. */
+    /** Fields of the subscribe command. */
     get request() {
         const after = this.isNew ? this.after : this.received.cursor;
         const terminals = { terminal_seen: this.received.terminalSeen };
         return after === null ? terminals : { ...terminals, after };
     }
 
-    /** The turn was begun: also if nothing of it ever comes, its end is to be asked for. */
+    /** The turn was begun: its end is requested on resume, even if none of its events was received. */
     expect(turnId) {
         if (this.isNew) {
-            this.#begun.push(turnId); // it may be over before this stream begins: the server tells
+            this.#begun.push(turnId); // it may have ended before this stream begins: the reply says so
             return;
         }
         this.received.expect(turnId);
@@ -489,12 +491,12 @@ class Inbox {
     }
 
     /**
-     * The server answered: events follow. Turns that ended before it came are not this stream's business. Those at -1
-     * are due to it: without their end, it does not end well.
+     * The subscription succeeded, and events follow. Turns that ended before it are not part of this stream. Turns at
+     * -1 are: the stream is complete only with their end.
      */
     attach(cursor) {
         for (const [turnId, seq] of Object.entries(cursor)) {
-            if (this.received.knows(turnId)) continue; // and what was received need not have been taken
+            if (this.received.knows(turnId)) continue; // received events may still wait to be taken
             this.received.place(turnId, seq);
             this.taken.place(turnId, seq);
         }
@@ -504,7 +506,7 @@ class Inbox {
         this.attached.resolve();
     }
 
-    /** Throws `LawBroken`. */
+    /** Check and queue an event. Throws `LawBroken`. */
     put(event) {
         this.pauses = 0;
         if (this.#events.length >= this.limit) {
@@ -533,7 +535,7 @@ class Inbox {
         this.attached.reject(error);
     }
 
-    /** The consumer went away: what waits is not for anybody. */
+    /** The consumer has left: discard the queued events. */
     leave() {
         this.#events.length = 0;
         this.end();
@@ -559,17 +561,17 @@ class Inbox {
     }
 }
 
-// -- what a host holds
+// -- the public classes
 
-/** What a client knows of a session, also while it has no stream of it. */
+/** State of a session that a client keeps, with or without a stream of it. */
 class Notes {
-    /** Whether its text may go to models elsewhere. */
+    /** Consent: whether its text may be sent to remote models. */
     remoteModels = false;
-    /** Whether the server has ever known it, as far as we can tell. */
+    /** Whether a command on this session has ever succeeded. */
     isKnown = false;
     #begun = new Set();
 
-    /** `connection` is the one that there was when it was last looked at. The next may lead to another server. */
+    /** `connection` is the client's connection at the last use of the session. The next may reach another server. */
     constructor(connection) {
         this.connection = connection;
     }
@@ -588,9 +590,10 @@ class Notes {
     }
 }
 
-const NOBODY = { event() {}, notice() {} };
+/** Listener that ignores everything. */
+const IGNORE = { event() {}, notice() {} };
 
-/** Who keeps a connection, and brings every event to its stream. Made by `connect`. */
+/** Client of one server: keeps it connected and passes each event to its stream. Created by `connect`. */
 class Client {
     #open;
     #settings;
@@ -598,7 +601,7 @@ class Client {
     #notes = new Map();
     #ready = deferred();
     #connection = null;
-    /** "lost" until there is a connection with all streams, then "connected"; "renewing" it on purpose; "closed". */
+    /** "lost" until connected and all streams are resumed, then "connected"; "renewing" on purpose; "closed". */
     #phase = "lost";
     /** Connections lost since the last event. */
     #losses = 0;
@@ -620,7 +623,7 @@ class Client {
         return session;
     }
 
-    /** A session that is there already. What it agreed to is said again when a restarted server opens it again. */
+    /** An existing session. Its consent is sent again when a restarted server reopens it. */
     session(sessionId, { remote_models: remoteModels = false } = {}) {
         this.#notesOf(sessionId).remoteModels ||= remoteModels;
         return new Session(sessionId, {
@@ -633,7 +636,7 @@ class Client {
         });
     }
 
-    /** Let go of everything: streams end, sessions and their turns go on without us. */
+    /** Close the connection. Streams end; sessions and their turns continue on the server. */
     async close() {
         this.#finish((inbox) => inbox.end(), new ConnectionLost("The client was closed."));
     }
@@ -644,7 +647,7 @@ class Client {
         for (;;) {
             const connection = await this.#ready.promise;
             if (!connection.isOpen) {
-                await connection.closed; // never sent, so it does no harm to wait for the next one
+                await connection.closed; // nothing was sent, so waiting for the next connection is safe
                 continue;
             }
             try {
@@ -666,24 +669,24 @@ class Client {
         try {
             await this.#ask("close", { session_id: sessionId }, { again: true });
         } catch (error) {
-            if (!this.#wasKnown(before, error)) throw error; // else there is nothing left to close
+            if (!this.#wasKnown(before, error)) throw error; // otherwise the session is closed already
         }
         this.#notes.delete(sessionId);
     }
 
-    // -- sessions that the server does not know any more: it was started again, or nobody had used them for long
+    // -- sessions that the server has forgotten: it was restarted, or closed them because they were idle
 
     #notesOf(sessionId) {
         if (!this.#notes.has(sessionId)) this.#notes.set(sessionId, new Notes(this.#connection));
         return this.#notes.get(sessionId);
     }
 
-    /** Whether that error only tells that the session is not known any more. */
+    /** Whether the error means that the server has forgotten a session that it knew. */
     #wasKnown(before, error) {
         return error.code === "unknown_session" && (before.isKnown || before.connection !== this.#connection);
     }
 
-    /** Do something with a session; if the server does not know it any more, once more, after it was opened again. */
+    /** Run an action on a session. If the server has forgotten the session, reopen it and run the action again. */
     async #known(sessionId, action) {
         const notes = this.#notesOf(sessionId);
         const before = { ...notes };
@@ -700,11 +703,11 @@ class Client {
         return result;
     }
 
-    /** One who comes back to a session opens it again; on a connection of its own, which takes the events with it. */
+    /** Reopen a session by subscribing to it, on a separate connection, so that its events are discarded. */
     async #bringBack(sessionId) {
         for (let failed = 0; this.#phase !== "closed"; ) {
             try {
-                const connection = await this.#open(NOBODY);
+                const connection = await this.#open(IGNORE);
                 const subscribing = connection.ask("subscribe", { after: {}, ...this.#wishFor(sessionId) }, true);
                 return await subscribing.finally(() => connection.close());
             } catch (error) {
@@ -724,7 +727,7 @@ class Client {
 
     async #subscribe(sessionId, after, terminalSeen) {
         if (this.#inboxes.has(sessionId)) {
-            throw new FootlightsError("invalid_command", "This client follows that session already.");
+            throw new FootlightsError("invalid_command", "This client has a stream of that session already.");
         }
         const inbox = new Inbox(sessionId, after, terminalSeen, this.#settings.maxWaiting, (it) => this.#attach(it));
         this.#inboxes.set(sessionId, inbox);
@@ -738,7 +741,7 @@ class Client {
         );
     }
 
-    /** Have the server send. If the connection breaks meanwhile, the next one does it. */
+    /** Subscribe the inbox. If the connection breaks meanwhile, the next connection subscribes it. */
     async #attach(inbox) {
         let connection;
         try {
@@ -755,7 +758,7 @@ class Client {
 
     async #follow(connection, inbox) {
         if (!this.#wants(inbox) || inbox.isFull || !connection.isOpen) return;
-        connection.following.set(inbox.sessionId, inbox); // now: the first event may come along with the reply
+        connection.following.set(inbox.sessionId, inbox); // before the reply: the first event may come with it
         try {
             const wish = { ...this.#wishFor(inbox.sessionId), ...inbox.request };
             const { cursor = {} } = await connection.ask("subscribe", wish, true);
@@ -795,7 +798,7 @@ class Client {
         inbox.fail(error);
     }
 
-    /** The session is closed, and everything came. */
+    /** The session is closed, and every event was received. */
     #end(inbox) {
         this.#inboxes.delete(inbox.sessionId);
         this.#notes.delete(inbox.sessionId);
@@ -813,7 +816,7 @@ class Client {
             this.#fail(inbox, error);
         }
         if (inbox.isFull) {
-            // A WebSocket cannot be slowed down. So it is given up, and the server joins what came too fast.
+            // A WebSocket has no backpressure. So the client reconnects, and the server joins the waiting deltas.
             connection.following.set(inbox.sessionId, null);
             this.#renew(connection);
         }
@@ -824,7 +827,7 @@ class Client {
         connection.following.delete(sessionId);
         if (!inbox || !this.#wants(inbox)) return;
         if (notice === "ended") this.#end(inbox);
-        else if (reason !== "commit_unknown") this.#attachLater(inbox); // that, only a restarted server can answer
+        else if (reason !== "commit_unknown") this.#attachLater(inbox); // only a restarted server knows the commit
     }
 
     // -- connections
@@ -839,7 +842,7 @@ class Client {
             return;
         }
         this.#connection = connection;
-        // Streams first: to follow a session of before a restart is what opens it again for commands.
+        // Streams first: after a restart, subscribing to a session reopens it for commands.
         await Promise.all([...this.#inboxes.values()].map((inbox) => this.#follow(connection, inbox)));
         if (!connection.isOpen) throw new ConnectionLost("The connection was lost.");
         this.#phase = "connected";
@@ -873,7 +876,7 @@ class Client {
         }
     }
 
-    /** Replace this connection, as soon as no reply is missing that could not be asked for again. */
+    /** Replace this connection as soon as every command that must not be sent twice has its reply. */
     async #renew(connection) {
         await this.#ready.promise.catch(() => {});
         if (this.#phase !== "connected" || !connection.isOpen) return;
@@ -899,7 +902,7 @@ class Client {
     }
 }
 
-/** One session, as its host sees it. Every call rejects with a `FootlightsError` if the server says no. */
+/** One session on the server. Every call rejects with a `FootlightsError` if the server refuses it. */
 class Session {
     #client;
 
@@ -909,16 +912,16 @@ class Session {
     }
 
     /**
-     * Follow the session: unfinished turns from their beginning, then live. With `after`, a cursor of before, what
-     * came since. One stream of a session at a time for each client.
+     * Subscribe to the session: unfinished turns from their beginning, then live events. With `after`, the cursor of
+     * an earlier stream, everything after it. A client has at most one stream of a session at a time.
      */
     async subscribe({ after = null, terminalSeen = [] } = {}) {
         return this.#client.subscribe(after, terminalSeen);
     }
 
     /**
-     * Say something; resolves to the turn's id. Rejects with `ConnectionLost` if the connection broke before the
-     * answer: the turn may have begun, and a stream tells.
+     * Begin a turn; resolves to its id. Rejects with `ConnectionLost` if the connection broke before the reply: the
+     * turn may have begun; if it has, a stream of the session shows it.
      */
     async beginTurn(input, params = {}) {
         const { turn_id: turnId } = await this.#client.ask("begin_turn", { input, params });
@@ -926,29 +929,29 @@ class Session {
         return turnId;
     }
 
-    /** Stop a turn, or every open one; resolves to the ids of those that it stopped. */
+    /** Cancel a turn, or every open turn; resolves to the ids of the canceled turns. */
     async cancel(turnId = null) {
         const which = turnId === null ? {} : { turn_id: turnId };
         return (await this.#client.ask("cancel", which, { again: true })).canceled;
     }
 
-    /** How the turn was committed. Waits until that is known. */
+    /** Wait for the commit of the turn; resolves to its outcome. */
     async finalize(turnId) {
         return this.#client.ask("finalize", { turn_id: turnId }, { again: true });
     }
 
-    /** Tell how far the player really got. */
+    /** Report the last event that the player has heard. */
     async heard(turnId, seq) {
         await this.#client.ask("heard", { turn_id: turnId, seq }, { again: true });
     }
 
-    /** Stop what runs, and end the session. Its streams end by themselves, after the last commit. */
+    /** Cancel open turns and close the session. Its streams end after the last commit. */
     async close() {
         await this.#client.close();
     }
 }
 
-/** The events of a session, for one consumer: `for await (const event of stream)`. Leaving the loop leaves it. */
+/** Events of a session, for one consumer: `for await (const event of stream)`. Leaving the loop closes the stream. */
 class Stream {
     #inbox;
     #drop;
@@ -960,23 +963,24 @@ class Stream {
         this.#hasBegun = hasBegun;
     }
 
-    /** What was taken so far, for `subscribe({ after })`; a turn that was begun and has not come yet is at -1. */
+    /** Position in each turn, for `subscribe({ after })`; -1 for a turn that was begun and has no event yet. */
     get cursor() {
         return this.#inbox.taken.cursor;
     }
 
-    /** The turns whose end was taken and whose commit was not, for `subscribe({ terminalSeen })`. */
+    /** Turns whose terminal event was taken and whose commit_final was not, for `subscribe({ terminalSeen })`. */
     get terminalSeen() {
         return this.#inbox.taken.terminalSeen;
     }
 
     /**
-     * Every event of the session up to the commit_final of this turn. Ends at once if that was taken; the stream
-     * goes on. Rejects with `unknown_turn` for a turn that was not begun here and of which nothing has come yet.
+     * Every event of the session up to the commit_final of this turn; the stream itself stays open. Ends at once if
+     * commit_final was taken already. Rejects with `unknown_turn` for a turn that this client did not begin and of
+     * which it has no event.
      */
     async *untilCommit(turnId) {
         if (!this.#inbox.received.knows(turnId) && !this.#hasBegun(turnId)) {
-            throw new FootlightsError("unknown_turn", "That turn was not begun here, and nothing of it has come yet.");
+            throw new FootlightsError("unknown_turn", "This client did not begin that turn and has no event of it.");
         }
         while (!this.#inbox.taken.isWhole(turnId)) {
             const { done, value } = await this.next();

@@ -8,12 +8,12 @@ which adds itself to the set of the broadcaster and wakes that one task. The bro
 in the set it takes the waiting events, gives them to the `FrameWriter` of the connection, and has it send, without
 waiting.
 
-**Who waits.** The broadcaster never waits for a client. If the socket does not take everything, the rest stays with
+**Slow clients.** The broadcaster never waits for a client. If the socket does not take everything, the rest stays with
 the stream, and the delivery is handed over: its own task is woken, waits in `FrameWriter.flush` until the rest is out,
 and goes back to `run`. The same happens with TLS, which takes nothing without waiting: to the broadcaster, such a
-connection is one whose socket is always full. And when a subscription has ended (closed, detached, or told only in
-part) and its last event was taken, it is handed over so that its own task learns why. There is no other way for an
-event to reach a socket, so each exists once.
+connection is one whose socket is always full. And when a subscription has ended (closed or detached) and its last
+event was taken, it is handed over so that its own task learns why. There is no other way for an event to reach a
+socket, so each exists once.
 
 **Why it is correct.**
 
@@ -148,7 +148,7 @@ class Delivery:
 
 
 class Broadcaster:
-    """Sends for every delivery that runs: at once, or in rounds to those who asked for batches."""
+    """Sends the events of every running delivery: at once, or in rounds to clients that asked for batches."""
 
     def __init__(self, encode: Callable[[StreamEvent], bytes]) -> None:
         self._encode = encode

@@ -28,7 +28,7 @@ def test_the_schema_allows_one_call_to_one_of_the_tools() -> None:
     assert pour["required"] == bow["required"] == ["name", "arguments"]
 
 
-def test_the_model_is_told_of_its_tools_in_words() -> None:
+def test_the_prompt_describes_the_tools_in_words() -> None:
     told = with_tools_told(PROMPT)
     assert told.tools == ()
     assert told.system.startswith("Answer with the name")

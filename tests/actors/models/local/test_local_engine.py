@@ -124,7 +124,7 @@ async def test_it_may_begin_in_a_thought(weights: Path) -> None:
     await model.unload()
 
 
-async def test_progress_is_told_once(weights: Path) -> None:
+async def test_progress_is_reported_once(weights: Path) -> None:
     model = LocalModel(weights)
     progress: list[float] = []
     await model.load(progress.append)
@@ -133,7 +133,7 @@ async def test_progress_is_told_once(weights: Path) -> None:
     await model.unload()
 
 
-async def test_everyone_who_waits_for_the_same_load_hears_of_it(weights: Path) -> None:
+async def test_every_waiter_of_the_same_load_gets_its_progress(weights: Path) -> None:
     model = LocalModel(weights)
     heard: list[list[float]] = [[], []]
     async with trio.open_nursery() as nursery:

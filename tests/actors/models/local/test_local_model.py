@@ -228,7 +228,7 @@ class Watched(LocalModel):
             self.steps += 1
 
 
-async def test_its_loading_is_shown_before_it_begins_and_holds_nobody_up(smollm2: Path) -> None:
+async def test_its_loading_is_shown_before_it_begins_and_delays_no_other_turn(smollm2: Path) -> None:
     seen: list[EventType] = []
     model = Watched(smollm2, seen)
     async with open_stage(standard_cast(model)) as stage:

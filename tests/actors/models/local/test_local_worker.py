@@ -109,7 +109,7 @@ def test_a_stop_that_comes_too_late_changes_nothing(fake: dict[str, Any], weight
         assert b"Good " in _answers(line)[0]
 
 
-def test_what_the_engine_throws_is_told_without_its_words(fake: dict[str, Any], weights: Path) -> None:
+def test_an_error_of_the_engine_is_reported_without_its_message(fake: dict[str, Any], weights: Path) -> None:
     with serving(fake, weights) as (line, _):
         line.send(_request("throw"))
         (answer,) = _answers(line)
@@ -130,7 +130,7 @@ class _Deaf(Line):
         return False
 
 
-def test_the_work_ends_when_nobody_takes_the_chunks(fake: dict[str, Any], weights: Path) -> None:
+def test_the_work_ends_when_no_consumer_takes_the_chunks(fake: dict[str, Any], weights: Path) -> None:
     near, far = socket.socketpair()
     params = fake["CommonParams"]()
     params.model.path = str(weights)

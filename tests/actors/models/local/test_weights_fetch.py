@@ -139,7 +139,9 @@ async def test_cancelled_while_downloading_it_leaves_nothing(
     assert _left_in(cache) == []
 
 
-async def test_a_full_disk_while_downloading_is_told(shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_while_downloading_is_reported(
+    shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     some = make_wheel(shop)
     _fake_pip(shop, monkeypatch, f"raise SystemExit({os.strerror(errno.ENOSPC)!r})")
     with pytest.raises(DiskFull):
@@ -156,7 +158,7 @@ async def test_a_pip_that_brings_nothing_is_an_error(shop: Path, cache: Path, mo
 
 
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, DiskFull), (errno.EIO, WeightsError)])
-async def test_a_disk_that_fails_at_the_end_is_told(
+async def test_a_disk_that_fails_at_the_end_is_reported(
     shop: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[WeightsError]
 ) -> None:
     some = make_wheel(shop)
@@ -172,7 +174,9 @@ async def test_a_disk_that_fails_at_the_end_is_told(
     assert _left_in(cache) == []
 
 
-async def test_a_cache_that_cannot_be_made_is_told(tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cache_that_cannot_be_made_is_reported(
+    tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     some = make_wheel(shop)
     _occupy(tmp_path / "file")
     monkeypatch.setenv("FOOTLIGHTS_MODELS", str(tmp_path / "file" / "cache"))

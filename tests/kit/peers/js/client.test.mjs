@@ -199,7 +199,7 @@ test("who had seen the end of a turn is not told it again", async () => {
     await assert.rejects(stream.next(), (error) => error.law === "one_terminal" && error.turnId === "t");
 });
 
-test("an event that is not followed is nobody's", async () => {
+test("an event of a session without a stream is ignored", async () => {
     const { line, stream } = await followed();
     line.send(event("turn_accepted", 0, { session_id: "another" }));
     line.send({ notice: "ended", session_id: "another" });
@@ -242,7 +242,7 @@ test("until a commit, and no further", async () => {
     assert.equal(events.length, 8);
 });
 
-test("until the commit of a turn that nobody knows is refused", async () => {
+test("until the commit of an unknown turn is refused", async () => {
     const { line, stream } = await followed();
     for (const each of [...turn("t"), turn("u")[0]]) line.send(each);
     await assert.rejects(stream.untilCommit("never").next(), coded("unknown_turn"));
@@ -358,7 +358,7 @@ test("what was received and not taken is still there after a resume", async () =
     assert.deepEqual(seqs(await take(stream, 5)), ["t:0", "t:1", "t:2", "t:3", "u:0"]);
 });
 
-test("what waits in a stream that was left is nobody's", async () => {
+test("events that wait in a closed stream are discarded", async () => {
     const { line, stream } = await followed();
     for (const each of turn("t")) line.send(each);
     await stream.return();
@@ -562,7 +562,7 @@ test("a repeat after a resume is found", async () => {
     await assert.rejects(stream.next(), (error) => error.law === "seq_increasing");
 });
 
-test("whoever sends no JSON is left, and asked again", async () => {
+test("a server that sends no JSON is left, and the client reconnects", async () => {
     const { server, line } = await followed();
     line.sendRaw("Hello.");
     await (await server.line()).done("subscribe");
@@ -570,7 +570,7 @@ test("whoever sends no JSON is left, and asked again", async () => {
 });
 
 for (const frame of [null, 5, "x", true, [null], [event("turn_accepted", 0), 5], [[]]]) {
-    test(`so is whoever sends JSON that is no message: ${JSON.stringify(frame).slice(0, 20)}`, async () => {
+    test(`so is a server that sends JSON that is no message: ${JSON.stringify(frame).slice(0, 20)}`, async () => {
         const { server, line, stream } = await followed();
         line.send(frame);
         assert.equal(line.wasLeft, true);
@@ -591,7 +591,7 @@ for (const answer of [
     { ok: true, result: [] },
     {},
 ]) {
-    test(`and whoever gives an answer that is none: ${JSON.stringify(answer)}`, async () => {
+    test(`and one that sends a malformed reply: ${JSON.stringify(answer)}`, async () => {
         const { server, line, session } = await followed();
         const beginning = session.beginTurn("Hello?");
         const canceling = session.cancel();
@@ -607,7 +607,7 @@ for (const answer of [
 }
 
 for (const cursor of [null, 5, ["t"], { t: "1" }, { t: null }, { t: 0.5 }]) {
-    test(`and whoever begins nowhere: ${JSON.stringify(cursor)}`, async () => {
+    test(`and one that sends a malformed cursor: ${JSON.stringify(cursor)}`, async () => {
         const { server, line, client } = await met({ attempts: 2 });
         const subscribing = client.session("s").subscribe();
         await line.done("subscribe", { cursor });
@@ -834,7 +834,7 @@ test("a session that is gone when it is closed again was closed", async () => {
     await assert.rejects(again, coded("unknown_session"));
 });
 
-test("a frame that is too long is told to whom it was", async () => {
+test("a frame that is too long rejects its own command", async () => {
     const { server, line, client } = await met();
     const session = client.session("s");
     const long = session.beginTurn("x".repeat(1000));
@@ -935,9 +935,9 @@ test("a refusal without an id is for one that waits, if no other is left", async
     await assert.rejects(finalizing, coded("invalid_command"));
 });
 
-test("a refusal without an id that can be for nobody ends the connection", async () => {
+test("a refusal without an id and without a waiting command ends the connection", async () => {
     const { server, line } = await followed();
-    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "To nobody." } });
+    line.send({ reply: null, ok: false, error: { code: "invalid_command", message: "No." } });
     assert.equal(line.wasLeft, true);
     await (await server.line()).done("subscribe");
 });
@@ -1059,7 +1059,7 @@ test("one that goes on, and refuses later, is asked as often again", async () =>
     assert.deepEqual(pauses, [0, 0, 1, 2, 3, 4, 5]);
 });
 
-test("a refusal of a stream that was left is nobody's", async () => {
+test("a refusal of a closed stream is ignored", async () => {
     const { server, line, session, stream } = await followed();
     line.send({ notice: "detached", session_id: "s", reason: "stalled" });
     const { id } = await line.command("subscribe");

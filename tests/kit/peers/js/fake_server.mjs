@@ -76,7 +76,7 @@ class Line {
         return this.#socket.readyState > 1;
     }
 
-    /** Commands that nobody looked at yet. */
+    /** Commands that the test has not taken yet. */
     get waiting() {
         return this.#commands.count;
     }
@@ -135,7 +135,7 @@ class Line {
 export class FakeServer {
     /** What becomes of the next connections: "open", "held", "refused", or a subprotocol. Then they are opened. */
     plan = [];
-    /** How often somebody tried to connect. */
+    /** Connection attempts. */
     attempts = 0;
     #lines = new Arrivals();
 

@@ -4,12 +4,12 @@ import { options, print, refusal } from "./script.mjs";
 
 const client = await connect(options.url);
 const session = await client.start();
-const nobody = client.session("s9-000009");
+const unknown = client.session("s9-000009");
 const turnId = await session.beginTurn("Wait.");
 const stream = await session.subscribe();
 print({
-    unknownSession: await refusal(nobody.beginTurn("Hello?")),
-    foreignStream: await refusal(nobody.subscribe()),
+    unknownSession: await refusal(unknown.beginTurn("Hello?")),
+    foreignStream: await refusal(unknown.subscribe()),
     unknownTurn: await refusal(session.finalize("t9-000009")),
     busy: await refusal(session.beginTurn("And me?", { busy: "reject" })),
     tooDeep: await refusal(session.beginTurn("And me?", JSON.parse(`{"a":`.repeat(20) + "1" + "}".repeat(20)))),

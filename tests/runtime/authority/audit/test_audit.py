@@ -467,7 +467,7 @@ def test_a_replay_makes_the_same_world(book: Book) -> None:
     assert replayed.commits == 6
 
 
-def test_a_replay_stops_where_it_is_told(book: Book) -> None:
+def test_a_replay_stops_at_the_given_commit(book: Book) -> None:
     replayed = replay(book, at=2)
     assert replayed.identical
     assert replayed.world.view() == {"purse": 2, "log": [1, 2]}

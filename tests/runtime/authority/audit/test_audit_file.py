@@ -1,4 +1,4 @@
-"""A ledger file that a real stage wrote, and then somebody with an editor: every alteration is found and named."""
+"""Audit of a ledger file that a real stage wrote and that was then edited: every alteration is found and named."""
 
 from __future__ import annotations
 
@@ -617,19 +617,19 @@ def stranger(folder: Path, mode: int = 0o444) -> Iterator[None]:
         folder.chmod(0o755)
 
 
-def test_who_may_only_read_can_audit_a_ledger_that_nobody_has_open(shelf: Path) -> None:
+def test_a_reader_without_write_access_can_audit_a_ledger_that_is_not_open(shelf: Path) -> None:
     with stranger(shelf.parent):
         assert audited(shelf).ok
     assert [each.name for each in shelf.parent.iterdir()] == ["tavern.ledger"]
 
 
-def test_a_log_that_is_empty_keeps_nobody_from_reading(shelf: Path) -> None:
+def test_an_empty_log_does_not_prevent_reading(shelf: Path) -> None:
     shelf.with_name("tavern.ledger-wal").touch()
     with stranger(shelf.parent):
         assert audited(shelf).ok
 
 
-def test_who_may_only_read_is_told_what_to_copy_while_there_is_a_log(shelf: Path) -> None:
+def test_a_reader_without_write_access_learns_what_to_copy_while_there_is_a_log(shelf: Path) -> None:
     with closing(sqlite3.connect(shelf, isolation_level=None)) as writer:
         writer.execute(f"PRAGMA user_version = {chain.FORMAT}")
         log = shelf.with_name("tavern.ledger-wal").read_bytes()
@@ -638,7 +638,7 @@ def test_who_may_only_read_is_told_what_to_copy_while_there_is_a_log(shelf: Path
         audited(shelf)
 
 
-def test_who_may_only_read_is_told_when_the_ledger_was_written_meanwhile(shelf: Path) -> None:
+def test_a_reader_without_write_access_learns_that_the_ledger_was_written_meanwhile(shelf: Path) -> None:
     with stranger(shelf.parent):
         reader = SqliteReader(shelf)
         assert reader.count() == COMMITS
@@ -648,7 +648,7 @@ def test_who_may_only_read_is_told_when_the_ledger_was_written_meanwhile(shelf: 
         reader.count()
 
 
-def test_who_may_not_even_read_is_told_so(shelf: Path) -> None:
+def test_a_file_without_read_access_is_reported(shelf: Path) -> None:
     with stranger(shelf.parent, 0o000), pytest.raises(LedgerUnreadable, match="cannot be used"):
         audited(shelf)
 

@@ -2,8 +2,8 @@
 
 Several sessions, tools, rules, artifacts, turns at once, turns that are interrupted, refused or fail, and a restart;
 numbers and names whose canonical form is not the obvious one. Every moment has its own place on a virtual clock, so
-nothing is left to chance, and whoever plays it must come to the same digests: in any process, under any hash seed, on
-any machine, with any Python.
+nothing is left to chance, and every run must give the same digests: in any process, under any hash seed, on any
+machine, with any Python.
 
     python determinism.py --write     makes golden_digests.json anew, after a change of format
 """

@@ -1,4 +1,4 @@
-"""A ledger of many thousand commits comes to the same world again, also for somebody who has only its file."""
+"""A ledger of many thousand commits gives the same world again, also from its file alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the disk does: nobody is told ok that is not durable, nothing durable is told failed, and it recovers."""
+"""SQLite ledger with disk faults: a reported success is durable, a reported failure is not, and the ledger recovers."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ async def measured(disk: Disk, ledger: SqliteLedger) -> None:
     await ledger.append(SECOND, AFTER_SECOND)
 
 
-async def test_while_it_is_in_doubt_nobody_is_told_and_the_file_is_asked_ever_more_rarely(
+async def test_while_in_doubt_nothing_is_announced_and_the_file_is_asked_ever_more_rarely(
     path: Path, quiet_clock: MockClock
 ) -> None:
     disk = Disk()
@@ -273,7 +273,9 @@ async def test_a_full_disk_fails_a_batch_as_a_whole_and_goes_on_when_there_is_ro
         assert len(turns(path)) == kept + 20
 
 
-async def test_a_write_that_the_system_refuses_in_commit_is_told_as_it_is(path: Path, quiet_clock: MockClock) -> None:
+async def test_a_write_that_the_system_refuses_in_commit_is_reported_as_it_is(
+    path: Path, quiet_clock: MockClock
+) -> None:
     answers: list[bool] = []
 
     async def append(ledger: SqliteLedger) -> None:

@@ -1,4 +1,4 @@
-"""The SQLite ledger keeps what it was told over any number of openings, and opens nothing that it should not."""
+"""The SQLite ledger keeps its commits over any number of openings, and refuses files that are not ledgers."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def test_a_world_of_the_hosts_own_kind_is_made_again_from_the_genesis(path
 # -- one writer, many readers
 
 
-async def test_a_second_opener_is_told_so_and_may_come_when_the_first_has_gone(path: Path) -> None:
+async def test_a_second_opener_is_refused_until_the_first_has_closed(path: Path) -> None:
     async with SqliteLedger(path) as first:
         await first.begin_epoch(EMPTY)
         async with SqliteLedger(path) as second:
@@ -282,7 +282,7 @@ async def test_a_ledger_in_a_place_that_does_not_exist_is_unavailable(tmp_path: 
         await SqliteLedger(tmp_path / "nowhere" / "ledger").begin_epoch(EMPTY)
 
 
-async def test_whoever_could_not_open_the_file_does_not_keep_others_out(diary: Path) -> None:
+async def test_a_failed_open_does_not_keep_others_out(diary: Path) -> None:
     one, other = SqliteLedger(diary), SqliteLedger(diary)
     for ledger in (one, other, one):
         with pytest.raises(LedgerFormat):

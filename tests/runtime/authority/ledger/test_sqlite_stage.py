@@ -1,4 +1,4 @@
-"""A whole stage on a real ledger file: what it told is there when it opens again, wherever it was cancelled."""
+"""A whole stage on a real ledger file: every announced commit is there after reopening, wherever it was cancelled."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ async def test_callouts_above_the_limit_of_the_queue_are_dropped(
             assert all(each.payload.text.block for each in dropped)
 
 
-async def test_an_event_that_is_told_is_left_out(quiet_clock: trio.testing.MockClock) -> None:
+async def test_an_event_that_was_sent_already_is_left_out(quiet_clock: trio.testing.MockClock) -> None:
     told: list[Announcement] = []
     asked: list[str] = []
 

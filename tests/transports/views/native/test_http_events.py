@@ -1,4 +1,4 @@
-"""Server-Sent Events over real sockets: what is cut off goes on where it was cut, and nobody is held up."""
+"""Server-Sent Events over real sockets: a stream resumes where it was cut, and slow clients delay no other."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ async def check_returns(guest: HttpGuest, events: list[StreamEvent], ids: list[s
         assert only(union, CommitFinal).commit_digest == only(events, CommitFinal).commit_digest
 
 
-async def test_after_a_restart_the_end_of_a_turn_is_told_once(tmp_path: Path) -> None:
+async def test_after_a_restart_the_end_of_a_turn_is_sent_once(tmp_path: Path) -> None:
     cursor = {"t1-000042": 5}
     told: list[list[EventType]] = []
     for epoch in range(1, 3):
@@ -175,9 +175,7 @@ async def test_after_a_restart_the_end_of_a_turn_is_told_once(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("query", "is_told"), [("", False), ("?remote_models=false", False), ("?remote_models=true", True)]
 )
-async def test_one_who_comes_back_after_a_restart_says_again_whether_models_elsewhere_may_hear(
-    query: str, is_told: bool
-) -> None:
+async def test_a_client_that_resumes_after_a_restart_gives_its_consent_again(query: str, is_told: bool) -> None:
     far = ScriptedModel(lambda _: (Say("Aye."),), traits=ModelTraits(remote=True))
     async with open_house(far) as house:
         guest = HttpGuest(house.client, "inn")
@@ -187,7 +185,7 @@ async def test_one_who_comes_back_after_a_restart_says_again_whether_models_else
     assert said(events, turn_id) == ("Aye." if is_told else "")
 
 
-async def test_a_turn_that_is_said_to_have_begun_is_told_once_and_one_that_never_was_is_refused() -> None:
+async def test_a_turn_named_as_begun_is_sent_once_and_an_unknown_one_is_refused() -> None:
     async with open_house() as house:
         guest = await house.start()
         turn_id = await guest.begin_turn("A room?")
@@ -292,7 +290,7 @@ async def test_losing_the_connection_lets_go_of_the_session_and_cancels_nothing(
         assert (await guest.finalize(turn_id)).commit_outcome is CommitOutcome.OK
 
 
-async def test_whoever_stops_waiting_for_a_commit_leaves_nothing_behind() -> None:
+async def test_a_client_that_stops_waiting_for_a_commit_leaves_nothing_behind() -> None:
     model = CuedModel()
     async with open_house(model) as house:
         guest = await house.start()
@@ -309,7 +307,7 @@ async def test_whoever_stops_waiting_for_a_commit_leaves_nothing_behind() -> Non
         assert (await guest.finalize(turn_id)).commit_outcome is CommitOutcome.OK
 
 
-async def test_a_slow_client_holds_up_nobody_and_is_told_what_it_missed() -> None:
+async def test_a_slow_client_delays_no_other_and_gets_the_ranges_that_it_missed() -> None:
     async with open_house(A_LOT) as house:
         guest = await house.start()
         async with await unread_stream(house, guest) as slow:
@@ -339,7 +337,7 @@ async def test_a_client_that_takes_nothing_is_given_up(mock_clock: MockClock) ->
                     pass
 
 
-async def test_a_stalled_subscriber_is_told_that_it_was_detached(mock_clock: MockClock) -> None:
+async def test_a_stalled_subscriber_gets_a_detached_notice(mock_clock: MockClock) -> None:
     limits, wire_limits = Limits(stall_detach=5.0, stall_timeout=100.0), WireLimits(send_timeout=100.0)
     async with open_house(A_LOT, limits=limits, wire_limits=wire_limits) as house:
         guest = await house.start()

@@ -1,4 +1,4 @@
-"""What each route does, and how each refusal looks."""
+"""HTTP routes: the result and the refusals of each."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_the_ledger_tells_the_newest_commits_of_one_session() -> None:
         assert newest == commits[-1:]
 
 
-async def test_of_a_closed_session_the_ledger_still_tells_and_of_an_unknown_one_nobody_does() -> None:
+async def test_the_ledger_of_a_closed_session_is_served_and_an_unknown_session_is_refused() -> None:
     async with open_house(ledger=ListingLedger()) as house:
         guest, silent = await house.start(), await house.start()
         await guest.finalize(await guest.begin_turn("A room?"))
@@ -193,7 +193,7 @@ async def test_a_limit_is_a_number_within_bounds(limit: str) -> None:
         assert refused(answer) == (400, "invalid_command")
 
 
-async def test_what_fails_inside_is_told_and_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_is_reported_and_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
     async with open_house(ledger=BrokenLedger()) as house:
         guest = await house.start()
         answer = await house.client.get(f"{guest.path}/ledger")

@@ -234,7 +234,7 @@ def test_a_reply_names_its_command() -> None:
     }
 
 
-def test_an_error_that_the_wire_knows_is_told() -> None:
+def test_an_error_that_the_wire_knows_is_sent() -> None:
     assert orjson.loads(native.write_error(7, Busy("Wait."))) == {
         "reply": 7,
         "ok": False,
@@ -260,7 +260,7 @@ def test_notices() -> None:
     }
 
 
-def test_a_commit_is_told_by_its_id_its_digest_and_its_outcome() -> None:
+def test_a_commit_is_sent_as_its_id_its_digest_and_its_outcome() -> None:
     commit = CommitFinal(commit_digest="d", commit_outcome=CommitOutcome.OK, commit_id="c")
     assert native.commit_json(commit) == {"commit_id": "c", "commit_digest": "d", "commit_outcome": "ok"}
 

@@ -15,7 +15,7 @@ import trio
 
 from footlights.errors import FootlightsError
 from footlights.failures import contained
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 from footlights.ids import owner_of
 from footlights_transports.commit_artifacts import commit_artifacts
 from footlights_transports.server.incidents import Incidents
@@ -33,7 +33,7 @@ MAX_FEEDS = 100
 UNREAD_SECONDS = 600.0
 """A feed ends when it was not read for so long."""
 LOOK_UP_SECONDS = 5.0
-"""How long a feed waits for the ledger to return the artifacts of a commit."""
+"""Timeout of a feed's wait for the artifacts of a commit from the ledger."""
 MAX_WORDS = 50
 """Turns for which a feed keeps the player's words until their first event."""
 MAX_WORD_CHARS = 200_000
@@ -141,7 +141,7 @@ class ChatFeeds:
         for each in own[:-own_limit]:
             self._open.pop(each).end("its user has too many feeds")
         while len(self._open) > self._max_feeds:
-            oldest = first_of_the_heaviest(dict.fromkeys(self._open, 1), owner_of)
+            oldest = eviction_candidate(dict.fromkeys(self._open, 1), owner_of)
             self._open.pop(oldest).end("there are too many feeds")
 
     async def _fill(self, opened: OpenFeed) -> None:

@@ -16,7 +16,7 @@ from attrs.validators import optional
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import contained
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 from footlights.modes import STANDARD_RULES, ExecutionPolicy, decide, tool_hint
 from footlights.modes.classifier import check_classifier_id
 from footlights.params import SessionParams, TurnParams
@@ -212,9 +212,9 @@ class Runs:
         for run_id in of_user[:-MAX_RUNS_OF_A_USER]:
             self._forget(run_id)
         while len(self._finished) > MAX_RUNS:
-            self._forget(first_of_the_heaviest(dict.fromkeys(self._finished, 1), self._user_of))
+            self._forget(eviction_candidate(dict.fromkeys(self._finished, 1), self._user_of))
         while sum(self._finished.values()) > MAX_BYTES:
-            self._forget(first_of_the_heaviest(self._finished, self._user_of))
+            self._forget(eviction_candidate(self._finished, self._user_of))
 
     def _user_of(self, run_id: str) -> User:
         return self._runs[run_id].user

@@ -1,4 +1,6 @@
 """Chat gateway (the K-gent protocol): dialogues over WebSocket, with observers.
 
-Everything of this view is here; no other view imports it, and only `pure/` may be used without trio.
+The package holds the protocol, the gateway and its storage; no other view imports it, and `pure/` uses no trio. The
+WebSocket server accepts its connections, `server/serve.py` starts it, `config` reads its settings, and `cli/content.py`
+reads what it has stored.
 """

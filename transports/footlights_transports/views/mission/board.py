@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 from footlights.errors import InvalidCommand
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,10 +182,10 @@ class Boards:
     def make_room(self) -> None:
         """Forget boards while there are too many, or their events take too many bytes."""
         while len(self._boards) > MAX_BOARDS:
-            self._forget(first_of_the_heaviest(dict.fromkeys(self._boards, 1), itemgetter(0)))
+            self._forget(eviction_candidate(dict.fromkeys(self._boards, 1), itemgetter(0)))
         while sum(board.size for board in self._boards.values()) > MAX_BYTES:
             sizes = {name: board.size for name, board in self._boards.items()}
-            self._forget(first_of_the_heaviest(sizes, itemgetter(0)))
+            self._forget(eviction_candidate(sizes, itemgetter(0)))
 
     def end(self) -> None:
         """End every board."""

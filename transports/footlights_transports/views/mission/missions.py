@@ -16,7 +16,7 @@ from attrs import frozen
 
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import contained, leaves
-from footlights.fair_share import first_of_the_heaviest
+from footlights.fair_share import eviction_candidate
 from footlights_transports.views.mission.announcer import Announcer
 from footlights_transports.views.mission.board import Boards
 from footlights_transports.views.mission.caller import Caller
@@ -185,7 +185,7 @@ class Missions:
             self._listeners[name] = new = _Listener((context or Context()).of_user(name[0].name))
             self._nursery.start_soon(self._call_out, name, new, session, name=f"callouts of {name[1]}")
             while len(self._listeners) > MAX_CALLERS:
-                oldest = first_of_the_heaviest(dict.fromkeys(self._listeners, 1), itemgetter(0))
+                oldest = eviction_candidate(dict.fromkeys(self._listeners, 1), itemgetter(0))
                 self._listeners.pop(oldest).scope.cancel(reason="too many sessions are called out")
         listener = self._listeners[name]
         self._listeners.move_to_end(name)

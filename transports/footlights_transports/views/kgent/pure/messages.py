@@ -76,7 +76,7 @@ RECOVERY: Mapping[ErrorCode, str] = {
     ErrorCode.INVALID_MESSAGE: "Fix the client's payload.",
     ErrorCode.SESSION_EXPIRED: "Reconnect.",
 }
-"""What a client can do about each. It ends the message of every error."""
+"""Advice to the client for each code. It ends the message of every error."""
 
 
 def _is_unicode(text: str) -> bool:

@@ -25,7 +25,10 @@ DEFAULT_KEEP = 256
 
 
 class HolographicBuffer:
-    """The newest `keep` reflections. Raises `RegistrationError` if `keep` is less than 1."""
+    """The newest `keep` reflections. The K-gent protocol calls them a holographic buffer.
+
+    Raises `RegistrationError` if `keep` is less than 1.
+    """
 
     def __init__(self, keep: int = DEFAULT_KEEP) -> None:
         if keep < 1:

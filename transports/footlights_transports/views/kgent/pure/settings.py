@@ -17,7 +17,10 @@ _LEAST_ENTROPY = BudgetConfig().entropy_for_tier(BudgetTier.WHISPER)
 
 @frozen(kw_only=True)
 class ChatFluxConfig:
-    """How dialogues are streamed and limited. Times are seconds. Raises `RegistrationError` for an invalid value."""
+    """Settings of the chat gateway: how dialogues are streamed and limited. The K-gent protocol names the class.
+
+    Times are seconds. Raises `RegistrationError` for an invalid value.
+    """
 
     emit_thoughts: bool = False
     """Whether each chunk of a completed dialogue is a THOUGHT turn in the trace, before its SPEECH."""

@@ -25,7 +25,9 @@ class UnlawfulTrace(InvalidCommand):
 
 
 class TraceMonoid:
-    """Completed turns only. With `max_turns`, the oldest is dropped when there are more.
+    """The completed turns of a conversation. The K-gent protocol calls them a trace monoid.
+
+    With `max_turns`, the oldest is dropped when there are more.
 
     Raises `RegistrationError` if `max_turns` is less than 1.
     """

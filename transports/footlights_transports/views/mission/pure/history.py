@@ -22,7 +22,7 @@ COOLDOWN_MS = {
     Classification.CRITICAL: 10_000,
     Classification.ACTION: 5_000,
 }
-"""How long the same callout is not repeated."""
+"""Time in which the same callout is not repeated."""
 URGENT = frozenset({Classification.CRITICAL, Classification.ACTION})
 """Classifications that the mission rate neither limits nor counts."""
 MISSION_RATE = 2

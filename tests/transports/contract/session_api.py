@@ -1,4 +1,4 @@
-"""What a player can do with a session, whatever it is reached through. The suite knows nothing else."""
+"""Session API of the contract suite: the operations that every transport offers. The suite uses nothing else."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from footlights import open_stage
 from footlights_actors import ScriptedModel, Stall, standard_cast
 from footlights_transports import load_config
-from footlights_transports.server import collecting
-from footlights_transports.server.collecting import THRESHOLDS, GentleCollector, collect_gently, memory_in_use
+from footlights_transports.server import gc_policy
+from footlights_transports.server.gc_policy import THRESHOLDS, GentleCollector, collect_gently, memory_in_use
 from footlights_transports.server.serve import serve_here
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_memory_that_a_large_body_takes_is_noticed() -> None:
 async def test_a_server_waits_until_no_turn_was_open_for_some_seconds(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(collecting, "_GROWN", 0.5)
+    monkeypatch.setattr(gc_policy, "_GROWN", 0.5)
     async with open_stage(standard_cast(ScriptedModel(stalls))) as stage, trio.open_nursery() as nursery:
         session = stage.start()
         turn_id = session.begin_turn("Good evening.")
@@ -149,8 +149,8 @@ async def test_a_server_waits_until_no_turn_was_open_for_some_seconds(
 async def test_a_server_that_is_never_quiet_collects_when_memory_has_grown_a_lot(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(collecting, "_GROWN_A_LOT", 0.5)
-    monkeypatch.setattr(collecting, "_A_LOT", 0)
+    monkeypatch.setattr(gc_policy, "_GROWN_A_LOT", 0.5)
+    monkeypatch.setattr(gc_policy, "_A_LOT", 0)
     async with open_stage(standard_cast(ScriptedModel(stalls))) as stage, trio.open_nursery() as nursery:
         stage.start().begin_turn("Good evening.")
         with _full_collections() as full:
@@ -161,7 +161,7 @@ async def test_a_server_that_is_never_quiet_collects_when_memory_has_grown_a_lot
 
 
 @pytest.mark.parametrize("gentle", [True, False])
-def test_a_server_collects_like_that_unless_it_is_told_not_to(tmp_path: Path, gentle: bool) -> None:
+def test_a_server_collects_like_that_unless_configured_otherwise(tmp_path: Path, gentle: bool) -> None:
     given = {"ws_port": 0, "http_port": 0, "ledger": str(tmp_path / "a.ledger"), "gentle_gc": gentle}
     config = load_config(options={("server", name): value for name, value in given.items()})
     before = gc.get_threshold()

@@ -1,4 +1,4 @@
-"""What the reading helpers promise: a whole turn and nothing else, and no payload that is not the one asked for."""
+"""Turn helpers: `take_turn` returns one whole turn, and `only` and `payloads` return the requested kind of payload."""
 
 from __future__ import annotations
 

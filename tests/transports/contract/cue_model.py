@@ -1,4 +1,4 @@
-"""A model that says what it was told, word by word, and waits for its cue where it was told to.
+"""Cue model: a model that says a script word by word and waits for cues.
 
 `"Good ~evening friend"` is said as `Good`, then nothing until the cue `evening` is given, then ` evening friend`. Cues
 may be given from any thread, before or after somebody waits for them: no test has to sleep.

@@ -1,4 +1,4 @@
-"""Two ways into a house: in the same process, and over WebSocket by our own client."""
+"""Transports of the contract suite: in the same process, and over WebSocket with the Python client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from footlights import Cast, InteractionSession, Limits, SessionParams, Stage, TurnParams
-    from tests.transports.contract.house import Decision, House
+    from tests.transports.contract.session_api import Decision, House
 
 
 class MemoryGuest:
