@@ -2,7 +2,7 @@
 
 async with connect("ws://127.0.0.1:7600") as client: ...    # a trio program elsewhere
 with StageThread(cast) as stage: ...                        # a program without trio
-await serve(load_config("footlights.toml").config, ...)     # a server
+await serve(load_config(Path("footlights.toml")), ...)       # a server
 """
 
 from __future__ import annotations

@@ -10,7 +10,10 @@ every event once, with the gaps declared, until the session is closed.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Protocol
+
+import trio
 
 from footlights.errors import Detached
 from footlights.stream.outbox import DetachReason
@@ -47,6 +50,8 @@ class Follower:
 
     async def __aenter__(self) -> Follower:
         await self._stream.__aenter__()
+        if self._is_ended:
+            self._stream.end()
         return self
 
     async def __aexit__(
@@ -57,7 +62,8 @@ class Follower:
     def end(self) -> None:
         """Stop: the reader gets what waits in the outbox, then the end."""
         self._is_ended = True
-        self._stream.end()
+        if self._stream.is_entered:
+            self._stream.end()
 
     async def receive_batch(self) -> list[StreamEvent]:
         """At least one event; an empty list at the end.
@@ -65,12 +71,24 @@ class Follower:
         The end comes when the session is closed, or when the stage closes before it knows whether the last commits
         are durable. Raises what `subscribe` raises when it subscribes again.
         """
+        batch = await self.receive_batch_until(inf)
+        assert batch is not None
+        return batch
+
+    async def receive_batch_until(self, deadline: float) -> list[StreamEvent] | None:
+        """The same; None if no event comes until `deadline`.
+
+        The deadline does not interrupt subscribing again: with short deadlines that would never end.
+        """
         while True:
             try:
-                return await self._stream.receive_batch()
+                with trio.move_on_at(deadline):
+                    return await self._stream.receive_batch()
             except Detached as detached:
-                if detached.reason == DetachReason.COMMIT_UNKNOWN or self._is_ended:
+                if detached.reason == DetachReason.COMMIT_UNKNOWN:
                     return []
+            else:
+                return None
             await self._subscribe_again()
 
     async def _subscribe_again(self) -> None:

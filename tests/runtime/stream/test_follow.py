@@ -17,15 +17,19 @@ from footlights import (
     laws,
     open_stage,
 )
+from footlights.session.core import SessionCore
 from footlights.stream.follow import follow
 from footlights.testing import cancel_everywhere, payloads
 from footlights_actors import Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    import pytest
     from trio.testing import MockClock
 
+    from footlights.stream.catch_up import CatchUp
     from footlights.testing import Trial
 
 SPEECH = "Good evening, my friend."
@@ -82,6 +86,40 @@ async def test_a_follower_that_is_ended_gets_what_waits_and_then_the_end(quiet_c
             waiting = await stream.receive_batch()
             assert waiting[-1].event_type is EventType.COMMIT_FINAL
             assert await stream.receive_batch() == []
+
+
+async def test_a_follower_that_was_detached_and_is_ended_still_gets_every_event(quiet_clock: MockClock) -> None:
+    events: list[StreamEvent] = []
+    async with tavern() as stage:
+        session = stage.start()
+        async with follow(session) as stream:
+            await commit(session)
+            assert session.statistics().subscribers == ()
+            stream.end()
+            while batch := await stream.receive_batch():
+                events += batch
+    assert said(events) == SPEECH
+    assert events[-1].event_type is EventType.COMMIT_FINAL
+
+
+async def test_short_deadlines_do_not_keep_a_detached_follower_from_resuming(
+    quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catch_up = SessionCore.catch_up
+
+    async def slow(self: SessionCore, after: Mapping[str, int], terminal_seen: Collection[str]) -> CatchUp:
+        await trio.sleep(3)
+        return await catch_up(self, after, terminal_seen)
+
+    async with tavern() as stage:
+        session = stage.start()
+        async with follow(session) as stream:
+            await commit(session)
+            monkeypatch.setattr(SessionCore, "catch_up", slow)
+            assert await stream.receive_batch_until(trio.current_time() + 1) is None
+            batch = await stream.receive_batch_until(trio.current_time() + 1)
+            assert batch is not None
+            assert said(batch) == SPEECH
 
 
 def test_a_read_can_be_cancelled_anywhere_and_loses_nothing() -> None:

@@ -167,8 +167,9 @@ class _Replies:
                     if isinstance(reply, dict) and "reply" in reply:
                         self._take(reply["reply"], reply)
         finally:
+            # First: a command that is half written may still go out, and would be sent again as if it had not.
+            await self.connection.stop_writing()
             self._end()
-        await self.connection.aclose()
 
     def _take(self, command_id: object, reply: dict[str, Any]) -> None:
         if command_id is None:

@@ -116,6 +116,14 @@ class Connection:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
 
+    async def stop_writing(self) -> None:
+        """Wait until nothing more is sent, so that it is certain which frames were. Shielded from cancellation."""
+        with trio.CancelScope(shield=True):
+            if self.is_open:
+                self.is_open = False
+                await trio.aclose_forcefully(self._stream)
+            await self._writer_ended.wait()
+
     # -- writing
 
     async def _hand_over(self, outgoing: Outgoing) -> None:

@@ -155,6 +155,8 @@ class Broadcaster:
         self._called: dict[Delivery, None] = {}
         self._gathering: dict[Delivery, None] = {}
         self._next_batches_at = inf
+        self._planned_for = inf
+        """When the broadcaster meant to send the next batches, if it waits for that time."""
         self._no_batches_before = 0.0
         self._waiting: trio.lowlevel.Task | None = None
 
@@ -184,7 +186,8 @@ class Broadcaster:
         elif not self._gathering:
             await self._wait_for_a_call()
         else:
-            with trio.move_on_at(self._next_batches_at):
+            self._planned_for = self._next_batches_at
+            with trio.move_on_at(self._planned_for):
                 await self._wait_for_a_call()
 
     async def _wait_for_a_call(self) -> None:
@@ -213,9 +216,10 @@ class Broadcaster:
         self._next_batches_at = min(self._next_batches_at, max(self._no_batches_before, delivery.writer.due_at))
 
     def _send_batches(self, now: float) -> None:
-        late = now - self._next_batches_at
+        # Only a round that was planned can be late: the time before a call was idle, not busy.
+        late = max(0.0, now - self._planned_for)
         gathered, self._gathering = self._gathering, {}
-        self._next_batches_at = inf
+        self._next_batches_at = self._planned_for = inf
         early = [each for each in gathered if each.writer.due_at > now and not each.is_handed_over]
         is_all_sent = self._send([each for each in gathered if each.writer.due_at <= now])
         done_at = trio.current_time()

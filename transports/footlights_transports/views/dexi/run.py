@@ -22,7 +22,7 @@ from footlights_transports.views.dexi.pure.narration import broken_end
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from footlights.events import JsonValue, StreamEvent
+    from footlights.events import JsonValue
     from footlights.stream.follow import Follower
     from footlights_transports.access.policy import User
     from footlights_transports.views.dexi.pure.events import DexiEvent
@@ -112,9 +112,7 @@ class Run:
         """Append what the turn's events add, and heartbeats, until the run is over."""
         while not self.is_over:
             due = self._narrator.heartbeat_at
-            batch: list[StreamEvent] | None = None
-            with trio.move_on_at(inf if due is None else due - self._clock_offset):
-                batch = await stream.receive_batch()
+            batch = await stream.receive_batch_until(inf if due is None else due - self._clock_offset)
             now = self._now()
             if batch is None:
                 self._append(self._narrator.silence(max(now, due or 0)))  # rounding may make `now` a little less

@@ -165,10 +165,14 @@ class KgentGateway:
         session_id = unnamed if query.session is None else _id_of(user, query.session)
         if session_id is None:
             return None
-        try:
-            chat = self._chat(self.access.session(user, session_id))
-        except UnknownSession:
-            return None
+        known = self._sessions.get(session_id)
+        if query.session is None and known is not None and known.is_open:
+            chat = known  # connecting again without a name is no use of the session: it may still become idle
+        else:
+            try:
+                chat = self._chat(self.access.session(user, session_id))
+            except UnknownSession:
+                return None
         if query.session is None and not chat.is_open:
             return None
         if query.remote_models not in (None, chat.remote_models) or (query.keep_content and not chat.keeps_content):

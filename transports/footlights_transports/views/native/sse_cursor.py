@@ -19,7 +19,7 @@ from footlights.stream.cursor import ALL_SEEN, Cursor
 from footlights_transports.views.native.protocol import MAX_CURSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 MAX_CURSOR_CHARS = 8_192
 """Longer than any word that the server writes, and short enough for the header of a request."""
@@ -32,10 +32,14 @@ _place = lru_cache(8_192)(in_order)
 """Cached, because every event names the same few turns."""
 
 
-def write_cursor(cursor: Cursor, whole: Mapping[str, int] | None = None) -> str:
-    """The cursor as a word of letters, digits, - and _. `whole` is what `whole_turns` made of it, if it is known."""
+def write_cursor(cursor: Cursor, whole: Mapping[str, int] | None = None, in_part: Collection[str] | None = None) -> str:
+    """The cursor as a word of letters, digits, - and _.
+
+    `whole` is what `whole_turns` made of it, and `in_part` are the other turns, if they are known.
+    """
     after = cursor.after
-    in_part = [each for each, seq in after.items() if seq < ALL_SEEN]
+    if in_part is None:
+        in_part = [each for each, seq in after.items() if seq < ALL_SEEN]
     seqs = {run[0]: [after[each] for each in run] for run in _runs(in_part)}
     runs = whole_turns(cursor) if whole is None else whole
     written = orjson.dumps([_FORMAT, seqs, runs, _counted(cursor.terminal_seen)])

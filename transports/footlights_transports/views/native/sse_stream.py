@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from footlights import wire
 from footlights.events import EventType
+from footlights.stream.cursor import ALL_SEEN
 from footlights_transports.views.native.protocol import write_notice
 from footlights_transports.views.native.sse_cursor import whole_turns, write_cursor
 
@@ -37,7 +38,7 @@ class SseWriter:
 
     def opening(self) -> bytes:
         """An id without an event, so that a client whose connection is cut before the first event can resume."""
-        return b"id: %b\n\n" % write_cursor(self.cursor, self._whole).encode()
+        return b"id: %b\n\n" % write_cursor(self.cursor, self._whole, self._in_part).encode()
 
     def events(self, batch: Iterable[StreamEvent]) -> bytes:
         """These events, each with its own id."""
@@ -47,26 +48,29 @@ class SseWriter:
         """Name only these turns in the ids from now on: the server needs no others."""
         cursor = self.cursor
         self.has_committed = False
+        cursor.terminal_seen.intersection_update(turn_ids)
         if not cursor.after.keys() <= turn_ids:
             cursor.after = {turn_id: seq for turn_id, seq in cursor.after.items() if turn_id in turn_ids}
-            cursor.terminal_seen.intersection_update(turn_ids)
             self._note_whole_turns()
 
     def _event(self, event: StreamEvent) -> bytes:
         cursor, kind = self.cursor, event.event_type
         if kind is EventType.TOKEN_DELTA:
             cursor.after[event.turn_id] = event.seq
+            self._in_part.add(event.turn_id)
         else:
             cursor.note(event)
+            self._in_part.add(event.turn_id)
             if kind is EventType.COMMIT_FINAL:
                 self.has_committed = True
                 self._note_whole_turns()
-        word = write_cursor(cursor, self._whole).encode()
+        word = write_cursor(cursor, self._whole, self._in_part).encode()
         return b"id: %b\ndata: %b\n\n" % (word, self._encode(event))
 
     def _note_whole_turns(self) -> None:
-        # Every id names them, and they change only with a commit.
+        # Every id names all turns, and which of them are whole changes only with a commit.
         self._whole = whole_turns(self.cursor)
+        self._in_part = {turn_id for turn_id, seq in self.cursor.after.items() if seq < ALL_SEEN}
 
 
 def notice(name: str, session_id: str, reason: str | None = None) -> bytes:
