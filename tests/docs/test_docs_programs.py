@@ -144,7 +144,14 @@ async def test_a_tcp_client_that_reads_nothing_is_disconnected_and_delays_no_oth
     began = trio.current_time()
     async with open_stage(cast) as stage, trio.open_nursery() as nursery:
         (deaf, to_deaf), (other, to_other) = memory_stream_pair(), memory_stream_pair()
-        to_deaf.send_stream.send_all_hook = trio.sleep_forever
+        deliver = to_deaf.send_stream.send_all_hook
+        assert deliver is not None
+
+        async def deliver_and_block() -> None:
+            await deliver()
+            await trio.sleep_forever()
+
+        to_deaf.send_stream.send_all_hook = deliver_and_block
         nursery.start_soon(example["serve"], stage, to_deaf)
         nursery.start_soon(example["serve"], stage, to_other)
         await deaf.send_all(b"Hello.\n\n")  # its tokens and the error for its empty line come from two tasks
