@@ -110,7 +110,7 @@ class ArtifactGenerated:
 
 @frozen
 class ToolStart:
-    """A tool was called. Its result says whether it ran."""
+    """A tool was called. Whether it ran is told by its result."""
 
     type: Literal["tool_start"] = field(default="tool_start", init=False)
     step_id: str
