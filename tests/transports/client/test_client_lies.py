@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, Request, TextMessage
 
 from footlights import SessionClosed, SessionParams, UnknownSession
 from footlights.stream.cursor import ALL_SEEN
 from footlights_transports import ConnectionLost, LawBroken, Retry, connect
 from footlights_transports.errors import Unauthorized
-from tests.kit.peers.ws_liar import HANG_UP, open_liar
+from tests.kit.peers.ws_liar import HANG_UP, open_liar, open_peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -276,3 +280,30 @@ async def test_a_cursor_that_is_none_is_found_out(cursor: object) -> None:
     ):
         with pytest.raises(ConnectionLost, match="protocol"):
             await client.session("inn").subscribe().__aenter__()
+
+
+async def test_a_command_that_was_half_written_when_the_server_failed_is_not_sent_twice() -> None:
+    executed: list[int] = []
+    connections = count(1)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        connection, protocol, parts = next(connections), WSConnection(ConnectionType.SERVER), list[str]()
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while data := await stream.receive_some():
+                protocol.receive_data(bytes(data))
+                for event in protocol.events():
+                    if isinstance(event, Request):
+                        await stream.send_all(protocol.send(AcceptConnection(subprotocol="footlights.v1")))
+                    elif isinstance(event, TextMessage):
+                        if connection == 1 and not parts:
+                            await stream.send_all(protocol.send(TextMessage("this is not JSON")))
+                        parts.append(event.data)
+                        if event.message_finished:
+                            executed.append(connection)
+                            command = json.loads("".join(parts))
+                            reply = {"reply": command["id"], "ok": True, "result": {"turn_id": "t1-000001"}}
+                            await stream.send_all(protocol.send(TextMessage(json.dumps(reply))))
+
+    async with open_peer(serve) as url, connect(url, retry=AT_ONCE) as client:
+        assert await client.session("inn").begin_turn("A room? " * 4_000_000) == "t1-000001"
+    assert executed == [2]
