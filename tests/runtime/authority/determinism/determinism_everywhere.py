@@ -14,9 +14,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.kit.paths import ROOT
-
 VERSIONS = ("3.11", "3.12", "3.13")
+ROOT = Path(__file__).parents[4]
 PROGRAM = Path(__file__).with_name("determinism.py")
 GOLDEN = Path(__file__).with_name("golden_digests.json")
 
