@@ -208,6 +208,25 @@ async def test_a_batch_is_sent_at_once_after_silence_and_then_at_most_every_twen
 
 
 @TLS
+async def test_time_in_which_nothing_was_said_delays_no_batch(as_with_tls: bool, quiet_clock: MockClock) -> None:
+    words = tuple(line for _ in range(20) for line in (Flood(" word", 1), Pause(0.05)))
+    async with open_house(words) as house:
+        session = house.stage.start()
+        client = await house.connect("/v1?batch=1", as_with_tls=as_with_tls)
+        await follow(client, session)
+        session.begin_turn("Go on.")
+        delays: list[float] = []
+        is_over = False
+        while not is_over:
+            frame = orjson.loads(await client.get_message())
+            last = frame[-1] if isinstance(frame, list) else frame
+            delays.append(trio.current_time() - last["mono_ts_ms"] / 1000)
+            is_over = last["event_type"] == "commit_final"
+        assert len(delays) >= 20, "each word comes in a frame of its own"
+        assert max(delays) < 0.025
+
+
+@TLS
 async def test_rounds_of_batches_take_a_tenth_of_the_time_and_no_client_waits_long(
     as_with_tls: bool, quiet_clock: MockClock
 ) -> None:

@@ -9,7 +9,7 @@ applies backpressure to the source of the subclass.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class OpenStreams:
             wait.cancel(reason="the server shuts down")
 
 
-class SseResponse(Response):
+class SseResponse(Response, ABC):
     """A response of Server-Sent Events. Subclasses give the text."""
 
     media_type = "text/event-stream"
@@ -66,7 +66,6 @@ class SseResponse(Response):
 
         Empty text sends nothing, and the time until the next keep-alive begins anew. A cancelled call loses nothing.
         """
-        raise NotImplementedError
 
     @property
     def is_drained(self) -> bool:
