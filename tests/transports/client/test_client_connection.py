@@ -231,6 +231,20 @@ async def test_pings_are_answered_and_binary_messages_ignored() -> None:
     assert answered == [b"there?"]
 
 
+async def test_a_connection_whose_writer_has_ended_is_not_open() -> None:
+    """A command would otherwise be tried on it for ever: the reader could not run to find out."""
+
+    async def say_nothing(stream: trio.SocketStream) -> None:
+        await WsPeer(stream).shake_hands()
+        await trio.sleep_forever()
+
+    async with open_peer(say_nothing) as address, trio.open_nursery() as nursery:
+        connection = await dial(Address(address), nursery)
+        await connection._send_close(CloseConnection(code=1000))
+        assert not connection.is_open
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_silent_server_gets_a_ping_and_is_then_dropped(autojump_clock: MockClock) -> None:
     async def say_nothing(stream: trio.SocketStream) -> None:
         peer = WsPeer(stream)
