@@ -1,12 +1,14 @@
 """Workloads with a server: turns of one session that clients follow over loopback.
 
 Clients read nothing during a count: what the server sends fits into the buffers of their sockets. So no count depends
-on when the operating system delivers bytes.
+on when the operating system delivers bytes. A kernel delays the acknowledgement of small segments that nobody reads,
+and then the server's socket takes no more of them; so clients say that they wait for many bytes, which ends the delay.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from footlights import InteractionSession
     from footlights_actors import Script
 
+_WHOLE_TURN_BYTES = 1 << 20
+"""More than a turn has."""
 _COMMIT = '"event_type":"commit_final"'
 
 
@@ -56,6 +60,10 @@ class Client(Protocol):
 class _Bytes:
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
+
+    def wait_for(self, size: int) -> None:
+        """Have the kernel report no fewer bytes than these."""
+        self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     async def send(self, data: bytes) -> None:
         await self._stream.send_all(data)
@@ -121,20 +129,28 @@ class SseClient:
 class ServedTurn:
     """A turn whose events the server sends to all clients."""
 
-    def __init__(self, session: InteractionSession, clients: Sequence[Client]) -> None:
+    def __init__(self, session: InteractionSession, clients: Sequence[Client], wires: Sequence[_Bytes]) -> None:
         self._session = session
         self._clients = clients
+        self._wires = wires
+        self._wait_for(_WHOLE_TURN_BYTES)
 
     async def play(self) -> None:
         await self._session.finalize(self._session.begin_turn("Go on.")).wait()
         await trio.sleep(AFTERWARDS)
 
     async def look(self) -> dict[Count, int]:
+        self._wait_for(1)
         taken = [await client.take(_COMMIT) for client in self._clients]
+        self._wait_for(_WHOLE_TURN_BYTES)
         return {
             Count.FRAMES: sum(each.frames for each in taken),
             Count.BYTES: sum(each.bytes for each in taken),
         }
+
+    def _wait_for(self, size: int) -> None:
+        for wire in self._wires:
+            wire.wait_for(size)
 
 
 def over_websocket(
@@ -158,7 +174,8 @@ async def _served_turn(
     ):
         session = stage.start()
         streams = [await leaving.enter_async_context(await trio.open_tcp_stream(HOST, port)) for _ in range(clients)]
-        crowd = [make_client(_Bytes(stream)) for stream in streams]
+        wires = [_Bytes(stream) for stream in streams]
+        crowd = [make_client(wire) for wire in wires]
         for client in crowd:
             await client.follow(session)
-        yield ServedTurn(session, crowd)
+        yield ServedTurn(session, crowd, wires)
