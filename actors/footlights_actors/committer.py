@@ -21,7 +21,7 @@ from footlights.errors import LedgerUnavailable
 from footlights.events import CommitOutcome, Issue
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, World
+    from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.limits import Limits
     from footlights.turn.turn import Turn
 
@@ -69,7 +69,11 @@ class AuthorityCommitter:
     async def _commit(self, batch: list[Turn]) -> None:
         heads = await self._heads(batch)
         records, world = await self._judge(batch, heads or {})
-        if heads is not None and await self._write(records, world):
+        requests: tuple[TurnRequest, ...] = ()
+        for turn in batch:
+            if turn.request is not None:
+                requests += (turn.request,)
+        if heads is not None and await self._write(records, world, requests):
             self.world, self._world_digest = world, records[-1].world_after
         else:
             records = [_not_written(record) for record in records]
@@ -83,9 +87,9 @@ class AuthorityCommitter:
         except LedgerUnavailable:
             return None
 
-    async def _write(self, records: list[CommitRecord], world: World) -> bool:
+    async def _write(self, records: list[CommitRecord], world: World, requests: tuple[TurnRequest, ...]) -> bool:
         try:
-            await self._ledger.append(records, world)
+            await self._ledger.append(records, world, requests)
         except LedgerUnavailable:
             return False
         return True

@@ -2,8 +2,9 @@
 
     .venv/bin/python docs/examples/custom_ledger.py
 
-One line is one write: an epoch, a whole batch of commits with the world after it, or a step of a tool. A write is
-complete if its line ends with a newline, so a batch is kept whole or not at all, also if the power fails.
+One line is one write: an epoch, a whole batch of commits with the world after it, or a step of a tool, each with the
+requests of its turns. A write is complete if its line ends with a newline, so a batch is kept whole or not at all, also
+if the power fails.
 
 It takes no writer lock: open the file in one stage at a time. A ledger that several processes can open takes one in
 `begin_epoch`, and raises `LedgerInUse`.
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, Literal, Self
 import orjson
 import trio
 
-from footlights.authority import CommitRecord, JsonWorld, Opening, ToolRecord, ToolState, World
+from footlights.authority import CommitRecord, JsonWorld, Opening, ToolRecord, ToolState, TurnRequest, World
 from footlights.authority.record import record_from_json
 from footlights.authority.tool_steps import check_key
 from footlights.authority.world import checked_digest
@@ -39,6 +40,7 @@ class JournalLedger:
         self._commits: dict[tuple[str, str], CommitRecord] = {}
         self._heads: dict[str, str] = {}
         self._tools: dict[str, ToolState] = {}
+        self._requests: dict[tuple[str, str], str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,7 +60,7 @@ class JournalLedger:
             await self._write({"epoch": self._epoch + 1, "world": world})
             return Opening(self._epoch, JsonWorld(self._world))
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         async with self._lock:
             heads = dict(self._heads)
             for record in records:
@@ -68,15 +70,18 @@ class JournalLedger:
             turns = [(record.session_id, record.turn_id) for record in records]
             if len(set(turns)) < len(turns) or any(turn in self._commits for turn in turns):
                 raise InvalidCommand("One of these turns is already committed.")
-            await self._write({"commits": [orjson.loads(each.written) for each in records], "world": world.view()})
+            begun = self._checked(requests)
+            commits = [orjson.loads(each.written) for each in records]
+            await self._write({"commits": commits, "world": world.view(), "requests": begun})
 
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         check_key(key)
         async with self._lock:
             if key in self._tools:
                 await trio.lowlevel.checkpoint()
                 return ToolRecord(key, self._tools[key])
-            await self._write({"tool": key, "state": "started"})
+            begun = self._checked(() if request is None else (request,))
+            await self._write({"tool": key, "state": "started", "requests": begun})
             return None
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
@@ -94,6 +99,13 @@ class JournalLedger:
             else:
                 await trio.lowlevel.checkpoint()
 
+    def _checked(self, requests: Sequence[TurnRequest]) -> list[tuple[str, str, str]]:
+        begun = dict(self._requests)
+        for each in requests:
+            if begun.setdefault((each.session_id, each.request_id), each.turn_id) != each.turn_id:
+                raise InvalidCommand("A request id belongs to another turn.")
+        return [(each.session_id, each.request_id, each.turn_id) for each in requests]
+
     # -- reading
 
     async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
@@ -103,6 +115,10 @@ class JournalLedger:
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         await trio.lowlevel.checkpoint()
         return self._commits.get((session_id, turn_id))
+
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return self._requests.get((session_id, request_id))
 
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         await trio.lowlevel.checkpoint()
@@ -153,6 +169,8 @@ class JournalLedger:
             record = record_from_json(document)
             self._commits[record.session_id, record.turn_id] = record
             self._heads[record.session_id] = record.commit_digest
+        for session_id, request_id, turn_id in entry.get("requests", ()):
+            self._requests[session_id, request_id] = turn_id
         if entry.get("state") == "released":
             del self._tools[entry["tool"]]
         elif "tool" in entry:

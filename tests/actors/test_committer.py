@@ -29,7 +29,17 @@ from footlights import (
     TurnParams,
     open_stage,
 )
-from footlights.authority import Artifact, CommitRecord, Ruling, accept, digest, patch, recompute_digest, refuse
+from footlights.authority import (
+    Artifact,
+    CommitRecord,
+    Ruling,
+    TurnRequest,
+    accept,
+    digest,
+    patch,
+    recompute_digest,
+    refuse,
+)
 from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
@@ -54,10 +64,10 @@ class KeepingLedger(MemoryLedger):
         self.batches: list[list[CommitRecord]] = []
         self._takes = first_takes
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         takes, self._takes = self._takes, 0.0
         await trio.sleep(takes)
-        await super().append(records, world)
+        await super().append(records, world, requests)
         self.batches.append(list(records))
 
     @property
@@ -369,7 +379,7 @@ async def test_past_the_shutdown_deadline_the_commit_is_unknown(quiet_clock: Moc
 
 
 class BrokenLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await trio.lowlevel.checkpoint()
         raise OSError("a bug, and no word about what was written")
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Prompt
-    from footlights.authority import CommitRecord, World
+    from footlights.authority import CommitRecord, TurnRequest, World
     from footlights.events import JsonValue
 
 pytestmark = pytest.mark.usefixtures("interruptible")
@@ -204,10 +204,12 @@ async def test_until_commit_of_a_turn_that_is_settled_ends_at_once(quiet_clock: 
 
 async def test_a_commit_in_doubt_does_not_hide_the_ones_that_are_certain(quiet_clock: MockClock) -> None:
     class SecondHangs(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        async def append(
+            self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()
+        ) -> None:
             if self._records:
                 await trio.sleep_forever()
-            await super().append(records, world)
+            await super().append(records, world, requests)
 
     cast = standard_cast(ScriptedModel(lambda prompt: [Say("Hm.")]))
     async with open_stage(cast, ledger=SecondHangs(), limits=Limits(shutdown_deadline=1)) as stage:
@@ -229,10 +231,12 @@ async def test_a_commit_in_doubt_does_not_hide_the_ones_that_are_certain(quiet_c
 
 def test_ctrl_c_while_the_stage_closes_leaves_unwrapped_and_keeps_the_hosts_error() -> None:
     class Interrupting(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        async def append(
+            self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()
+        ) -> None:
             signal.raise_signal(signal.SIGINT)
             await trio.sleep(1)
-            await super().append(records, world)
+            await super().append(records, world, requests)
 
     commits: list[bool] = []
 
@@ -272,7 +276,9 @@ async def test_a_cancel_safe_tool_of_a_round_that_fails_is_cancelled(quiet_clock
 
 async def test_a_stage_that_fails_while_it_closes_does_not_hide_the_hosts_error(quiet_clock: MockClock) -> None:
     class Broken(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        async def append(
+            self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()
+        ) -> None:
             await trio.sleep(1)
             raise OSError("a bug")
 

@@ -45,7 +45,7 @@ from footlights.testing.explore import cancel_everywhere
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord, World
+    from footlights.authority import CommitRecord, TurnRequest, World
     from footlights.events import JsonValue
     from footlights.testing.trial import Trial
 
@@ -103,9 +103,9 @@ def cast(*lines: Line, tools: Sequence[Tool] = (), cold: bool = False) -> Cast:
 
 
 class SlowLedger(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await trio.sleep(0.02)
-        await super().append(records, world)
+        await super().append(records, world, requests)
 
 
 # -- the house

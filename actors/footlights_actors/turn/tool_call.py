@@ -99,6 +99,7 @@ class ToolCall:
             turn.session_id, turn.turn_id, tool_call_id, services.committed_world, self._state.reserve_intent
         )
         self._ledger = services.ledger
+        self._turn_request = turn.request
         self._max_bytes = services.limits.max_event_bytes
         self._scope = trio.CancelScope()
         self._claimed: str | None = None
@@ -237,7 +238,7 @@ class ToolCall:
             return True
         key = self._key(tool, arguments)
         try:
-            earlier = await self._ledger.begin_tool(key)
+            earlier = await self._ledger.begin_tool(key, self._turn_request)
         except LedgerUnavailable:
             self._fail(LedgerUnavailable.code, "The tool was not run: the ledger cannot record it.")
             return False

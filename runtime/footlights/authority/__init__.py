@@ -25,7 +25,7 @@ from footlights.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from footlights.authority.ledger.memory import MemoryLedger
-    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord, ToolState
+    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord, ToolState, TurnRequest
     from footlights.authority.ledger.sqlite.ledger import SqliteLedger
     from footlights.authority.ledger.sqlite.schema import LedgerDamaged, LedgerFormat
 
@@ -54,6 +54,7 @@ __all__ = [
     "SqliteLedger",
     "ToolRecord",
     "ToolState",
+    "TurnRequest",
     "User",
     "Verdict",
     "Visibility",
@@ -78,7 +79,7 @@ __all__ = [
 
 _HOMES = {
     "footlights.authority.ledger.memory": "MemoryLedger",
-    "footlights.authority.ledger.protocol": "Ledger Opening ToolRecord ToolState",
+    "footlights.authority.ledger.protocol": "Ledger Opening ToolRecord ToolState TurnRequest",
     "footlights.authority.ledger.sqlite.ledger": "SqliteLedger",
     "footlights.authority.ledger.sqlite.schema": "LedgerDamaged LedgerFormat",
 }

@@ -22,13 +22,14 @@ from footlights.events import InterruptReason
 from footlights.ids import epoch_and_number, in_order
 from footlights.lazy_event import LazyEvent
 from footlights.params import BusyRule, TurnParams
+from footlights.session.begin_once import NONE_DROPPED, check_request_id, find_begun, with_dropped
 from footlights.stream.catch_up import catch_up, never_committed
 from footlights.stream.cursor import ALL_SEEN, newest_seen
 from footlights.turn.commit_handle import CommitHandle
 from footlights.turn.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
     from footlights.events import CommitFinal, JsonValue
@@ -83,6 +84,7 @@ class SessionCore:
         "_supervisor",
         "clock",
         "closed",
+        "dropped_requests",
         "epoch",
         "limits",
         "outboxes",
@@ -117,6 +119,8 @@ class SessionCore:
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
         self.turns_dropped = 0
+        is_new = ids.epoch_of_session(session_id) == self.epoch
+        self.dropped_requests: frozenset[int] | None = NONE_DROPPED if is_new else None
         self.unwritten: dict[str, CommitFinal] = {}
         """The commits of the last dropped turns that the ledger could not write."""
         self.closed = LazyEvent()
@@ -124,14 +128,22 @@ class SessionCore:
     # -- turns
 
     @enable_ki_protection
-    def begin_turn(self, said: str, params: TurnParams, mode_decision: dict[str, JsonValue] | None = None) -> str:
+    def begin_turn(
+        self,
+        said: str,
+        params: TurnParams,
+        mode_decision: dict[str, JsonValue] | None = None,
+        request_id: str | None = None,
+    ) -> str:
+        if self.state is not SessionState.OPEN:
+            raise SessionClosed(f"The session {self.session_id} is {self.state}.")
         self._check_input(said)
         self._registry.check_turn(params)
         self._check_places(params.busy)
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
         number = self._last_number + 1
-        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision)
+        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision, request_id)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)
@@ -141,6 +153,23 @@ class SessionCore:
         if runs_now:
             self._run(turn)
         return turn.turn_id
+
+    async def begin_turn_once(
+        self,
+        said: str,
+        params: TurnParams,
+        mode_decision: dict[str, JsonValue] | None,
+        request_id: str,
+        admit: Callable[[], None] | None,
+    ) -> str:
+        check_request_id(request_id)
+        self._check_input(said)
+        turn_id = await find_begun(self, request_id, said, params)
+        if turn_id is not None:
+            return turn_id
+        if admit is not None:
+            admit()
+        return self.begin_turn(said, params, mode_decision, request_id)
 
     @enable_ki_protection
     def cancel(self, turn_id: str | None) -> tuple[str, ...]:
@@ -210,6 +239,15 @@ class SessionCore:
             return self.unwritten[turn_id]
         record = await self._supervisor.ledger.find(self.session_id, turn_id)
         return None if record is None else commit_final(record)
+
+    def find_request(self, request_id: str) -> Turn | None:
+        turns = (*self._open.values(), *self._retained.values())
+        return next(
+            (turn for turn in turns if turn.request is not None and turn.request.request_id == request_id), None
+        )
+
+    async def read_request(self, request_id: str) -> str | None:
+        return await self._supervisor.ledger.find_request(self.session_id, request_id)
 
     async def _decided(self, turn_id: str) -> CommitFinal | None:
         """Like `find_commit`; for a turn that a restart cut short, the commit_final that catch-up makes for it."""
@@ -337,8 +375,6 @@ class SessionCore:
         return [outbox for outbox, subscription in self._subscriptions.items() if subscription.observer]
 
     def _check_input(self, said: str) -> None:
-        if self.state is not SessionState.OPEN:
-            raise SessionClosed(f"The session {self.session_id} is {self.state}.")
         check_text("The input", said)
         if not said.strip():
             raise InvalidCommand("The input is empty.")
@@ -382,6 +418,8 @@ class SessionCore:
 
     def _drop(self, turn: Turn) -> None:
         self.turns_dropped += 1
+        if turn.request is not None:
+            self.dropped_requests = with_dropped(self.dropped_requests, turn.request.request_id)
         if turn.commit is not None and any(issue.code == LedgerUnavailable.code for issue in turn.commit.issues):
             self.unwritten[turn.turn_id] = turn.commit
             if len(self.unwritten) > _MAX_UNWRITTEN:

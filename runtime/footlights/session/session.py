@@ -1,7 +1,8 @@
 """Interaction session: one player's session, as a host holds it.
 
-`begin_turn`, `cancel`, `finalize` and `heard` are plain calls: they decide now or raise, and never wait. Losing a
-subscriber does not cancel a turn, and a cancel does not close the session.
+`begin_turn`, `cancel`, `finalize` and `heard` are plain calls: they decide now or raise, and never wait.
+`begin_turn_once` is awaited, because it may have to read the ledger. Losing a subscriber does not cancel a turn, and a
+cancel does not close the session.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from footlights.params import TurnParams
 from footlights.stream.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    from footlights.events import JsonValue
     from footlights.modes import ModeDecision
     from footlights.session.core import SessionCore, SessionState, SessionStatistics
     from footlights.turn.commit_handle import CommitHandle
@@ -65,13 +67,35 @@ class InteractionSession:
             InvalidCommand: the input is empty or not a string, the parameters name something unknown, or the decision
                 cannot be recorded.
         """
-        params = _PLAIN_TURN if params is None else params
-        if not isinstance(params, TurnParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
-            raise InvalidCommand(f"params must be TurnParams, and not {type(params).__name__}.")
-        if decision is None:
-            return self._core.begin_turn(said, params)
-        document = decision_document(decision)
-        return self._core.begin_turn(said, evolve(params, mode=decision.mode), document)
+        if params is None and decision is None:
+            return self._core.begin_turn(said, _PLAIN_TURN)
+        return self._core.begin_turn(said, *_decided(params, decision))
+
+    async def begin_turn_once(
+        self,
+        said: str,
+        params: TurnParams | None = None,
+        *,
+        request_id: str,
+        decision: ModeDecision | None = None,
+        admit: Callable[[], None] | None = None,
+    ) -> str:
+        """Like `begin_turn`, but a call with the same `request_id` returns the turn that an earlier call began.
+
+        `request_id` is the caller's own, 1 to 128 printable characters, within this session. The turn is found while it
+        is open or retained, and then in the ledger, also after a restart. A turn that left nothing in the ledger, no
+        tool and no commit, may begin again after a restart. A repeated call begins nothing, interrupts nothing and is
+        refused by no limit. A call that raises, or is cancelled, has begun nothing and does not use up the id.
+
+        `admit` is called right before a new turn begins. If it raises, none does.
+
+        Raises what `begin_turn` raises, and:
+            InvalidCommand: `request_id` is malformed, or its turn is retained and has another input or other
+                parameters. A `decision` is not compared. A turn that is only in the ledger is not compared.
+            Busy: the ledger cannot be read now.
+        """
+        given, document = _decided(params, decision)
+        return await self._core.begin_turn_once(said, given, document, request_id, admit)
 
     @enable_ki_protection
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
@@ -125,3 +149,16 @@ class InteractionSession:
     def statistics(self) -> SessionStatistics:
         """Count the turns and subscribers of this session."""
         return self._core.statistics()
+
+
+def _decided(
+    params: TurnParams | None, decision: ModeDecision | None
+) -> tuple[TurnParams, dict[str, JsonValue] | None]:
+    """The parameters with the mode of the decision, and its document."""
+    params = _PLAIN_TURN if params is None else params
+    if not isinstance(params, TurnParams):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+        raise InvalidCommand(f"params must be TurnParams, and not {type(params).__name__}.")
+    if decision is None:
+        return params, None
+    document = decision_document(decision)
+    return evolve(params, mode=decision.mode), document

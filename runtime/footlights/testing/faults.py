@@ -20,7 +20,7 @@ from footlights.tools.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 
-    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord
+    from footlights.authority.ledger.protocol import Ledger, Opening, ToolRecord, TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
     from footlights.events import JsonValue, StreamEvent
@@ -229,11 +229,11 @@ class FlakyLedger:
     async def last_digests(self, session_ids: Collection[str]) -> Mapping[str, str]:
         return await self._inner.last_digests(session_ids)
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         self.appends += 1
         fails = self.appends in self._failing_appends
         await self._prepare_write(fails=fails)
-        await self._inner.append(records, world)
+        await self._inner.append(records, world, requests)
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         return await self._inner.find(session_id, turn_id)
@@ -244,9 +244,12 @@ class FlakyLedger:
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._inner.latest(session_id, limit)
 
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        return await self._inner.find_request(session_id, request_id)
+
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         await self._prepare_write()
-        return await self._inner.begin_tool(key)
+        return await self._inner.begin_tool(key, request)
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:
         await self._prepare_write()

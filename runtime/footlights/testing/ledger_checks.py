@@ -13,7 +13,7 @@ from attrs import evolve
 from trio.testing import assert_checkpoints
 
 from footlights.authority.judge import JudgeRequest, judge
-from footlights.authority.ledger.protocol import Ledger, ToolRecord, ToolState
+from footlights.authority.ledger.protocol import Ledger, ToolRecord, ToolState, TurnRequest
 from footlights.authority.rules import RuleBook
 from footlights.authority.world import JsonWorld
 from footlights.errors import InvalidCommand
@@ -219,6 +219,60 @@ async def a_key_that_is_no_text_is_refused(ledger: Ledger) -> None:
     equal(await ledger.begin_tool("5"), None)
 
 
+# -- requests
+
+
+async def a_request_is_kept_with_its_commit(ledger: Ledger) -> None:
+    """`find_request` returns the turn whose request was appended with its commit, within one session, exactly."""
+    first, second = commit("s1", "t1-000001"), commit("s2", "t1-000002")
+    await ledger.append([first, second], WORLD, [TurnRequest("s1", "r", "t1-000001")])
+    equal(await ledger.find_request("s1", "r"), "t1-000001")
+    for session_id, request_id in (("s2", "r"), ("s1", "R"), ("s1", "r "), ("s1", "")):
+        equal(await ledger.find_request(session_id, request_id), None)
+
+
+async def a_request_is_kept_with_the_claim_of_a_tool(ledger: Ledger) -> None:
+    """A request that `begin_tool` stored is found before the commit, which may bring it again."""
+    request = TurnRequest("s1", "r", "t1-000001")
+    equal(await ledger.begin_tool("k", request), None)
+    equal(await ledger.find_request("s1", "r"), "t1-000001")
+    equal(await ledger.begin_tool("other", request), None)
+    await ledger.release_tool("k")
+    await ledger.append([commit("s1", "t1-000001")], WORLD, [request])
+    equal(await ledger.find_request("s1", "r"), "t1-000001")
+
+
+async def a_claim_that_fails_keeps_no_request(ledger: Ledger) -> None:
+    """`begin_tool` stores no request if the key was claimed before."""
+    await ledger.begin_tool("k")
+    equal(await ledger.begin_tool("k", TurnRequest("s1", "r", "t1-000001")), ToolRecord("k", ToolState.STARTED))
+    equal(await ledger.find_request("s1", "r"), None)
+
+
+async def a_request_has_one_turn(ledger: Ledger) -> None:
+    """`append` and `begin_tool` raise `InvalidCommand` for a request id of another turn, and keep nothing."""
+    first = commit("s1", "t1-000001")
+    second, other = commit("s1", "t1-000002", first), TurnRequest("s1", "r", "t1-000002")
+    twice = [TurnRequest("s1", "r", "t1-000001"), other]
+    await raises(InvalidCommand, ledger.append, [first, second], WORLD, twice)
+    equal(await ledger.find_request("s1", "r"), None)
+    await ledger.append([first], WORLD, twice[:1])
+    await raises(InvalidCommand, ledger.append, [second], WORLD, [other])
+    equal(await ledger.find("s1", "t1-000002"), None)
+    await raises(InvalidCommand, ledger.begin_tool, "k", other)
+    equal(await ledger.begin_tool("k"), None)
+    equal(await ledger.find_request("s1", "r"), "t1-000001")
+
+
+async def any_text_is_a_request_id(ledger: Ledger) -> None:
+    """Request ids are compared exactly: with a quote, outside the BMP, composed or not, 128 characters long."""
+    ids = ("'", "\U0001f36f", "\u00e9", "e\u0301", "\U0001f36f" * 128)
+    for number, request_id in enumerate(ids, start=1):
+        await ledger.begin_tool(request_id, TurnRequest("s1", request_id, f"t1-{number:06d}"))
+    for number, request_id in enumerate(ids, start=1):
+        equal(await ledger.find_request("s1", request_id), f"t1-{number:06d}")
+
+
 # -- trio
 
 
@@ -231,6 +285,7 @@ async def every_method_is_a_checkpoint(ledger: Ledger) -> None:
         lambda: ledger.latest("s1", 1),
         lambda: ledger.commits_after("s1", "t0-000000", 1),
         lambda: ledger.last_digests(["s1"]),
+        lambda: ledger.find_request("s1", "r"),
         lambda: ledger.begin_tool("k"),
         lambda: ledger.begin_tool("k"),
         lambda: ledger.complete_tool("k", "ok"),
@@ -244,9 +299,10 @@ async def every_method_is_a_checkpoint(ledger: Ledger) -> None:
 async def a_call_cancelled_before_it_writes_has_no_effect(ledger: Ledger) -> None:
     """A call in a cancelled scope raises `trio.Cancelled`, and nothing was written."""
     await ledger.begin_tool("open")
+    request = TurnRequest("s1", "r", "t1")
     calls: list[Callable[[], Awaitable[object]]] = [
-        lambda: ledger.append([commit("s1", "t1")], WORLD),
-        lambda: ledger.begin_tool("k"),
+        lambda: ledger.append([commit("s1", "t1")], WORLD, [request]),
+        lambda: ledger.begin_tool("k", request),
         lambda: ledger.complete_tool("open", "ok"),
     ]
     for call in calls:
@@ -256,6 +312,7 @@ async def a_call_cancelled_before_it_writes_has_no_effect(ledger: Ledger) -> Non
         equal(scope.cancelled_caught, expected=True)
     equal(await ledger.last_digests(["s1"]), {})
     equal(await ledger.find("s1", "t1"), None)
+    equal(await ledger.find_request("s1", "r"), None)
     equal(await ledger.begin_tool("k"), None)
     equal(await ledger.begin_tool("open"), ToolRecord("open", ToolState.STARTED))
 
@@ -276,6 +333,11 @@ CHECKS = (
     a_released_key_is_free,
     any_text_is_a_key,
     a_key_that_is_no_text_is_refused,
+    a_request_is_kept_with_its_commit,
+    a_request_is_kept_with_the_claim_of_a_tool,
+    a_claim_that_fails_keeps_no_request,
+    a_request_has_one_turn,
+    any_text_is_a_request_id,
     every_method_is_a_checkpoint,
     a_call_cancelled_before_it_writes_has_no_effect,
 )

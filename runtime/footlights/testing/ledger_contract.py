@@ -20,7 +20,7 @@ from attrs import evolve
 from footlights.authority import patch
 from footlights.authority.intents import Intent, IntentType
 from footlights.authority.judge import JudgeRequest, judge
-from footlights.authority.ledger.protocol import Ledger, ToolRecord, ToolState
+from footlights.authority.ledger.protocol import Ledger, ToolRecord, ToolState, TurnRequest
 from footlights.authority.rules import RuleBook, accept
 from footlights.authority.world import JsonWorld
 from footlights.errors import InvalidCommand, RegistrationError
@@ -89,11 +89,12 @@ async def a_world_without_a_proper_digest_is_refused(open_ledger: OpenLedger, na
 
 
 async def what_was_written_survives_a_restart(open_ledger: OpenLedger, name: str) -> None:
-    """A ledger that is opened again has its commits, chains, world and tools, and counts its epochs on."""
+    """A ledger that is opened again has its commits, chains, world, tools and requests, and counts its epochs on."""
     first = _counted("s1", "t1-000001", _COUNTER, None)
     async with open_ledger(name) as ledger:
         await ledger.begin_epoch(_COUNTER)
-        await ledger.append([first.record], first.world)
+        await ledger.append([first.record], first.world, [TurnRequest("s1", "committed", "t1-000001")])
+        await ledger.begin_tool("killed", TurnRequest("s1", "killed", "t1-000002"))
         for key in ("began", "ended", "released"):
             await ledger.begin_tool(key)
         await ledger.complete_tool("ended", "error")
@@ -105,6 +106,8 @@ async def what_was_written_survives_a_restart(open_ledger: OpenLedger, name: str
         equal(await ledger.find("s1", "t1-000001"), first.record)
         equal(list(await ledger.latest("s1", 9)), [first.record])
         equal(await ledger.last_digests(["s1"]), {"s1": first.record.commit_digest})
+        equal(await ledger.find_request("s1", "committed"), "t1-000001")
+        equal(await ledger.find_request("s1", "killed"), "t1-000002")
         equal(await ledger.begin_tool("began"), ToolRecord("began", ToolState.STARTED))
         equal(await ledger.begin_tool("ended"), ToolRecord("ended", ToolState.ERROR))
         equal(await ledger.begin_tool("released"), None)

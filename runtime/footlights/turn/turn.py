@@ -19,6 +19,8 @@ from attrs import evolve, frozen
 from trio.lowlevel import enable_ki_protection
 
 from footlights import wire
+from footlights.authority.digest import digest_bytes
+from footlights.authority.ledger.protocol import TurnRequest
 from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
 from footlights.events import (
     DELIVERY,
@@ -106,6 +108,7 @@ class Turn:
         "context",
         "heard_seq",
         "input",
+        "input_digest",
         "interrupted",
         "interruption",
         "last_activity",
@@ -114,6 +117,7 @@ class Turn:
         "output_tokens",
         "params",
         "replay",
+        "request",
         "scope",
         "session_id",
         "settled",
@@ -130,6 +134,7 @@ class Turn:
         said: str,
         params: TurnParams,
         mode_decision: dict[str, JsonValue] | None = None,
+        request_id: str | None = None,
     ) -> None:
         self._host = host
         self.session_id = session_id
@@ -137,6 +142,9 @@ class Turn:
         self.input = said
         self.params = params
         self.mode_decision = mode_decision
+        self.request = None if request_id is None else TurnRequest(session_id, request_id, turn_id)
+        self.input_digest = None if request_id is None else digest_bytes(said.encode())
+        """To compare a repeated request with; it outlives the input, and stays in memory."""
         self.lifecycle = Lifecycle()
         self.replay = Replay(session_id, turn_id)
         self.staged: list[Intent] = []

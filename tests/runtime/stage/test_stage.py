@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from footlights import Cast, Ledger
     from footlights.authority import Ruling
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -58,7 +59,7 @@ FAILING = TurnParams(model="failing")
 class Broken(MemoryLedger):
     """A ledger with a bug: it raises what no ledger may raise."""
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await trio.sleep(1.0)
         raise ZeroDivisionError
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from footlights import Cast, InteractionSession
-    from footlights.authority import CommitRecord, World
+    from footlights.authority import CommitRecord, TurnRequest, World
 
 
 def cast() -> Cast:
@@ -468,10 +468,10 @@ class Ailing(MemoryLedger):
     can_write = True
     can_read = True
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         if not self.can_write:
             raise LedgerUnavailable("not now")
-        await super().append(records, world)
+        await super().append(records, world, requests)
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         if not self.can_read:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from footlights import Ledger
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -28,12 +29,13 @@ class MeasuredLedger:
         self.find = ledger.find
         self.commits_after = ledger.commits_after
         self.latest = ledger.latest
+        self.find_request = ledger.find_request
         self.begin_tool = ledger.begin_tool
         self.complete_tool = ledger.complete_tool
         self.release_tool = ledger.release_tool
         if isinstance(ledger, SelfCheckingLedger):
             self.check_writable = ledger.check_writable
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await self._append(records, world)
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
+        await self._append(records, world, requests)
         self._batch_written(len(records))

@@ -26,7 +26,7 @@ from footlights.events import CommitOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from footlights.authority.audit.reader import EpochRow, Flaw, GenesisRow, LedgerReader, WorldRow
+    from footlights.authority.audit.reader import EpochRow, Flaw, GenesisRow, LedgerReader, RequestRow, WorldRow
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -86,6 +86,8 @@ def audit(
         for step in reader.tools():
             tools.take(step, walk.epoch)
         tools.end(ends.tool_digest)
+        for request in reader.requests():
+            walk.take_request(request, tools.position)
         reader.check_file()  # last, because it names no row
     except Altered as error:
         return walk.report(error.flaw, tools)
@@ -151,6 +153,11 @@ class _Walk:
         self._check_session_chain(entry, record)
         self._check_world(entry, record)
         self._check_entry_chain(entry)
+
+    def take_request(self, row: RequestRow, last_tool_step: int) -> None:
+        step = row.tool_position
+        if (row.session_id, row.turn_id) not in self._turns and (step is None or not 1 <= step <= last_tool_step):
+            raise Altered(f"request {row.position}", "Its turn has neither a commit nor the step of a tool.")
 
     def _check_none_missing(self, position: int) -> None:
         expected = self._position + 1

@@ -27,8 +27,8 @@ class Flaw:
     """An altered part of a ledger."""
 
     place: str
-    """The part: a commit, an epoch, a tool step, the genesis, the world, the ledger or the tools as a whole, their
-    ends, the schema or the file."""
+    """The part: a commit, an epoch, a tool step, a request, the genesis, the world, the ledger or the tools as a whole,
+    their ends, the schema or the file."""
     what: str
     """The flaw, as a sentence."""
     position: int | None = None
@@ -104,6 +104,17 @@ class ToolRow:
 
 
 @frozen
+class RequestRow:
+    """The request of a turn, which is in no chain. Its id is not read."""
+
+    position: int
+    session_id: str
+    turn_id: str
+    tool_position: int | None
+    """The tool step with which it was written; None if it was written with the commit."""
+
+
+@frozen
 class EndsRow:
     """The last digest of each chain, as every transaction writes it."""
 
@@ -133,6 +144,10 @@ class LedgerReader(Protocol):
     def world(self) -> WorldRow: ...
 
     def tools(self) -> Iterator[ToolRow]:
+        """In order."""
+        ...
+
+    def requests(self) -> Iterator[RequestRow]:
         """In order."""
         ...
 

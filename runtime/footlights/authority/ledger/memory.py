@@ -19,6 +19,7 @@ from footlights.ids import in_order
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -35,6 +36,7 @@ class MemoryLedger:
     - It stores `max_records` tool keys, and evicts ended ones, the oldest first. A key that names its turn is never
       used again. A key from a tool's `idempotency_key` can be, and the tool would then run again. A key that has not
       ended is never evicted; with `max_records` of them open, no other tool may begin.
+    - It stores the latest `max_records` request ids. A request that was evicted can begin a turn again.
     """
 
     def __init__(self, *, max_records: int = 10_000, max_sessions: int = 100_000, max_bytes: int = 64_000_000) -> None:
@@ -48,6 +50,7 @@ class MemoryLedger:
         self._heads: OrderedDict[str, str] = OrderedDict()
         self._open_tools: set[str] = set()
         self._ended_tools: OrderedDict[str, ToolState] = OrderedDict()
+        self._requests: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     # In each method the only checkpoint comes first: a call that is cancelled has no effect, and a call that had an
     # effect cannot be cancelled.
@@ -63,9 +66,11 @@ class MemoryLedger:
         await trio.lowlevel.checkpoint()
         return {each: self._heads[each] for each in session_ids if each in self._heads}
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await trio.lowlevel.checkpoint()
         self._check_batch(records)
+        if requests:
+            self._keep_requests(requests)
         for record in records:
             self._records[record.session_id, record.turn_id] = record.written
             self._bytes += len(record.written)
@@ -106,7 +111,20 @@ class MemoryLedger:
         newest_first = (data for (session, _), data in reversed(self._records.items()) if session == session_id)
         return [record_from_json(orjson.loads(data)) for data in islice(newest_first, limit)][::-1]
 
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return self._requests.get((session_id, request_id))
+
+    def _keep_requests(self, requests: Sequence[TurnRequest]) -> None:
+        turns: dict[tuple[str, str], str] = {}
+        for each in requests:
+            name = (each.session_id, each.request_id)
+            if turns.setdefault(name, self._requests.get(name, each.turn_id)) != each.turn_id:
+                raise InvalidCommand(f"The request id of {each.turn_id} belongs to another turn of {each.session_id}.")
+        self._requests.update(turns)
+        _forget_oldest(self._requests, self._max_records)
+
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         await trio.lowlevel.checkpoint()
         check_key(key)
         known = self._tool(key)
@@ -114,6 +132,8 @@ class MemoryLedger:
             return known
         if len(self._open_tools) >= self._max_records:
             raise LedgerUnavailable("Too many tools have begun and not ended.")
+        if request is not None:
+            self._keep_requests((request,))
         self._open_tools.add(key)
         _forget_oldest(self._ended_tools, self._max_records - len(self._open_tools))
         return None

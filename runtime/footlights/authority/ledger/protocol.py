@@ -1,7 +1,7 @@
 """Ledger protocol: what a stage needs of the place where commits are kept.
 
-A ledger stores commits in order, exactly one for each turn, and the state of every tool that was begun. It judges
-nothing.
+A ledger stores commits in order, exactly one for each turn, the state of every tool that was begun, and the request ids
+of turns. It judges nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +38,15 @@ class ToolRecord:
 
 
 @frozen
+class TurnRequest:
+    """The request id with which a turn was begun. It is stored beside the record, and enters no digest."""
+
+    session_id: str
+    request_id: str
+    turn_id: str
+
+
+@frozen
 class Opening:
     """The state of a ledger when a stage opens on it."""
 
@@ -64,13 +73,14 @@ class Ledger(Protocol):
         """
         ...
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         """Append all of `records`, in this order, or none. Durable when it returns.
 
-        `world` is the world after the last record, for ledgers that store it for the next epoch.
+        `world` is the world after the last record, for ledgers that store it for the next epoch. `requests` are those
+        of the turns in `records` that have one, stored with them. One that is stored already changes nothing.
 
         Raises `LedgerUnavailable` when certainly none was appended, and `InvalidCommand` if a turn would be committed
-        twice or a record is not chained to its session's last.
+        twice, a record is not chained to its session's last, or a request id of the session belongs to another turn.
         """
         ...
 
@@ -86,12 +96,19 @@ class Ledger(Protocol):
         """The newest commits of this session, at most `limit`, oldest first. Raises `LedgerUnavailable`."""
         ...
 
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        """The id of the turn that this request began, or None. Raises `LedgerUnavailable`."""
+        ...
+
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         """Claim `key` before the tool has any effect. None means that the claim is durable and the tool may run.
 
-        Otherwise the result is the record of an earlier claim, and the tool must not run again. Raises
-        `LedgerUnavailable` if the claim could not be written, and, like the other two methods, `InvalidCommand` for a
-        key that is not a plain string of valid Unicode.
+        `request` is that of the tool's turn, stored together with the claim: it may be the turn's first durable row.
+
+        Otherwise the result is the record of an earlier claim, nothing is written, and the tool must not run again.
+        Raises `LedgerUnavailable` if the claim could not be written, `InvalidCommand` if the request id belongs to
+        another turn, and, like the other two methods, `InvalidCommand` for a key that is not a plain string of valid
+        Unicode.
         """
         ...
 

@@ -33,6 +33,7 @@ from footlights.authority.audit.reader import (
     Flaw,
     GenesisRow,
     LedgerUnreadable,
+    RequestRow,
     ToolRow,
     WorldRow,
 )
@@ -67,6 +68,7 @@ class Book:
     epoch_rows: list[EpochRow] = field(factory=list[EpochRow])
     entry_rows: list[Entry] = field(factory=list[Entry])
     tool_rows: list[ToolRow] = field(factory=list[ToolRow])
+    request_rows: list[RequestRow] = field(factory=list[RequestRow])
 
     def genesis(self) -> GenesisRow:
         return self.genesis_row
@@ -82,6 +84,9 @@ class Book:
 
     def tools(self) -> Iterator[ToolRow]:
         return iter(self.tool_rows)
+
+    def requests(self) -> Iterator[RequestRow]:
+        return iter(self.request_rows)
 
     def tools_head(self) -> str:
         return self.tool_rows[-1].digest if self.tool_rows else chain.seed(self.genesis_row.digest)
@@ -499,6 +504,25 @@ def test_a_replay_names_the_commit_that_does_not_fit(book: Book) -> None:
     book.entry_rows[1] = row_of(record, row.position, row.epoch, row.entry_digest)
     with pytest.raises(Altered, match=r"^commit 2 .*do not fit"):
         replay(book)
+
+
+# -- requests
+
+
+def test_a_request_with_a_commit_or_the_step_of_a_tool_passes(book: Book) -> None:
+    book.request_rows += [RequestRow(1, "ann", "t1-000001", None), RequestRow(2, "ann", "t3-000009", 1)]
+    assert audit(book).ok
+
+
+@pytest.mark.parametrize(
+    ("session_id", "turn_id", "step"),
+    [("ann", "t1-000003", None), ("cat", "t1-000001", None), ("ann", "t3-000009", 0), ("ann", "t3-000009", 3)],
+)
+def test_a_request_whose_turn_left_nothing_else_is_found(
+    book: Book, session_id: str, turn_id: str, step: int | None
+) -> None:
+    book.request_rows += [RequestRow(1, "ann", "t1-000001", None), RequestRow(2, session_id, turn_id, step)]
+    assert str(flaw_of(book)) == "request 2: Its turn has neither a commit nor the step of a tool."
 
 
 # -- a world of the host's own kind

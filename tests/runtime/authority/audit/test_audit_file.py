@@ -15,13 +15,13 @@ import pytest
 import trio
 
 from footlights import Limits, open_stage
-from footlights.authority import JsonWorld, canonical, chain
+from footlights.authority import JsonWorld, TurnRequest, canonical, chain
 from footlights.authority.audit.audit import audit
 from footlights.authority.audit.reader import LedgerUnreadable
 from footlights.authority.audit.rebuild import replay
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged
+from footlights.authority.ledger.sqlite.schema import VERSION, LedgerDamaged
 from footlights.authority.tool_steps import ToolStep
 from footlights.testing import take_turn
 from footlights_actors.demo.tavern.cast import tavern_cast
@@ -115,6 +115,22 @@ def test_what_a_stage_wrote_is_replayed_to_the_same_world(path: Path) -> None:
     assert replayed.commits == COMMITS
     ((document,),) = rows(path, "SELECT document FROM world")
     assert canonical(replayed.world.view()) == document
+
+
+def test_a_file_of_the_version_before_requests_passes(path: Path) -> None:
+    tamper(path, "DROP TABLE requests", f"PRAGMA user_version = {VERSION - 1}")
+    assert audited(path).ok
+
+
+async def test_a_request_without_its_turn_is_named(path: Path) -> None:
+    async with SqliteLedger(path) as ledger:
+        await ledger.begin_epoch(JsonWorld({}))
+        await ledger.begin_tool("cut short", TurnRequest("s1-000001", "mine", "t4-000001"))
+    assert audited(path).ok
+    tamper(path, "UPDATE requests SET tool_position = NULL")
+    assert str(audited(path).flaw) == "request 1: Its turn has neither a commit nor the step of a tool."
+    tamper(path, "UPDATE requests SET turn_id = x'00'")
+    assert str(audited(path).flaw) == "request 1: Its row holds a value of the wrong kind."
 
 
 # -- any single field of any row
@@ -570,7 +586,7 @@ def _foreign(path: Path) -> None:
 
 
 def _later(path: Path) -> None:
-    tamper(path, f"PRAGMA user_version = {chain.FORMAT + 1}")
+    tamper(path, f"PRAGMA user_version = {VERSION + 1}")
 
 
 def _earlier(path: Path) -> None:
@@ -631,7 +647,7 @@ def test_an_empty_log_does_not_prevent_reading(shelf: Path) -> None:
 
 def test_a_reader_without_write_access_learns_what_to_copy_while_there_is_a_log(shelf: Path) -> None:
     with closing(sqlite3.connect(shelf, isolation_level=None)) as writer:
-        writer.execute(f"PRAGMA user_version = {chain.FORMAT}")
+        writer.execute(f"PRAGMA user_version = {VERSION}")
         log = shelf.with_name("tavern.ledger-wal").read_bytes()
     shelf.with_name("tavern.ledger-wal").write_bytes(log)  # as after a crash
     with stranger(shelf.parent), pytest.raises(LedgerUnreadable, match=r"tavern\.ledger and tavern\.ledger-wal"):

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import normalize
 
 import pytest
 import trio
 from attrs import evolve
 
-from footlights.authority import CommitRecord, Ledger, MemoryLedger, Opening, SqliteLedger, ToolRecord, World
+from footlights.authority import (
+    CommitRecord,
+    Ledger,
+    MemoryLedger,
+    Opening,
+    SqliteLedger,
+    ToolRecord,
+    TurnRequest,
+    World,
+)
 from footlights.errors import InvalidCommand
 from footlights.testing import check_ledger
 from footlights.testing.faults import FlakyLedger
@@ -65,8 +75,8 @@ class FindsNothing(MemoryLedger):
 
 
 class NoEmptyBatch(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await super().append(records, world)
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
+        await super().append(records, world, requests)
         _ = records[0]
 
 
@@ -89,9 +99,9 @@ class ChecksOnlyTurns(MemoryLedger):
 
 
 class KeepsHalfABatch(MemoryLedger):
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         if len({each.session_id for each in records}) < 2:
-            return await super().append(records, world)
+            return await super().append(records, world, requests)
         for record in records:
             await super().append([record], world)
         return None
@@ -109,9 +119,9 @@ class AlphabeticalTurns(MemoryLedger):
 
 
 class BeginsTwice(MemoryLedger):
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         known = self._tool(key)
-        await super().begin_tool(key)
+        await super().begin_tool(key, request)
         return known
 
 
@@ -136,13 +146,41 @@ class NeverReleases(MemoryLedger):
 
 
 class CutsKeys(MemoryLedger):
-    async def begin_tool(self, key: Any) -> ToolRecord | None:
-        return await super().begin_tool(key[:10] if isinstance(key, str) else key)
+    async def begin_tool(self, key: Any, request: TurnRequest | None = None) -> ToolRecord | None:
+        return await super().begin_tool(key[:10] if isinstance(key, str) else key, request)
 
 
 class WritesKeysAsText(MemoryLedger):
-    async def begin_tool(self, key: Any) -> ToolRecord | None:
-        return await super().begin_tool(str(key))
+    async def begin_tool(self, key: Any, request: TurnRequest | None = None) -> ToolRecord | None:
+        return await super().begin_tool(str(key), request)
+
+
+class ForgetsRequests(MemoryLedger):
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return None
+
+
+class ForgetsRequestsOfTools(MemoryLedger):
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
+        return await super().begin_tool(key)
+
+
+class KeepsTheRequestOfAFailedClaim(MemoryLedger):
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
+        known = await super().begin_tool(key, request)
+        self._keep_requests(() if request is None else (request,))
+        return known
+
+
+class LastTurnWins(MemoryLedger):
+    def _keep_requests(self, requests: Sequence[TurnRequest]) -> None:
+        self._requests.update({(each.session_id, each.request_id): each.turn_id for each in requests})
+
+
+class ComposesRequestIds(MemoryLedger):
+    def _keep_requests(self, requests: Sequence[TurnRequest]) -> None:
+        super()._keep_requests([evolve(each, request_id=normalize("NFC", each.request_id)) for each in requests])
 
 
 class NoCheckpoint(MemoryLedger):
@@ -154,9 +192,9 @@ class NoCheckpoint(MemoryLedger):
 
 
 class WritesThoughCancelled(MemoryLedger):
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         with trio.CancelScope(shield=True):
-            known = await super().begin_tool(key)
+            known = await super().begin_tool(key, request)
         await trio.lowlevel.checkpoint()
         return known
 
@@ -180,6 +218,11 @@ class WritesThoughCancelled(MemoryLedger):
         (NeverReleases, "a_released_key_is_free"),
         (CutsKeys, "any_text_is_a_key"),
         (WritesKeysAsText, "a_key_that_is_no_text_is_refused"),
+        (ForgetsRequests, "a_request_is_kept_with_its_commit"),
+        (ForgetsRequestsOfTools, "a_request_is_kept_with_the_claim_of_a_tool"),
+        (KeepsTheRequestOfAFailedClaim, "a_claim_that_fails_keeps_no_request"),
+        (LastTurnWins, "a_request_has_one_turn"),
+        (ComposesRequestIds, "any_text_is_a_request_id"),
         (NoCheckpoint, "every_method_is_a_checkpoint"),
         (WritesThoughCancelled, "a_call_cancelled_before_it_writes_has_no_effect"),
     ],

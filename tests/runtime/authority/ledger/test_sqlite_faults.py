@@ -26,7 +26,7 @@ from footlights.authority import (
 from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.authority.ledger.sqlite.schema import LedgerDamaged, connect, write_format
+from footlights.authority.ledger.sqlite.schema import LedgerDamaged, connect, write_version
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -442,11 +442,11 @@ async def test_nothing_is_written_to_a_file_that_holds_something_else_than_was_l
 def test_the_mark_is_a_write_even_if_it_changes_nothing(path: Path) -> None:
     with closing(connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        write_format(connection)
+        write_version(connection)
         sizes: list[int] = []
         for _ in range(3):
             connection.execute("BEGIN IMMEDIATE")
-            write_format(connection)
+            write_version(connection)
             connection.execute("COMMIT")
             sizes.append(path.with_name("ledger-wal").stat().st_size)
     assert sizes == sorted(set(sizes))

@@ -20,6 +20,7 @@ from footlights.authority import (
     RuleBook,
     ToolRecord,
     ToolState,
+    TurnRequest,
     World,
     accept,
     chain,
@@ -28,7 +29,7 @@ from footlights.authority import (
     patch,
 )
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
-from footlights.authority.ledger.sqlite.schema import APPLICATION_ID, LedgerDamaged, LedgerFormat, connect
+from footlights.authority.ledger.sqlite.schema import APPLICATION_ID, VERSION, LedgerDamaged, LedgerFormat, connect
 from footlights.authority.ledger.sqlite.store import SqliteStore
 from footlights.errors import InvalidCommand, LedgerInUse, LedgerUnavailable, TooLarge
 
@@ -273,7 +274,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
 def test_a_ledger_of_a_later_version_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {chain.FORMAT + 1}")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     assert is_refused_and_left_alone(path)
 
 
@@ -289,6 +290,36 @@ async def test_a_failed_open_does_not_keep_others_out(diary: Path) -> None:
             await ledger.begin_epoch(EMPTY)
 
 
+# -- files of an older version
+
+
+def without_requests(path: Path, *statements: str) -> None:
+    """Make it a file of the version before requests were stored."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in ("DROP TABLE requests", f"PRAGMA user_version = {VERSION - 1}", *statements):
+            connection.execute(statement)
+
+
+async def test_an_older_file_gets_the_table_of_requests_and_keeps_its_digests(written: Path) -> None:
+    without_requests(written)
+    before = rows(written, "SELECT * FROM commits")
+    request = TurnRequest("s", "r", "t2-000001")
+    async with SqliteLedger(written) as ledger:
+        opening = await ledger.begin_epoch(EMPTY)
+        assert (opening.epoch, opening.world.view()) == (2, ["noted"])
+        await ledger.begin_tool("j", request)
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        assert await ledger.find_request("s", "r") == "t2-000001"
+    assert rows(written, "SELECT * FROM commits") == before
+
+
+def test_an_older_file_with_a_table_of_its_own_is_damage(written: Path) -> None:
+    without_requests(written, "CREATE TABLE requests (x)")
+    with pytest.raises(LedgerDamaged):
+        trio.run(SqliteLedger(written).begin_epoch, EMPTY)
+
+
 # -- files that were altered
 
 
@@ -299,7 +330,7 @@ def written(path: Path) -> Path:
             await ledger.begin_epoch(EMPTY)
             record, world = decide(EMPTY, "s", "t1")
             await ledger.append([record], world)
-            await ledger.begin_tool("k")
+            await ledger.begin_tool("k", TurnRequest("s", "k", "t1"))
             await ledger.complete_tool("k", "ok")
 
     trio.run(write)
@@ -326,6 +357,14 @@ async def test_a_commit_that_was_altered_is_never_found(written: Path) -> None:
         alter(written, "UPDATE commits SET record = replace(record, 'noted', 'forged')")
         with pytest.raises(LedgerDamaged):
             await ledger.find("s", "t1")
+
+
+async def test_a_request_that_is_no_text_is_never_found(written: Path) -> None:
+    async with SqliteLedger(written) as ledger:
+        await ledger.begin_epoch(EMPTY)
+        alter(written, "UPDATE requests SET turn_id = ?", b"t1")
+        with pytest.raises(LedgerDamaged):
+            await ledger.find_request("s", "k")
 
 
 async def test_a_commit_in_the_place_of_another_is_never_found(written: Path) -> None:
@@ -439,19 +478,20 @@ def test_whatever_was_altered_a_stage_opens_or_says_that_it_cannot(written: Path
                 refused += not opens(written)
         written.write_bytes(good)
         alter(written, f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
-        assert not opens(written), table
+        assert opens(written) == (table == "requests"), table  # which are in no chain
         written.write_bytes(good)
     assert refused > 30
 
 
 def opens(path: Path) -> bool:
-    """Also whether it finds a tool and a commit there."""
+    """Also whether it finds a tool, a commit and a request there."""
 
     async def look() -> None:
         async with SqliteLedger(path) as ledger:
             await ledger.begin_epoch(EMPTY)
             await ledger.begin_tool("k")
             await ledger.find("s", "t1")
+            await ledger.find_request("s", "k")
 
     try:
         trio.run(look)

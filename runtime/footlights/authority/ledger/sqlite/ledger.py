@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from footlights.authority.ledger.protocol import Opening, ToolRecord
+    from footlights.authority.ledger.protocol import Opening, ToolRecord, TurnRequest
     from footlights.authority.ledger.sqlite.store import Connect
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
@@ -98,10 +98,10 @@ class SqliteLedger:
         async with self._call_lock:
             return await self._in_thread(partial(self._store.last_digests, session_ids))
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         """See the protocol; it also refuses a batch that was not judged in the ledger's own world."""
         async with self._call_lock:
-            await self._write(partial(self._store.append, records, world))
+            await self._write(partial(self._store.append, records, world, requests))
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:
         async with self._reader_lock, self._call_lock:
@@ -116,12 +116,16 @@ class SqliteLedger:
         async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
-    async def begin_tool(self, key: str) -> ToolRecord | None:
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        async with self._reader_lock, self._call_lock:
+            return await self._in_thread(partial(self._store.find_request, session_id, request_id))
+
+    async def begin_tool(self, key: str, request: TurnRequest | None = None) -> ToolRecord | None:
         check_key(key)
         async with self._call_lock:
             known = await self._in_thread(partial(self._store.tool, key))
             if known is None:
-                await self._write(partial(self._store.begin_tool, key))
+                await self._write(partial(self._store.begin_tool, key, request))
             return known
 
     async def complete_tool(self, key: str, outcome: Literal["ok", "error"]) -> None:

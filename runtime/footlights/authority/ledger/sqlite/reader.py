@@ -23,10 +23,11 @@ from footlights.authority.audit.reader import (
     EpochRow,
     GenesisRow,
     LedgerUnreadable,
+    RequestRow,
     ToolRow,
     WorldRow,
 )
-from footlights.authority.ledger.sqlite.schema import has_expected_schema, is_new, translated
+from footlights.authority.ledger.sqlite.schema import VERSION, has_expected_schema, is_new, translated, version_of
 from footlights.errors import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class SqliteReader:
             with _readable():
                 self._as_found = self._stamp()
             self._connection = _opened_without_log(self._path)
+        with _readable():
+            self._version = version_of(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +110,13 @@ class SqliteReader:
         for row in self._in_order("SELECT position, epoch, key, step, entry_digest FROM tools"):
             _check_shape(f"tool step {row[0]}", row, int, int, str, str, str)
             yield ToolRow(*row)
+
+    def requests(self) -> Iterator[RequestRow]:
+        if self._version < VERSION:
+            return
+        for row in self._in_order("SELECT position, session_id, turn_id, tool_position FROM requests"):
+            _check_shape(f"request {row[0]}", row, int, str, str, int | None)
+            yield RequestRow(*row)
 
     def ends(self) -> EndsRow:
         row = self._only_row("ends", "SELECT id, entry_digest, tool_digest FROM ends")

@@ -1,7 +1,7 @@
 """Queries of a ledger file: commits, tool steps and the world, read through a connection.
 
-Each function recomputes the digest of what it returns: a commit's record, a tool step, the world. A missing row in
-between, or a wrong index, is found only by an audit.
+Each function recomputes the digest of what it returns: a commit's record, a tool step, the world. A request has none.
+A missing row in between, or a wrong index, is found only by an audit.
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ def find_record(connection: sqlite3.Connection, session_id: str, turn_id: str) -
     if record is not None and record.turn_id != turn_id:
         raise LedgerDamaged("A commit in the ledger is in the place of another turn's.")
     return record
+
+
+def find_request(connection: sqlite3.Connection, session_id: str, request_id: str) -> str | None:
+    """The turn that this request began."""
+    query = "SELECT turn_id FROM requests WHERE session_id = ? AND request_id = ?"
+    row = first(connection.execute(query, (session_id, request_id)))
+    if row is not None and not isinstance(row[0], str):
+        raise LedgerDamaged("A request in the ledger is not what was written.")
+    return None if row is None else row[0]
 
 
 def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) -> list[CommitRecord]:

@@ -1,7 +1,10 @@
 """Schema of a ledger file: its tables, its identification, and the settings of a connection.
 
 A file of another application, of a later version, or with another schema is refused before anything in it is changed.
-The text of `TABLES`, comments included, is part of the format: SQLite stores it, and it is compared literally.
+The text of `TABLES`, comments included, is part of the version: SQLite stores it, and it is compared literally.
+
+The version of the file counts changes of the tables. It is not the format of the chains, which is part of every digest:
+a file of an older version gets the missing tables when a stage opens it, and its digests stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +25,11 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x466F6F74
 """Marks the file as a ledger: "Foot"."""
 
-TABLES = (
+VERSION = 4
+"""Version of the tables, in the header of the file."""
+_VERSION_BEFORE_REQUESTS = 3
+
+_TABLES_BEFORE_REQUESTS = (
     """CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         format INTEGER NOT NULL,
@@ -63,6 +70,16 @@ TABLES = (
         tool_digest TEXT NOT NULL  -- of the last step of a tool, likewise
     )""",
 )
+_REQUESTS = """CREATE TABLE requests (
+        position INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        tool_position INTEGER REFERENCES tools,  -- of the step with which it was written; NULL: with the commit
+        UNIQUE (session_id, request_id)
+    )"""
+TABLES = (*_TABLES_BEFORE_REQUESTS, _REQUESTS)
+_TABLES = {_VERSION_BEFORE_REQUESTS: _TABLES_BEFORE_REQUESTS, VERSION: TABLES}
 
 # A reader that opens the file after a crash locks it for a moment. A longer lock is an error.
 _BUSY_SECONDS = 0.1
@@ -89,22 +106,29 @@ def connect(path: Path) -> sqlite3.Connection:
 def is_new(connection: sqlite3.Connection) -> bool:
     """Whether the file is empty. Changes nothing. Raises `LedgerFormat` if it is neither empty nor a ledger."""
     ((application_id,),) = connection.execute("PRAGMA application_id")
-    ((version,),) = connection.execute("PRAGMA user_version")
+    version = version_of(connection)
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
     if (application_id, version, tables) == (0, 0, 0):
         return True
     if application_id != APPLICATION_ID:
         raise LedgerFormat("The file is a database, but not a ledger.")
-    if version != FORMAT:
-        raise LedgerFormat(f"The ledger has format {version}, and this version of Footlights knows only {FORMAT}.")
+    if version not in _TABLES:
+        raise LedgerFormat(f"The ledger has version {version}, and this version of Footlights knows only {VERSION}.")
     return False
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables; 0 in an empty file."""
+    version: int
+    ((version,),) = connection.execute("PRAGMA user_version")
+    return version
 
 
 def has_expected_schema(connection: sqlite3.Connection) -> bool:
     """Whether the file has exactly our tables and indexes, literally, and no trigger or view."""
-    found = _schema_of(connection)
+    found, expected = _schema_of(connection), _expected_schema(version_of(connection))
     # A set, because VACUUM changes the order.
-    return len(found) == len(_expected_schema()) and set(found) == set(_expected_schema())
+    return len(found) == len(expected) and set(found) == set(expected)
 
 
 def _schema_of(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
@@ -112,9 +136,9 @@ def _schema_of(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 
 @cache
-def _expected_schema() -> list[tuple[str, ...]]:
+def _expected_schema(version: int) -> list[tuple[str, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        for table in TABLES:
+        for table in _TABLES[version]:
             connection.execute(table)
         return _schema_of(connection)
 
@@ -138,13 +162,22 @@ def create(connection: sqlite3.Connection, genesis_digest: str, document: bytes 
     connection.execute("INSERT INTO world VALUES (1, 0, ?)", (document,))
     connection.execute("INSERT INTO ends VALUES (1, ?, ?)", (seed(genesis_digest), seed(genesis_digest)))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    write_format(connection)
+    write_version(connection)
     connection.execute("COMMIT")
 
 
-def write_format(connection: sqlite3.Connection) -> None:
-    """Write the format into the file's header, even if it is there already."""
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Add the tables that a file of an older version lacks, in one transaction."""
+    if version_of(connection) < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_REQUESTS)
+        write_version(connection)
+        connection.execute("COMMIT")
+
+
+def write_version(connection: sqlite3.Connection) -> None:
+    """Write the version into the file's header, even if it is there already."""
+    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 @contextmanager

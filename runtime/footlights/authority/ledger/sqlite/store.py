@@ -26,6 +26,7 @@ from footlights.authority.ledger.sqlite.lock import WriteLock
 from footlights.authority.ledger.sqlite.rows import (
     document_of,
     find_record,
+    find_request,
     find_tool,
     last_digest,
     latest_records,
@@ -39,7 +40,8 @@ from footlights.authority.ledger.sqlite.schema import (
     is_new,
     make_durable,
     translated,
-    write_format,
+    upgrade,
+    write_version,
 )
 from footlights.authority.tool_steps import ToolStep
 from footlights.authority.world import JsonWorld, checked_digest
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
     from pathlib import Path
 
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -135,6 +138,8 @@ class SqliteStore:
         make_durable(connection)
         if new and genesis is not None:
             create(connection, genesis.digest(), document_of(genesis))
+        else:
+            upgrade(connection)
         found = read_head(connection)
         if self._head is not None and found not in (self._head, self._left_in_doubt):
             raise LedgerDamaged("The ledger's file does not hold what was left in it.")
@@ -167,6 +172,10 @@ class SqliteStore:
     def latest(self, session_id: str, limit: int) -> list[CommitRecord]:
         with self._reading() as (connection, _):
             return latest_records(connection, session_id, limit)
+
+    def find_request(self, session_id: str, request_id: str) -> str | None:
+        with self._reading() as (connection, _):
+            return find_request(connection, session_id, request_id)
 
     def known_digests(self, session_ids: Collection[str]) -> dict[str, str] | None:
         """The result of `last_digests` if it is cached, otherwise None. May be called from any thread."""
@@ -225,7 +234,7 @@ class SqliteStore:
         with self._reading() as (connection, _):
             connection.execute("BEGIN IMMEDIATE")
             answer = question(connection)
-            write_format(connection)
+            write_version(connection)
             connection.execute("COMMIT")
             return answer
 
@@ -239,7 +248,7 @@ class SqliteStore:
         with self._writing(after) as connection:
             connection.execute("INSERT INTO epochs VALUES (?, ?, ?)", (epoch, head.position + 1, after.entry_digest))
 
-    def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         sessions = self.last_digests(dict.fromkeys(record.session_id for record in records))
         head = self._current_head()
         _check_sessions(records, sessions)
@@ -251,6 +260,8 @@ class SqliteStore:
                 connection.executemany("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             except sqlite3.IntegrityError:
                 raise InvalidCommand("A turn of the batch is already committed.") from None
+            for request in requests:
+                _keep_request(connection, request, None)
             if document is None:
                 connection.execute("UPDATE world SET position = ?", (after.position,))
             else:
@@ -262,9 +273,9 @@ class SqliteStore:
         with self._reading() as (connection, _):
             return find_tool(connection, key)
 
-    def begin_tool(self, key: str) -> None:
+    def begin_tool(self, key: str, request: TurnRequest | None) -> None:
         """Claim a key for which `tool` returned None."""
-        self._take_step(key, ToolStep.STARTED)
+        self._take_step(key, ToolStep.STARTED, request)
 
     def complete_tool(self, key: str, state: ToolState) -> None:
         known = self.tool(key)
@@ -278,11 +289,21 @@ class SqliteStore:
         if self.tool(key) == ToolRecord(key, ToolState.STARTED):
             self._take_step(key, ToolStep.RELEASED)
 
-    def _take_step(self, key: str, step: ToolStep) -> None:
+    def _take_step(self, key: str, step: ToolStep, request: TurnRequest | None = None) -> None:
         after = self._current_head().after_step(key, step)
         row = (after.tool_position, after.epoch, key, step.value, after.tool_digest)
         with self._writing(after) as connection:
             connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", row)
+            if request is not None:
+                _keep_request(connection, request, after.tool_position)
+
+
+def _keep_request(connection: sqlite3.Connection, request: TurnRequest, tool_position: int | None) -> None:
+    insert = "INSERT INTO requests VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (session_id, request_id) DO NOTHING"
+    names = (request.session_id, request.request_id)
+    is_new = connection.execute(insert, (*names, request.turn_id, tool_position)).rowcount
+    if not is_new and find_request(connection, *names) != request.turn_id:
+        raise InvalidCommand(f"The request id of {request.turn_id} belongs to another turn of {request.session_id}.")
 
 
 def _check_sessions(records: Sequence[CommitRecord], last: dict[str, str]) -> None:
