@@ -18,6 +18,7 @@ from footlights import open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.views.native.view import NativeView
 from footlights_transports.websocket.server import serve_ws
 
 CLIENT = files("footlights_transports") / "static" / "footlights.js"
@@ -47,7 +48,8 @@ async def main(page_port: int, ws_port: int) -> None:
     origin = f"http://127.0.0.1:{web.server_port}"
     async with open_stage(tavern_cast(load_seconds=0.5, tool_seconds=0.2)) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage, AccessPolicy(origins=[origin]))
-        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=ws_port))
+        native = NativeView().mount(access)
+        listening = await nursery.start(partial(serve_ws, access, [native], host="127.0.0.1", port=ws_port))
         page = PAGE.read_text(encoding="utf-8").replace("WS_URL", f"ws://127.0.0.1:{listening.port}")
         pages["/"] = ("text/html; charset=utf-8", page)
         Thread(target=web.serve_forever, daemon=True).start()

@@ -10,7 +10,11 @@ import tables
 from footlights_bench.scenario.definition import Load, Scenario, Target, Trouble, TurnShape, settings_of
 from footlights_transports.access.policy import WireLimits
 from footlights_transports.config import schema as config_schema
+from footlights_transports.views.chat_feed.view import ChatFeedView
+from footlights_transports.views.dexi.view import DexiView
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
+from footlights_transports.views.kgent.view import KgentView
+from footlights_transports.views.mission.view import MissionView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +39,7 @@ def analyst() -> str:
 
 
 def dexi() -> str:
-    return _settings(config_schema.DEXI)
+    return _settings(DexiView.sections["dexi"])
 
 
 def personas() -> str:
@@ -64,9 +68,20 @@ def wire() -> str:
     return tables.table(["setting", "default", "meaning"], rows)
 
 
+def mission() -> str:
+    return _settings(MissionView.sections["mission"])
+
+
+def chat_feed() -> str:
+    return _settings(ChatFeedView.sections["chat_feed"])
+
+
 def chat() -> str:
     meanings = {member.name: source.meaning(ChatFluxConfig, member) for member in source.members(ChatFluxConfig)}
-    rows = ([tables.code(each.name), _default(each), meanings[each.name]] for each in config_schema.CHAT)
+    rows = (
+        [tables.code(each.name), _default(each), each.meaning or meanings[each.name]]
+        for each in KgentView.sections["chat"]
+    )
     return tables.table(["setting", "default", "meaning"], rows)
 
 

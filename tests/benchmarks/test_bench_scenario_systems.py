@@ -37,9 +37,9 @@ from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.cli.bench import TOKEN_VARIABLE
 from footlights_transports.errors import Unauthorized
-from footlights_transports.websocket.server import serve_ws
 from tests.kit.command import footlights
 from tests.kit.served import FOOTLIGHTS, open_server, write_game
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -13,10 +13,10 @@ import trio
 from footlights import open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.http.server import serve_http
+from footlights_transports.views.base.run_keeper import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
 from footlights_transports.views.dexi.pure.heartbeat import HEARTBEAT_AFTER
-from footlights_transports.views.dexi.runs import MAX_BYTES, MAX_RUN_BYTES, MAX_RUNS, MAX_RUNS_OF_A_USER
 from tests.kit.paths import ROOT
+from tests.kit.serving import serve_http
 
 if TYPE_CHECKING:
     from footlights_transports.server.listening import Listening

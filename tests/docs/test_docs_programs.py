@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
 import sys
-from contextlib import asynccontextmanager
-from http.client import HTTPConnection
+from contextlib import asynccontextmanager, closing
+from http.client import HTTPConnection, HTTPResponse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -91,6 +92,34 @@ async def read_until(connection: trio.SocketStream, mark: bytes) -> str:
             assert data, text
             text += data
     return text.decode()
+
+
+async def test_the_custom_view_shows_sentences() -> None:
+    async with running("custom_view.py") as line:
+        found = re.search(r":(\d+)/subtitles/", line)
+        assert found is not None
+        with trio.fail_after(PATIENCE):
+            shown = await trio.to_thread.run_sync(_first_subtitle, int(found[1]))
+    assert re.fullmatch(rb"data: [A-Z][^.]*\.\n", shown)
+
+
+def _first_subtitle(port: int) -> bytes:
+    with closing(_connected(port)) as commands, closing(_connected(port)) as events:
+        session = json.loads(_ask(commands, "POST", "/v1/sessions").read())["session_id"]
+        subtitles = _ask(events, "GET", f"/subtitles/{session}")
+        _ask(commands, "POST", f"/v1/sessions/{session}/turns", '{"input": "A bowl of stew, please"}')
+        return subtitles.readline()
+
+
+def _connected(port: int) -> HTTPConnection:
+    return HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+
+
+def _ask(connection: HTTPConnection, method: str, path: str, body: str | None = None) -> HTTPResponse:
+    connection.request(method, path, body, {"content-type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status < 300
+    return answer
 
 
 async def test_the_custom_ledger_keeps_the_contract() -> None:
@@ -187,13 +216,8 @@ async def test_the_web_page_plays_a_turn(tmp_path: Path) -> None:
 
 
 def _get(port: int, path: str) -> str:
-    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    assert answer.status == 200
-    text = answer.read().decode()
-    connection.close()
-    return text
+    with closing(_connected(port)) as connection:
+        return _ask(connection, "GET", path).read().decode()
 
 
 def test_every_example_is_on_the_page_with_the_command_that_runs_it() -> None:

@@ -14,8 +14,8 @@ from trio_websocket import open_websocket_url
 from footlights import Limits, open_stage
 from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
 from tests.kit.paths import ROOT
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from footlights import Prompt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs/reference/protocol.md"
 TRANSCRIPTS = re.findall(r"^```text transcript\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-FEATURES = ["a turn", "interrupting", "errors", "coming back", "coming back late", "ping"]
+FEATURES = ["a turn", "a turn once", "interrupting", "errors", "coming back", "coming back late", "ping"]
 ANYTHING = "…"
 PATIENCE = 10
 

@@ -16,8 +16,8 @@ from footlights import BudgetConfig, EventType, open_stage
 from footlights_actors import Flood, Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports import connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import open_proxy
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from footlights import OutboxStatistics, Stage, StreamEvent

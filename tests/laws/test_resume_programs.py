@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from footlights import Cast, InteractionSession, Prompt, StreamEvent, TurnSummary
-    from footlights.authority import CommitRecord
+    from footlights.authority import CommitRecord, TurnRequest
     from footlights_actors import Line
 
 TERMINAL = {EventType.TURN_FINAL, EventType.TURN_INTERRUPTED}
@@ -50,10 +50,10 @@ class WeakLedger(MemoryLedger):
         self.can_write = True
         self.committed: set[str] = set()
 
-    async def append(self, records: Sequence[CommitRecord], world: Any) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: Any, requests: Sequence[TurnRequest] = ()) -> None:
         if not self.can_write:
             raise LedgerUnavailable("not now")
-        await super().append(records, world)
+        await super().append(records, world, requests)
         self.committed.update(record.turn_id for record in records)
 
     async def find(self, session_id: str, turn_id: str) -> CommitRecord | None:

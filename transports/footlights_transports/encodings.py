@@ -1,4 +1,4 @@
-"""Encodings: cache of the JSON of recent events, so that each is encoded once for all subscribers. Pure."""
+"""Encodings: cache of the JSON of recent events (`footlights/wire/writing.py`), one for all subscribers. Pure."""
 
 from __future__ import annotations
 

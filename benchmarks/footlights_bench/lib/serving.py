@@ -10,6 +10,7 @@ import trio
 
 from footlights_transports.access.policy import AccessPolicy
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.views.native.view import NativeView
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,9 +25,10 @@ HOST = "127.0.0.1"
 async def serving(
     serve: Callable[..., Awaitable[Any]], stage: Stage, limits: WireLimits, *, goodbye: float = 0.1
 ) -> AsyncGenerator[int]:
-    """Run `serve_ws` or `serve_http` for a stage on a free port, which is yielded, until the block is left."""
+    """Run `serve_ws` or `serve_http` with the native view on a free port, which is yielded, until the block is left."""
     access = SessionAccess(stage, AccessPolicy(limits=limits))
     async with trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve, access, host=HOST, port=0, goodbye=goodbye))
+        mounts = [NativeView().mount(access)]
+        listening = await nursery.start(partial(serve, access, mounts, host=HOST, port=0, goodbye=goodbye))
         yield listening.port
         nursery.cancel_scope.cancel()

@@ -20,9 +20,10 @@ from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
-from footlights_transports.http.server import serve_http
 from footlights_transports.server.metrics import Metrics
+from footlights_transports.views.mission.view import MissionView
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
+from tests.kit.serving import serve_http, with_routes
 
 if TYPE_CHECKING:
     import ssl
@@ -106,7 +107,7 @@ async def open_house(
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             serve = partial(serve_http, access, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
             with scope:
-                await serve(mission=mission, task_status=task_status)
+                await serve(views=with_routes(MissionView(mission)), task_status=task_status)
             stopped.set()
 
         listening: Listening = await nursery.start(run)

@@ -18,7 +18,7 @@ from attrs import Factory, define, frozen
 from footlights import Cast, Limits, Stage, laws, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -196,7 +196,10 @@ class Cutter:
     async def carry(self, client: trio.SocketStream) -> None:
         self.connections += 1
         is_silent = partial(self._is_silent, self.connections)
-        server = await trio.open_tcp_stream("127.0.0.1", self.server)
+        try:
+            server = await trio.open_tcp_stream("127.0.0.1", self.server)
+        except OSError:  # it was killed, and is not back yet
+            return
         async with client, server, trio.open_nursery() as nursery:
             self._open.append(nursery.cancel_scope)
             nursery.start_soon(_pump, client, server, is_silent, nursery.cancel_scope)

@@ -17,7 +17,9 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
 from footlights_transports.views.kgent.templates import with_templates
-from footlights_transports.websocket.server import serve_ws
+from footlights_transports.views.kgent.view import KgentView
+from footlights_transports.views.native.view import NativeView
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from footlights.models.model import Model
     from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.server.listening import Listening
+    from footlights_transports.views.base.view import Mount
     from footlights_transports.views.kgent.gateway import Keeper
     from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 
@@ -51,6 +54,19 @@ class ChatHouse:
     stopped: trio.Event
 
 
+class KnownGateway(KgentView):
+    """The view, which shows its gateway."""
+
+    gateway: KgentGateway
+
+    def mount(self, access: SessionAccess) -> Mount:
+        mount = super().mount(access)
+        gateway = getattr(mount.run, "__self__", None)
+        assert isinstance(gateway, KgentGateway)
+        self.gateway = gateway
+        return mount
+
+
 @asynccontextmanager
 async def open_chat_house(
     model: Model | None = None,
@@ -67,19 +83,18 @@ async def open_chat_house(
     cast = with_templates(cast, STANDARD_TEMPLATES)
     async with open_stage(cast, limits=limits, **stage_options) as stage, trio.open_nursery() as nursery:
         access = SessionAccess(stage, policy)
-        gateway = KgentGateway(access, config, budget=budget, keeper=keeper)
+        view = KnownGateway(config, budget=budget, keeper=keeper)
         stopped, scope = trio.Event(), trio.CancelScope()
 
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             with scope:
-                await serve_ws(
-                    access, host="127.0.0.1", port=0, goodbye=goodbye, kgent=gateway, task_status=task_status
-                )
+                serve = partial(serve_ws, access, host="127.0.0.1", port=0, goodbye=goodbye)
+                await serve(views=[NativeView(), view], task_status=task_status)
             stopped.set()
 
         listening = await nursery.start(run)
         with trio.fail_after(PATIENCE):
-            yield ChatHouse(stage, access, gateway, listening, scope.cancel, stopped)
+            yield ChatHouse(stage, access, view.gateway, listening, scope.cancel, stopped)
         scope.cancel()
 
 

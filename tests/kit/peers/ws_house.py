@@ -10,6 +10,7 @@ import trio
 from footlights import Prompt, open_stage
 from footlights_actors import Line, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.views.native.view import NativeView
 from footlights_transports.websocket.server import serve_ws
 
 WORDS = " ".join(f"word{number}" for number in range(12))
@@ -23,7 +24,9 @@ def script(prompt: Prompt) -> list[Line]:
 async def main(ledger: str, port: int) -> None:
     cast = standard_cast(ScriptedModel(script, pace=PACE))
     async with open_stage(cast, ledger=ledger) as stage, trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=port))
+        access = SessionAccess(stage)
+        mounts = [NativeView().mount(access)]
+        listening = await nursery.start(partial(serve_ws, access, mounts, host="127.0.0.1", port=port))
         print(listening.port, flush=True)
 
 

@@ -15,7 +15,7 @@ from footlights import EventType, Limits, Stage, StreamEvent, laws, open_stage, 
 from footlights_actors import Line, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     import ssl

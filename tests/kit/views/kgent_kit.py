@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from footlights import BudgetConfig, InteractionSession, Limits, Persona, Prompt
     from footlights.authority import World
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.models.model import Model
     from footlights_actors import Line
@@ -54,7 +55,7 @@ class Room:
 class HungLedger(MemoryLedger):
     """An append never returns."""
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
         await trio.sleep_forever()
 
 

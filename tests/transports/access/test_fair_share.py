@@ -21,9 +21,10 @@ from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.errors import RateLimited
+from footlights_transports.views.base import run_keeper
+from footlights_transports.views.base.run_keeper import UnknownRun
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi import runs as dexi_runs
-from footlights_transports.views.dexi.runs import RunRequest, Runs, UnknownRun
+from footlights_transports.views.dexi.runs import RunRequest, Runs
 from tests.kit.peers import http_peer, ws_peer
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ async def test_an_owner_that_runs_much_loses_its_own_finished_runs(
             guests = await runs.begin(GUEST, wish)
             await guests.wait_over()
             await wait_all_tasks_blocked()
-            monkeypatch.setattr(dexi_runs, limit, 3 if limit == "MAX_RUNS" else 4 * guests.size)
+            monkeypatch.setattr(run_keeper, limit, 3 if limit == "MAX_RUNS" else 4 * guests.size)
             flooders: list[Run] = []
             for _ in range(9):
                 flooders.append(await runs.begin(FLOODER, wish))

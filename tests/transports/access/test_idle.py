@@ -15,9 +15,8 @@ from footlights_actors import Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.idle import close_idle_sessions
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.http.server import serve_http
 from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.websocket.server import serve_ws
+from tests.kit.serving import serve_http, serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

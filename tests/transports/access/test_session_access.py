@@ -229,6 +229,38 @@ async def test_a_listener_gets_turns_and_cancels(quiet_clock: MockClock) -> None
         assert watch.canceled[0] == (session_id, (turn_id,), trio.current_time())
 
 
+async def test_a_repeated_request_is_one_turn_to_quotas_listeners_and_the_watch(quiet_clock: MockClock) -> None:
+    watch, told = Watch(), list[str]()
+    async with open_stage(cast(stalling=True)) as stage:
+        access = SessionAccess(stage, AccessPolicy(TOKENS, limits=WireLimits(max_open_turns_per_user=2)), watch)
+        access.turn_listeners.append(lambda _session_id, turn_id, _said: told.append(turn_id))
+        session_id = access.start(ANN, SessionParams()).session_id
+        for _ in range(3):
+            assert await access.begin_turn_once(ANN, session_id, "A room?", TurnParams(), "r1") == "t1-000001"
+        assert await access.begin_turn_once(ANN, session_id, "A bath?", TurnParams(), "r2") == "t1-000002"
+        with pytest.raises(Busy, match="max_open_turns_per_user"):
+            await access.begin_turn_once(ANN, session_id, "A beer?", TurnParams(), "r3")
+        assert await access.begin_turn_once(ANN, session_id, "A room?", TurnParams(), "r1") == "t1-000001"
+        access.cancel(ANN, session_id, None)
+        await access.finalize(ANN, session_id, "t1-000002")
+        assert await access.begin_turn_once(ANN, session_id, "A beer?", TurnParams(), "r3") == "t1-000003"
+        access.close_doors()
+        assert await access.begin_turn_once(ANN, session_id, "A beer?", TurnParams(), "r3") == "t1-000003"
+        with pytest.raises(SessionClosed):
+            await access.begin_turn_once(ANN, session_id, "One more?", TurnParams(), "r4")
+    assert told == ["t1-000001", "t1-000002", "t1-000003"]
+    assert len(watch.accepted) == 3
+
+
+async def test_a_request_id_of_another_users_session_shows_nothing() -> None:
+    async with open_stage(cast()) as stage:
+        access = SessionAccess(stage, AccessPolicy(TOKENS))
+        session_id = access.start(ANN, SessionParams()).session_id
+        await access.begin_turn_once(ANN, session_id, "A room?", TurnParams(), "r1")
+        with pytest.raises(UnknownSession):
+            await access.begin_turn_once(BOB, session_id, "A room?", TurnParams(), "r1")
+
+
 async def test_a_session_that_was_closed_is_not_opened_by_coming_back_to_it(quiet_clock: MockClock) -> None:
     async with open_stage(cast()) as stage:
         access = SessionAccess(stage)

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import CommitOutcome, FootlightsError, InvalidCommand, TooLarge
+from footlights import Busy, CommitOutcome, FootlightsError, InvalidCommand, TooLarge
 from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.peers.client_peer import GOING_AWAY, TOO_BIG, WsPeer, done, open_script, refused
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from footlights_transports import ClientSession
+    from footlights_transports import ClientSession, ClientStream
 
 AT_ONCE = Retry(first=1e-6, longest=1e-6)
 
@@ -88,10 +88,106 @@ async def test_what_was_sent_behind_a_command_that_is_too_large_was_not_done_and
         results = Results(client.session("inn"))
         await results.begin_all("a", "b" * 2_000, "c")
     first, large, last = (results.of[key] for key in "abc")
-    assert isinstance(first, ConnectionLost)
-    assert first.maybe_done
     assert isinstance(large, TooLarge)
-    assert last == "t1-000003"
+    assert (first, last) == ("t1-000001", "t1-000003")
+
+
+async def test_a_session_whose_start_was_sent_and_not_answered_may_have_been_started() -> None:
+    async with open_script(lambda _, command: [GOING_AWAY]) as address, connect(address, retry=AT_ONCE) as client:
+        with pytest.raises(ConnectionLost) as lost:
+            await client.start()
+        assert lost.value.maybe_done
+
+
+# -- a turn whose reply is lost
+
+
+def losing(*codes: str | None) -> tuple[list[dict[str, Any]], Callable[[int, dict[str, Any]], Iterable[object]]]:
+    """The first begin_turn gets no reply, the next ones are refused with these codes, and then one is done."""
+    heard: list[dict[str, Any]] = []
+
+    def answer(_: int, command: dict[str, Any]) -> Iterable[object]:
+        heard.append(command)
+        if len(heard) == 1:
+            yield GOING_AWAY
+        elif len(heard) - 2 < len(codes):
+            yield refused(command["id"], str(codes[len(heard) - 2]), "No.")
+        else:
+            yield done(command, turn_id="t1-000001")
+
+    return heard, answer
+
+
+async def test_it_is_sent_again_with_the_same_random_id() -> None:
+    heard, answer = losing()
+    async with open_script(answer) as address, connect(address, retry=AT_ONCE) as client:
+        assert await client.session("inn").begin_turn("A room?") == "t1-000001"
+        assert await client.session("inn").begin_turn("A room?") == "t1-000001"
+    first, again, other = heard
+    assert first == again
+    assert 16 <= len(first["request_id"]) <= 128
+    assert other["request_id"] != first["request_id"]
+
+
+async def test_a_stream_that_is_read_asks_for_a_turn_that_was_found_again_and_of_which_nothing_has_come() -> None:
+    asked: list[object] = []
+    _, answer_command = losing()
+
+    def answer(connection: int, command: dict[str, Any]) -> Iterable[object]:
+        if command["op"] != "subscribe":
+            yield from answer_command(connection, command)
+            return
+        asked.append(command.get("after"))
+        yield done(command, cursor={})
+        if len(asked) == 2:
+            yield {"notice": "ended", "session_id": "inn"}
+
+    async def read(stream: ClientStream) -> None:
+        assert [event async for event in stream] == []
+
+    with trio.fail_after(10):  # a stream that does not ask waits for ever
+        async with open_script(answer) as address, connect(address, retry=AT_ONCE) as client:
+            session = client.session("inn")
+            async with session.subscribe() as stream, trio.open_nursery() as nursery:
+                nursery.start_soon(read, stream)
+                await trio.testing.wait_all_tasks_blocked()
+                assert await session.begin_turn("A room?") == "t1-000001"
+    assert asked == [None, {"t1-000001": -1}]
+
+
+async def test_it_is_sent_with_the_id_of_the_caller_also_if_no_server_takes_it() -> None:
+    heard, answer = losing("invalid_command")
+    async with open_script(answer) as address, connect(address, retry=AT_ONCE) as client:
+        with pytest.raises(InvalidCommand):
+            await client.session("inn").begin_turn("A room?", request_id="")
+    assert [each["request_id"] for each in heard] == ["", ""]
+
+
+async def test_a_second_attempt_is_not_given_up_because_the_server_is_busy_now() -> None:
+    heard, answer = losing("busy", "rate_limited")
+    async with open_script(answer) as address, connect(address, retry=AT_ONCE) as client:
+        assert await client.session("inn").begin_turn("A room?") == "t1-000001"
+    assert len(heard) == 4
+
+
+async def test_a_server_that_stays_busy_is_given_up_when_patience_is_over() -> None:
+    _, answer = losing(*["busy"] * 1_000)
+    hasty = Retry(first=1e-6, longest=1e-6, patience=1e-3)
+    async with open_script(answer) as address, connect(address, retry=hasty) as client:
+        with pytest.raises(Busy):
+            await client.session("inn").begin_turn("A room?")
+
+
+async def test_a_first_attempt_is_refused_at_once() -> None:
+    async with (
+        open_script(lambda _, command: [refused(command["id"], "busy", "No.")]) as address,
+        connect(address, retry=AT_ONCE) as client,
+    ):
+        with pytest.raises(Busy):
+            await client.session("inn").begin_turn("A room?")
+
+
+# -- the blame for what is too large
 
 
 async def test_a_cancelled_command_that_is_too_large_still_takes_the_blame() -> None:

@@ -17,8 +17,8 @@ from footlights.testing import payloads
 from footlights_actors import standard_cast
 from footlights_transports import ConnectionLost, Retry, connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
 from tests.kit.cutting_proxy import UNHARMED, Fate, open_proxy
+from tests.kit.serving import serve_ws
 from tests.transports.contract.cue_model import CuedModel
 
 if TYPE_CHECKING:
@@ -75,18 +75,8 @@ async def start(client: Client) -> ClientSession:
                 raise
 
 
-async def begin(session: ClientSession, said: str = SPEECH, params: TurnParams | None = None) -> str:
-    """One more turn, if nobody knows whether the last one began."""
-    while True:
-        try:
-            return await session.begin_turn(said, params)
-        except ConnectionLost as lost:
-            if not lost.maybe_done:
-                raise
-
-
 async def take_all(session: ClientSession, stream: ClientStream) -> list[StreamEvent]:
-    turn_id = await begin(session)
+    turn_id = await session.begin_turn(SPEECH)
     return [event async for event in stream.until_commit(turn_id)]
 
 
@@ -152,18 +142,35 @@ async def test_any_number_of_cuts_of_any_connection_loses_and_repeats_nothing(se
             events: list[StreamEvent] = []
             for _ in range(6):
                 events += await take_all(session, stream)
-            last = await begin(session, "~never")
+            last = await session.begin_turn("~never")
             await session.cancel()
             events += [event async for event in stream.until_commit(last)]
-            for turn_id in {event.turn_id for event in events}:  # also those whose beginning was not answered
-                events += [event async for event in stream.until_commit(turn_id)]
             decision = await session.finalize(last)
             await session.heard(last, 0)
             await session.close()
             events += [event async for event in stream]
         assert proxy.cuts > 10
     check_union(events)
+    assert {event.turn_id for event in events} == {f"t1-{number:06d}" for number in range(1, 8)}, "each began once"
     assert decision.commit_outcome is CommitOutcome.FAIL_CLOSED
+
+
+@pytest.mark.parametrize("way", ["cut_up", "cut_down"])
+async def test_a_turn_begins_once_wherever_the_connection_of_its_command_is_cut(way: str) -> None:
+    # Behind the handshake: the cut is in the command, or in its reply.
+    first, last = {"cut_up": (200, 420), "cut_down": (100, 260)}[way]
+    cuts = 0
+    async with serving(patience=100 + 1_000 / STRIDE) as port:
+        for at in range(first, last, max(1, STRIDE // 4)):
+            fate = Fate(cut_up=at) if way == "cut_up" else Fate(cut_down=at)
+            async with cut_off(port) as (host, _), cut_off(port, fate) as (client, proxy):
+                session = client.session((await host.start()).session_id)
+                async with session.subscribe() as stream:
+                    assert await session.begin_turn(SPEECH) == "t1-000001"
+                    check_union([event async for event in stream.until_commit("t1-000001")])
+                    assert await session.begin_turn(SPEECH) == "t1-000002"
+                    cuts += proxy.cuts
+    assert cuts > 10
 
 
 @pytest.mark.parametrize("piece", [1, 2, 13])
@@ -216,7 +223,7 @@ async def test_a_client_that_is_held_up_is_let_go_and_comes_back_by_itself() -> 
     async with serving(limits=limits) as port, cut_off(port, UNHARMED, Fate(hold_down=600)) as (client, proxy):
         session = await client.start()
         async with session.subscribe() as stream:
-            turn_id = await begin(session, "word " * 2_000, TurnParams(tier=BudgetTier.DEEP))
+            turn_id = await session.begin_turn("word " * 2_000, TurnParams(tier=BudgetTier.DEEP))
             await session.finalize(turn_id)
             proxy.let_go.set()
             events = [event async for event in stream.until_commit(turn_id)]
@@ -231,7 +238,7 @@ async def test_a_throttled_client_gets_declared_gaps_and_every_end() -> None:
     async with serving(limits=limits) as port, cut_off(port, UNHARMED, slow) as (client, _):
         session = await client.start()
         async with session.subscribe() as stream:
-            turns = [await begin(session, f"{number} " * 400) for number in range(4)]
+            turns = [await session.begin_turn(f"{number} " * 400) for number in range(4)]
             events = [event for turn_id in turns async for event in stream.until_commit(turn_id)]
             missed = {turn_id: list(stream.missed(turn_id)) for turn_id in turns}
     assert laws.check(events) == []

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights import StreamEvent
-    from footlights_transports import ClientSession, ClientStream
+    from footlights_transports import ClientStream
 
 PATIENT = Retry(first=0.01, longest=0.05)
 """A process really needs its time to start."""
@@ -67,12 +67,6 @@ async def house(folder: Path) -> AsyncGenerator[House, None]:
                 await it.kill()
 
 
-async def begin(session: ClientSession, said: str = "Count, please.") -> str:
-    while True:
-        with suppress(ConnectionLost):
-            return await session.begin_turn(said)
-
-
 async def take(stream: ClientStream, turn_id: str, most: int) -> list[StreamEvent]:
     """The first events of a turn: all of it, if deltas were joined and there are no more."""
     events: list[StreamEvent] = []
@@ -96,12 +90,12 @@ async def test_a_stream_outlives_the_process_that_it_came_from(tmp_path: Path) -
         events: list[StreamEvent] = []
         async with session.subscribe() as stream:
             for most, said in ((1, "Count for ever."), (4, "Count, please."), (9, "Count, please.")):
-                turn_id = await begin(session, said)
+                turn_id = await session.begin_turn(said)
                 events += await take(stream, turn_id, most)
                 await server.kill()
                 await server.start()
                 events += [event async for event in stream.until_commit(turn_id)]
-            turn_id = await begin(session)
+            turn_id = await session.begin_turn("Count, please.")
             events += [event async for event in stream.until_commit(turn_id)]
             assert (await session.finalize(turn_id)).commit_outcome is CommitOutcome.OK
     check_union(events)
@@ -116,7 +110,7 @@ async def test_a_turn_whose_end_was_seen_is_not_ended_again(tmp_path: Path) -> N
         session = await client.start()
         events: list[StreamEvent] = []
         async with session.subscribe() as stream:
-            turn_id = await begin(session)
+            turn_id = await session.begin_turn("Count, please.")
             async for event in stream.until_commit(turn_id):
                 events.append(event)
                 if event.event_type in TERMINAL:
@@ -132,7 +126,7 @@ async def test_commands_find_their_session_again_without_a_subscriber(tmp_path: 
         digest = (await session.finalize(await session.begin_turn("Count, please."))).commit_digest
         await server.kill()
         await server.start()
-        turn_id = await begin(session)
+        turn_id = await session.begin_turn("Count, please.")
         assert (await session.finalize(turn_id)).commit_digest != digest
 
 
@@ -140,7 +134,7 @@ async def test_a_finalize_is_answered_by_the_next_process(tmp_path: Path) -> Non
     async with house(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", retry=PATIENT) as client:
         session = await client.start()
         async with session.subscribe() as stream, trio.open_nursery() as nursery:
-            turn_id = await begin(session)
+            turn_id = await session.begin_turn("Count, please.")
             await anext(stream)
             commits: list[Commit] = []
 

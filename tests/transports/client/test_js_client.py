@@ -22,6 +22,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.errors import WIRE_CODES
 from tests.kit.paths import ROOT
+from tests.kit.peers.dying_server import dying_server
 from tests.kit.peers.js_peer import FLAGS, JS, HeldModel, held_server, nodes, open_cutter, open_house, run_js
 
 if TYPE_CHECKING:
@@ -274,17 +275,33 @@ async def test_a_connection_that_breaks_all_the_time_costs_nothing(node: str) ->
         await script.say(None)
 
 
-async def test_a_lost_reply_to_begin_turn_is_reported_and_the_turn_is_delivered(node: str) -> None:
+async def test_a_turn_whose_reply_is_lost_is_found_and_not_begun_again(node: str) -> None:
     replies_to_start_and_subscribe = 2
     async with (
         open_house() as house,
         open_cutter(house.port, [replies_to_start_and_subscribe]) as cutter,
         run_js(node, "lost_reply.mjs", url=cutter.url) as script,
     ):
-        assert await script.told() == "connection_lost"
-        assert await script.told() is None
+        assert [await script.told(), await script.told(), await script.told()] == ["t1-000001", "t1-000002", None]
         assert script.types()[0] == "turn_accepted"
         assert script.types()[-2:] == ["turn_final", "commit_final"]
+
+
+async def test_a_turn_whose_reply_is_lost_and_whose_server_is_killed_is_found_with_its_end(
+    node: str, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "inn.ledger"
+    async with (
+        dying_server(ledger, "tool") as (process, port),
+        open_cutter(port, [2]) as cutter,  # behind the replies to start and subscribe
+        run_js(node, "lost_reply.mjs", url=cutter.url) as script,
+    ):
+        await process.wait()
+        async with dying_server(ledger, "tool", port):
+            assert [await script.told(), await script.told(), await script.told()] == ["t1-000001", "t2-000001", None]
+        assert script.types()[-2:] == ["turn_interrupted", "commit_final"]
+        assert script.events[-2]["payload"]["reason"] == "runtime_restart"
+        assert {each["turn_id"] for each in script.events} == {"t1-000001"}
 
 
 async def test_a_server_that_was_killed_and_comes_back_tells_how_the_turn_ended(node: str, tmp_path: Path) -> None:

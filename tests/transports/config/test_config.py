@@ -25,7 +25,9 @@ from footlights_transports import ConfigError, load_config
 from footlights_transports.access.policy import User, WireLimits
 from footlights_transports.config.schema import ANALYST, CAST, LIMITS, MODELS, PERSONA, SECTIONS, SERVER, names
 from footlights_transports.config.source import Problem, line_of
+from footlights_transports.views.dexi.view import DexiView
 from tests.kit.paths import ROOT
+from tests.kit.serving import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,32 +130,34 @@ def test_without_settings_it_is_a_tavern_on_this_machine() -> None:
     assert list(config.cast.personas) == ["innkeeper", "analyst"]
     assert config.cast.world.view() == opening_hour()
     assert not config.policy.wants_tokens
-    assert config.chat_agent == "analyst"
+    assert view_of(config, DexiView).settings.chat_agent == "analyst"
 
 
 def test_the_host_may_redact_more(folder: Path) -> None:
-    redactor = load_config(
-        written(folder, "[dexi]\nsecret_patterns = ['room (\\d+)', 'X\\d+']\nsecret_fields = ['maiden name']")
-    ).redactor
+    file = written(folder, "[dexi]\nsecret_patterns = ['room (\\d+)', 'X\\d+']\nsecret_fields = ['maiden name']")
+    redactor = view_of(load_config(file), DexiView).settings.redactor
     said = redactor.text("room 7, X1, maiden_name=Lovelace, ada@example.org, password=x").text
     assert said == "room [redacted], [redacted], maiden_name=[redacted], [redacted], password=[redacted]"
     assert problems(written(folder, "[dexi]\nsecret_patterns = ['a', '(', 'x*']\nsecret_field = ['a']")) == [
         "2: dexi.secret_patterns cannot be used: number 2: A pattern to redact is not a regular expression.",
         "2: dexi.secret_patterns cannot be used: number 3: A pattern to redact matches the empty text.",
-        "3: dexi.secret_field is not a setting. Did you mean secret_fields? There are: secret_patterns, secret_fields.",
+        (
+            "3: dexi.secret_field is not a setting. Did you mean secret_fields? "
+            "There are: chat_agent, secret_patterns, secret_fields."
+        ),
     ]
 
 
 def test_the_agent_of_the_chat_is_a_persona(folder: Path) -> None:
-    tavern = load_config(written(folder, '[server]\nchat_agent = "innkeeper"'))
-    assert tavern.chat_agent == "innkeeper"
-    assert problems(written(folder, '[server]\nchat_agent = "nobody"')) == [
-        "2: server.chat_agent is not a persona; there are: innkeeper, analyst."
+    tavern = load_config(written(folder, '[dexi]\nchat_agent = "innkeeper"'))
+    assert view_of(tavern, DexiView).settings.chat_agent == "innkeeper"
+    assert problems(written(folder, '[dexi]\nchat_agent = "nobody"')) == [
+        "2: dexi.chat_agent is not a persona; there are: innkeeper, analyst."
     ]
     own = load_config(written(folder, '[cast]\nmake = "my_game:whole"'))
-    assert own.chat_agent is None
+    assert view_of(own, DexiView).settings.chat_agent is None
     namesake = load_config(written(folder, f"{ONE_MODEL}personas.odo = {{}}\npersonas.analyst = {{}}"))
-    assert namesake.chat_agent is None, "only in the tavern an analyst is special"
+    assert view_of(namesake, DexiView).settings.chat_agent is None, "only in the tavern an analyst is special"
 
 
 def test_the_tavern_may_consent_to_remote_models(folder: Path) -> None:
@@ -481,7 +485,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         (
             "10: servr is not a setting. Did you mean server? "
             "There are: server, tokens, users, cast, analyst, models, personas, world, "
-            "budget, chat, dexi, limits, wire."
+            "budget, limits, wire, chat_feed, dexi, mission, chat."
         ),
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from footlights_transports import ConfigError, load_config
-from footlights_transports.config import views as config_views
+from footlights_transports.views.kgent import view as kgent_view
 from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
 from footlights_transports.views.kgent.store import ContentStore, new_key
+from footlights_transports.views.kgent.view import KgentView
+from tests.kit.serving import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,14 +31,14 @@ def problem(file: Path, environ: Mapping[str, str] | None = None) -> str:
 
 
 def test_without_settings_nothing_is_kept(tmp_path: Path) -> None:
-    chat = load_config(written(tmp_path, "")).chat
+    chat = view_of(load_config(written(tmp_path, "")), KgentView)
     assert chat.keeper is None
     assert chat.flux.stream_timeout == 30
 
 
 def test_how_the_gateway_streams_can_be_set(tmp_path: Path) -> None:
     file = written(tmp_path, "[chat]\nemit_thoughts = true\nbuffer_chunks = 2\nstream_timeout = 5\n")
-    flux = load_config(file).chat.flux
+    flux = view_of(load_config(file), KgentView).flux
     assert (flux.emit_thoughts, flux.buffer_chunks, flux.stream_timeout) == (True, 2, 5)
 
 
@@ -60,15 +62,15 @@ def test_a_session_has_tokens_for_a_whisper_at_least(tmp_path: Path) -> None:
 def test_the_keys_come_from_a_file_or_the_environment(tmp_path: Path) -> None:
     (tmp_path / "keys").touch(0o600)
     (tmp_path / "keys").write_text(new_key())
-    file = written(tmp_path, '[server]\ncontent_folder = "kept"\ncontent_keys_file = "keys"\n')
-    assert isinstance(load_config(file).chat.keeper, ContentStore)
-    file = written(tmp_path, '[server]\ncontent_folder = "kept"\n')
-    keeper = load_config(file, {CONTENT_KEYS_VARIABLE: new_key()}).chat.keeper
+    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\ncontent_keys_file = "keys"\n')
+    assert isinstance(view_of(load_config(file), KgentView).keeper, ContentStore)
+    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\n')
+    keeper = view_of(load_config(file, {CONTENT_KEYS_VARIABLE: new_key()}), KgentView).keeper
     assert isinstance(keeper, ContentStore)
 
 
 def test_without_a_key_the_server_does_not_start_and_says_why(tmp_path: Path) -> None:
-    file = written(tmp_path, '[server]\ncontent_folder = "kept"\n')
+    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\n')
     assert f"The variable {CONTENT_KEYS_VARIABLE} has no key" in problem(file)
     said = problem(file, {CONTENT_KEYS_VARIABLE: "xyzzy-no-key"})
     assert "32 bytes" in said
@@ -76,12 +78,12 @@ def test_without_a_key_the_server_does_not_start_and_says_why(tmp_path: Path) ->
 
 
 def test_keys_without_a_folder_are_of_no_use(tmp_path: Path) -> None:
-    assert "of no use" in problem(written(tmp_path, '[server]\ncontent_keys_file = "keys"\n'))
+    assert "of no use" in problem(written(tmp_path, '[chat]\ncontent_keys_file = "keys"\n'))
 
 
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_views, "find_spec", lambda _: None)
-    file = written(tmp_path, '[server]\ncontent_folder = "kept"\n')
+    monkeypatch.setattr(kgent_view, "find_spec", lambda _: None)
+    file = written(tmp_path, '[chat]\ncontent_folder = "kept"\n')
     assert "pip install 'footlights[content]'" in problem(file, {CONTENT_KEYS_VARIABLE: new_key()})
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from footlights_transports import ConfigError, load_config
 from footlights_transports.views.mission.missions import MissionSettings
+from footlights_transports.views.mission.view import MissionView
 from footlights_transports.views.mission.voice import EspeakVoice
+from tests.kit.serving import view_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,33 +29,34 @@ def espeak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(folder: Path, text: str) -> Path:
     file = folder / "game.toml"
-    file.write_text(f"[server]\n{text}\n")
+    file.write_text(f"[mission]\n{text}\n")
     return file
 
 
 def test_by_default_nothing_is_heard_and_nothing_is_a_replay() -> None:
-    assert load_config().mission == MissionSettings()
+    assert view_of(load_config(), MissionView).settings == MissionSettings()
 
 
 def test_a_server_can_be_started_for_a_replay(tmp_path: Path) -> None:
-    assert load_config(written(tmp_path, "mission_replay = true")).mission.replay
+    assert view_of(load_config(written(tmp_path, "replay = true")), MissionView).settings.replay
 
 
 @pytest.mark.usefixtures("espeak")
 def test_a_folder_for_voices_is_spoken_into(tmp_path: Path) -> None:
-    config = load_config(written(tmp_path, 'voice_folder = "voices"\nmission_replay = true'))
-    assert isinstance(config.mission.voice, EspeakVoice)
-    assert config.mission.replay
+    config = load_config(written(tmp_path, 'voice_folder = "voices"\nreplay = true'))
+    settings = view_of(config, MissionView).settings
+    assert isinstance(settings.voice, EspeakVoice)
+    assert settings.replay
 
 
 @pytest.mark.usefixtures("espeak")
 def test_a_file_is_no_folder_for_voices(tmp_path: Path) -> None:
     (tmp_path / "voices").write_text("")
-    with pytest.raises(ConfigError, match=r"server\.voice_folder names .*voices, which is not a folder"):
+    with pytest.raises(ConfigError, match=r"mission\.voice_folder names .*voices, which is not a folder"):
         load_config(written(tmp_path, 'voice_folder = "voices"'))
 
 
 def test_a_folder_for_voices_needs_a_program_that_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"server\.voice_folder cannot be used: There is no espeak-ng"):
+    with pytest.raises(ConfigError, match=r"mission\.voice_folder cannot be used: There is no espeak-ng"):
         load_config(written(tmp_path, 'voice_folder = "voices"'))

@@ -11,7 +11,7 @@ import trio
 from footlights import open_stage
 from footlights_transports import connect
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -27,8 +27,10 @@ class MemoryGuest:
         self.subscribe = session.subscribe
         self.close = session.close
 
-    async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        return self._session.begin_turn(said, params)
+    async def begin_turn(self, said: str, params: TurnParams | None = None, *, request_id: str | None = None) -> str:
+        if request_id is None:
+            return self._session.begin_turn(said, params)
+        return await self._session.begin_turn_once(said, params, request_id=request_id)
 
     async def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         return self._session.cancel(turn_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 import trio
@@ -48,8 +49,8 @@ class ThreadGuest:
         self._session = session
         self.session_id = session.session_id
 
-    async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        return await in_a_thread(self._session.begin_turn, said, params)
+    async def begin_turn(self, said: str, params: TurnParams | None = None, *, request_id: str | None = None) -> str:
+        return await in_a_thread(partial(self._session.begin_turn, said, params, request_id=request_id))
 
     async def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         return await in_a_thread(self._session.cancel, turn_id)

@@ -17,8 +17,8 @@ from footlights_transports import Commit
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
-from footlights_transports.http.server import serve_http
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
+from tests.kit.serving import serve_http
 from tests.transports.contract.session_api import Followed
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ class HttpGuest:
         self.session_id = session_id
         self._path = f"/v1/sessions/{session_id}"
 
-    async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
+    async def begin_turn(self, said: str, params: TurnParams | None = None, *, request_id: str | None = None) -> str:
         body = {"input": said, "params": write_params(params or TurnParams())}
-        return str((await ask(self._client, "POST", f"{self._path}/turns", body))["turn_id"])
+        headers = {} if request_id is None else {"idempotency-key": request_id}
+        return str((await ask(self._client, "POST", f"{self._path}/turns", body, headers))["turn_id"])
 
     async def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         path = self._path if turn_id is None else self._turn(turn_id)
@@ -121,9 +122,16 @@ class HttpHouse:
         return HttpGuest(self._client, (await ask(self._client, "POST", "/v1/sessions", body))["session_id"])
 
 
-async def ask(client: httpx2.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+async def ask(
+    client: httpx2.AsyncClient,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Any:
     content = None if body is None else json.dumps(body)  # which can say more than JSON should
-    response = await client.request(method, path, content=content, headers={"content-type": "application/json"})
+    sent = {"content-type": "application/json", **(headers or {})}
+    response = await client.request(method, path, content=content, headers=sent)
     check(response)
     return response.json() if response.content else {}
 

@@ -123,6 +123,33 @@ async def test_a_turn_is_delivered_in_order_and_ends_once(guest: Guest) -> None:
     assert said(events) == only(events, TurnFinal).text == "Good evening friend"
 
 
+async def test_one_request_id_is_one_turn_while_it_is_open_while_it_is_retained_and_afterwards(
+    guest: Guest, model: CuedModel
+) -> None:
+    async with guest.subscribe() as stream:
+        turn_id = await guest.begin_turn("~go on", REJECT, request_id="mine")
+        assert await guest.begin_turn("~go on", REJECT, request_id="mine") == turn_id
+        with pytest.raises(InvalidCommand):
+            await guest.begin_turn("Go away", REJECT, request_id="mine")
+        model.cue("go")
+        events = await whole(stream, turn_id)
+        assert await guest.begin_turn("~go on", REJECT, request_id="mine") == turn_id
+        for number in range(LIMITS.replay_turns):
+            events += await whole(stream, await guest.begin_turn("Go on", request_id=f"{number}"))
+        assert await guest.begin_turn("The id alone decides now", request_id="mine") == turn_id
+        last = await guest.begin_turn("Go on", request_id="another")
+        events += await whole(stream, last)
+    assert laws.check(events) == []
+    assert len({event.turn_id for event in events}) == 2 + LIMITS.replay_turns
+
+
+@pytest.mark.parametrize("request_id", ["", "r" * 129])
+async def test_a_malformed_request_id_is_refused_and_begins_nothing(guest: Guest, request_id: str) -> None:
+    with pytest.raises(InvalidCommand, match="1 to 128 printable characters"):
+        await guest.begin_turn("A room?", request_id=request_id)
+    assert await guest.begin_turn("A room?") == "t1-000001"
+
+
 async def test_queued_turns_are_accepted_now_and_told_one_after_the_other(guest: Guest, model: CuedModel) -> None:
     async with guest.subscribe() as stream:
         turns = [await guest.begin_turn(f"~go {number}", QUEUE) for number in range(3)]

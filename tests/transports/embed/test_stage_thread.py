@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.world import World
 
@@ -297,10 +298,12 @@ def test_what_was_said_until_the_stage_closed_can_still_be_polled() -> None:
 
 def test_a_closing_stage_still_answers_calls() -> None:
     class Holding(MemoryLedger):
-        async def append(self, records: Sequence[CommitRecord], world: World) -> None:
+        async def append(
+            self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()
+        ) -> None:
             held.put(None)
             await go_on.wait()
-            await super().append(records, world)
+            await super().append(records, world, requests)
 
     held, go_on = SimpleQueue[None](), trio.Event()
     stage = StageThread(cast(), ledger=Holding())

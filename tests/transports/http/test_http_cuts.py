@@ -13,8 +13,8 @@ from footlights import EventType, TurnFinal, laws, open_stage
 from footlights.testing import only
 from footlights_actors import standard_cast
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.http.server import serve_http
 from tests.kit.cutting_proxy import Fate, open_proxy
+from tests.kit.serving import serve_http
 from tests.transports.contract.cue_model import CuedModel
 from tests.transports.contract.over_http import HttpHouse, SseStream, stop_reading
 

@@ -21,8 +21,8 @@ from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.http import connection as http_connection
 from footlights_transports.http import server as http_server
-from footlights_transports.http.server import serve_http
 from tests.kit.peers.http_peer import TALK, Answer, CuedModel, House, open_house, refused, taken
+from tests.kit.serving import serve_http
 
 if TYPE_CHECKING:
     from footlights_transports.server.listening import Listening

@@ -22,15 +22,12 @@ from footlights import SessionParams, TurnParams, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.config.views import VIEWS
 from footlights_transports.http.app import document_of_routes, http_app
 from footlights_transports.http.errors import STATUS
-from footlights_transports.http.server import serve_http
-from footlights_transports.http.sse import OpenStreams
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
-from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi.runs import Runs
-from footlights_transports.views.mission.missions import Missions
+from tests.kit.serving import serve_http, with_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -48,7 +45,7 @@ def operations_of(schema: BaseSchema) -> list[Operation]:
 
 TOKEN = "a-token-for-this-test-only"
 ANN = User("ann")
-SCHEMA = schemathesis.openapi.from_dict(document_of_routes(wants_tokens=True))
+SCHEMA = schemathesis.openapi.from_dict(document_of_routes(VIEWS, wants_tokens=True))
 OPERATIONS = operations_of(SCHEMA)
 EVENTS = "/v1/sessions/{session_id}/events"
 # No schema can say which models, personas and sessions there are, so some of what fits it is refused.
@@ -146,8 +143,7 @@ def test_every_answer_is_as_the_document_says(operation: Operation, mode: Genera
 async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
     async with open_stage(standard_cast(ScriptedModel(lambda _: ()))) as stage:
         access = SessionAccess(stage)
-        feeds, missions = ChatFeeds(stage.ledger), Missions(access)
-        app = http_app(access, OpenStreams(), Metrics(), Readiness(access), Runs(access), feeds, missions)
+        app = http_app(access, [each.mount(access) for each in with_routes()], Metrics(), Readiness(access))
     routes = {
         (route.path, method.lower())
         for route in app.routes
@@ -160,7 +156,7 @@ async def test_every_route_is_in_the_document_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("wants_tokens", [True, False])
 def test_tokens_are_asked_for_only_where_they_are_wanted(wants_tokens: bool) -> None:
-    schema = schemathesis.openapi.from_dict(document_of_routes(wants_tokens=wants_tokens))
+    schema = schemathesis.openapi.from_dict(document_of_routes(VIEWS, wants_tokens=wants_tokens))
     guarded = {each.path for each in operations_of(schema) if "security" in each.definition.raw}
     public = {"/healthz", "/livez", "/readyz", "/v1/openapi.json", "/footlights.js"}
     everything = {operation.path for operation in OPERATIONS}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from footlights_transports.http.sse import KEEP_ALIVE, OpenStreams, SseResponse
+from footlights_transports.http.sse import KEEP_ALIVE, STREAMS, OpenStreams, SseResponse
 
 if TYPE_CHECKING:
     from starlette.types import Message
@@ -21,7 +21,8 @@ class Texts(SseResponse):
     drained = False
 
     def __init__(self, keep_alive: float, streams: OpenStreams | None = None) -> None:
-        super().__init__(keep_alive, streams)
+        super().__init__(keep_alive)
+        self._state = {STREAMS: streams or OpenStreams()}
         self.send, self._receive = trio.open_memory_channel[bytes](10)
         self.sent: list[bytes] = []
         self.client_leaves = trio.Event()
@@ -49,7 +50,7 @@ class Texts(SseResponse):
                 self.sent.append(message["body"])
             await trio.lowlevel.checkpoint()
 
-        await self({}, receive, send)
+        await self({"state": self._state}, receive, send)
 
 
 async def test_a_comment_follows_each_silence_and_empty_text_begins_a_new_one(quiet_clock: MockClock) -> None:

@@ -139,7 +139,7 @@ async def test_new_keys_of_kept_content_count_at_once(tmp_path: Path, listener: 
     keys = tmp_path / "content.keys"
     keys.touch(0o600)
     keys.write_text(new_key())
-    file = write_game(tmp_path, 'content_folder = "kept"\ncontent_keys_file = "content.keys"\n')
+    file = write_game(tmp_path, '[chat]\ncontent_folder = "kept"\ncontent_keys_file = "content.keys"\n')
     async with open_running(file, listener) as running:
         keys.write_text(f"{new_key()}\n{keys.read_text()}")
         assert "the keys of kept content were read again" in await running.reload()

@@ -22,6 +22,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.encodings import Encodings
 from footlights_transports.websocket.broadcaster import LONGEST_GATHERING, Broadcaster, Delivery
 from footlights_transports.websocket.server import WsServer
+from tests.kit.serving import native
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -92,7 +93,7 @@ async def open_house(
         access = SessionAccess(stage)
         if encode is not None:
             access.encodings = Encoding(encode)
-        server = WsServer(access, goodbye=1.0)
+        server = WsServer(access, native(access), goodbye=1.0)
         accepting = trio.Event()
 
         async def accept() -> None:
@@ -391,7 +392,7 @@ def test_a_server_with_a_broadcaster_that_is_cancelled_at_any_moment_leaves_noth
         async with open_stage(cast) as stage, trio.open_nursery() as nursery:
             session = stage.start()
             server, closed, scope = (
-                WsServer(SessionAccess(stage), goodbye=1.0),
+                WsServer(access := SessionAccess(stage), native(access), goodbye=1.0),
                 trio.Event(),
                 trio.CancelScope(),
             )

@@ -21,7 +21,6 @@ from footlights.testing import only
 from footlights_actors import Flood, ScriptedModel, standard_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.access.session_access import SessionAccess
-from footlights_transports.websocket.server import serve_ws
 from tests.kit.peers.ws_peer import (
     HANDSHAKE,
     HeldModel,
@@ -34,6 +33,7 @@ from tests.kit.peers.ws_peer import (
     shake_hands,
     text_frame,
 )
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     from collections.abc import Callable

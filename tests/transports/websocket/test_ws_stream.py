@@ -20,6 +20,7 @@ from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import WireStream, text_frames
 from footlights_transports.websocket.writer import FrameWriter
 from tests.kit.peers.ws_peer import HANDSHAKE, read_until_end
+from tests.kit.serving import native
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -188,7 +189,7 @@ async def test_a_client_that_disconnects_during_the_handshake_is_no_failure(capl
         async with ours, theirs:
             await theirs.send_all(HANDSHAKE)
             await theirs.receive_stream.aclose()
-            await WsServer(SessionAccess(stage), goodbye=1.0).serve(ours)
+            await WsServer(access := SessionAccess(stage), native(access), goodbye=1.0).serve(ours)
     assert not caplog.records
 
 
@@ -202,7 +203,7 @@ def test_a_server_that_is_cancelled_at_any_moment_leaves_nothing_behind_and_the_
             session = stage.start()
             theirs, ours = memory_stream_pair()
             server, closed, scope = (
-                WsServer(SessionAccess(stage), goodbye=1.0),
+                WsServer(access := SessionAccess(stage), native(access), goodbye=1.0),
                 trio.Event(),
                 trio.CancelScope(),
             )

@@ -66,8 +66,6 @@ class WireLimits:
     """Open sessions of one user."""
     max_open_turns_per_user: int = 4_096
     """Turns of one user that are not committed."""
-    max_feeds_per_user: int = 100
-    """Chat feeds of one user; with one more, the least recently read is dropped."""
     session_idle_seconds: float = 3_600.0
     """A session without subscribers, commands and open turns is closed after this time; 0 means never."""
     max_subscriptions_per_connection: int = 256

@@ -194,16 +194,46 @@ class SessionAccess:
     ) -> str:
         began = trio.current_time()
         session = self.session(user, session_id)
+        self._check_may_begin(user)
+        turn_id = session.begin_turn(said, params, decision=decision)
+        self._count_turn(user, session_id, turn_id, said, began)
+        return turn_id
+
+    async def begin_turn_once(
+        self,
+        user: User,
+        session_id: str,
+        said: str,
+        params: TurnParams,
+        request_id: str,
+        decision: ModeDecision | None = None,
+    ) -> str:
+        """Like `begin_turn`; a repeated `request_id` returns the turn that it began, and is not charged or refused."""
+        began = trio.current_time()
+        session = self.session(user, session_id)
+        is_new = False
+
+        def admit() -> None:
+            nonlocal is_new
+            self._check_may_begin(user)
+            is_new = True
+
+        turn_id = await session.begin_turn_once(said, params, request_id=request_id, decision=decision, admit=admit)
+        if is_new:
+            self._count_turn(user, session_id, turn_id, said, began)
+        return turn_id
+
+    def _check_may_begin(self, user: User) -> None:
         self._check_doors()
         held = self._turns_of[user]
         self._share_of_turns.check(held, self.stage.open_turns, is_exempt=self.policy.is_game_server(user))
-        turn_id = session.begin_turn(said, params, decision=decision)
+
+    def _count_turn(self, user: User, session_id: str, turn_id: str, said: str, began: float) -> None:
         self._turns[session_id, turn_id] = user
         self._turns_of[user] += 1
         if self._watch is not None:
             self._watch.turn_accepted(trio.current_time() - began)
         self._tell_listeners(session_id, turn_id, said)
-        return turn_id
 
     def _turn_settled(self, session_id: str, turn_id: str) -> None:
         user = self._turns.pop((session_id, turn_id), None)

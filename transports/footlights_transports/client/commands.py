@@ -1,7 +1,8 @@
 """Commands: calls of a server that wait for their replies, over one connection at a time.
 
 When the connection is lost, the next command dials again. A command without a reply may have been executed or not: one
-that is safe to repeat is sent again, and any other raises `ConnectionLost`.
+that is safe to repeat is sent again, and any other raises `ConnectionLost`. If the server is then too busy for it, that
+says nothing about the first attempt, and the command is sent once more, after a wait.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 from wsproto.events import TextMessage
 
-from footlights.errors import FootlightsError, TooLarge
+from footlights.errors import Busy, FootlightsError, TooLarge
 from footlights_transports.client.connection import Outgoing, dial
 from footlights_transports.client.protocol import TOO_BIG, ConnectionLost, refusal, result_of, write_command
 from footlights_transports.client.retry import TRANSIENT, Backoff
+from footlights_transports.errors import RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +86,7 @@ class Commands:
         command_id = next(self._ids)
         frame = write_command(op, command_id, fields)
         maybe_done = False
+        refusals = Backoff(self.retry)
         while True:
             try:
                 replies = await self._connected()
@@ -95,8 +98,13 @@ class Commands:
                 maybe_done = maybe_done or lost.maybe_done
                 if maybe_done and not again:
                     raise
-            else:
+                continue
+            try:
                 return result_of(reply)
+            except (Busy, RateLimited) as refused:
+                if not maybe_done:
+                    raise
+                await refusals.wait_after(refused)
 
     async def _connected(self) -> _Replies:
         while self._replies is None or not self._replies.connection.is_open:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from secrets import token_urlsafe
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,21 +47,29 @@ class ClientSession:
         self._streams: dict[ClientStream, None] = {}
         self._begun: dict[str, None] = {}
 
-    async def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
+    async def begin_turn(self, said: str, params: TurnParams | None = None, *, request_id: str | None = None) -> str:
         """Have the server accept what the player said, and return the turn's id.
 
-        Raises what `begin_turn` of a local session raises, and `ConnectionLost` if the connection is lost before the
-        reply: then only the events of a subscriber show whether the turn began.
+        If the connection is lost before the reply, the command is sent again with the same `request_id`, which begins
+        one turn only. It is random unless you give one, as in `begin_turn_once` of a local session: then you can also
+        repeat the call yourself, in another process too.
+
+        Raises what `begin_turn_once` of a local session raises, and `ConnectionLost`: if its `maybe_done` is true, the
+        turn may have begun, and the server could not be reached again in time.
         """
-        fields: dict[str, Any] = {"input": said}
+        fields: dict[str, Any] = {"input": said, "request_id": token_urlsafe(16) if request_id is None else request_id}
         if params is not None:
             fields["params"] = write_params(params)
-        turn_id = text_in(await self._call("begin_turn", fields, again=False), "turn_id")
+        dialled = self.commands.dialled
+        turn_id = text_in(await self._call("begin_turn", fields, again=True), "turn_id")
         self._begun[turn_id] = None
         if len(self._begun) > MAX_BEGUN:
             del self._begun[next(iter(self._begun))]
-        for stream in self._streams:
-            stream.expect(turn_id)
+        missing = [stream for stream in self._streams if stream.expect(turn_id)]
+        if self.commands.dialled != dialled:
+            # Sent again, it may have found a turn from before a restart, for which a stream has to ask by its id.
+            for stream in missing:
+                await stream.resubscribe()
         return turn_id
 
     async def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:

@@ -145,9 +145,18 @@ class ClientStream(trio.abc.ReceiveChannel[StreamEvent]):
 
     # -- for the session
 
-    def expect(self, turn_id: str) -> None:
-        """This turn was begun: when resubscribing, ask for its end, even if its beginning never came."""
+    def expect(self, turn_id: str) -> bool:
+        """This turn was begun: when resubscribing, ask for its end, even if its beginning never came.
+
+        Returns whether nothing of the turn has come yet.
+        """
+        is_missing = not self._progress.knows(turn_id)
         self._progress.expect(turn_id)
+        return is_missing
+
+    async def resubscribe(self) -> None:
+        """Subscribe again before the next read, with the current cursor."""
+        await self._feed.resubscribe()
 
     async def drop_connection(self) -> None:
         """Close the connection. The next read resubscribes, unless the stream has ended."""
@@ -203,6 +212,7 @@ class _Feed:
         self._connection: Connection | None = None
         self._backoff = Backoff(session.commands.retry)
         self._was_refused = False
+        self._is_outdated = False
         self.has_ended = False
         """Whether nothing more comes: the session is closed, or the stream was left."""
 
@@ -220,6 +230,8 @@ class _Feed:
         """The next events; none at the end. Raises the server's refusal to resubscribe, and `ConnectionLost`."""
         while not self.has_ended:
             try:
+                if self._is_outdated:
+                    await self.drop_connection()
                 if self._connection is None:
                     await self._subscribe()
                 elif events := self._events_in(await self._connection.receive()):
@@ -233,6 +245,11 @@ class _Feed:
         await self.drop_connection()
         return ()
 
+    async def resubscribe(self) -> None:
+        """Subscribe with the current cursor, which names a turn that the server was not asked for."""
+        self._is_outdated = True
+        await self.drop_connection()
+
     async def drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -243,6 +260,7 @@ class _Feed:
     async def _subscribe(self) -> None:
         session = self._session
         fields: dict[str, Any] = {"session_id": session.session_id}
+        self._is_outdated = False
         if self._resumes:
             fields["after"] = self._progress.cursor
             fields["terminal_seen"] = sorted(self._progress.terminal_seen)

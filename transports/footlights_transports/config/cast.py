@@ -36,8 +36,8 @@ _WHOLE_CAST = ("models", "personas", "world", "budget")
 _EXTRAS = {"openai": "remote", "anthropic": "anthropic", "local": "local"}
 
 
-def read_cast(source: Source) -> tuple[Cast | None, str | None]:
-    """The cast, and the persona that answers chats if the settings name none; no cast, and a problem, if it fails."""
+def read_cast(source: Source) -> Cast | None:
+    """The cast; None, and a problem, if it fails."""
     if source.file is not None and str(source.file.parent.resolve()) not in sys.path:
         sys.path.insert(0, str(source.file.parent.resolve()))
     given = source.section(("cast",), CAST)
@@ -48,14 +48,13 @@ def read_cast(source: Source) -> tuple[Cast | None, str | None]:
     if "make" in given:
         if described:
             source.complain(("cast", "make"), f"makes the whole cast: leave it out, or {', '.join(described)}.")
-        return _made_whole(source, given["make"]), None
-    if not described:
-        return _tavern(source, given), "analyst"
-    return _assembled(source, given), None
+        return _made_whole(source, given["make"])
+    return _assembled(source, given) if described else _tavern(source, given)
 
 
 def _tavern(source: Source, given: Mapping[str, Any]) -> Cast | None:
     path = ("analyst", "documents")
+    source.defaults["dexi", "chat_agent"] = "analyst"
     documents = source.section(("analyst",), ANALYST).get("documents")
     folder = DOCUMENTS if documents is None else source.resolve(path, documents)
     return _attempt(

@@ -13,27 +13,22 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from footlights.limits import Limits
-from footlights.models.budget import BudgetConfig
-from footlights.redaction.redactor import Redactor
 from footlights_actors.models.local.weights import CACHE_VARIABLE
 from footlights_transports.config.access import load_tls, read_policy, read_tls_files
 from footlights_transports.config.cast import read_cast
 from footlights_transports.config.schema import LIMITS, SECTIONS, SERVER
 from footlights_transports.config.source import PREFIX, SEPARATOR, ConfigError, Source, is_folder
-from footlights_transports.config.views import read_chat, read_mission, read_redactor
+from footlights_transports.config.views import VIEWS
 from footlights_transports.server.logs import VARIABLE
-from footlights_transports.views.kgent.pure.settings import CONTENT_KEYS_VARIABLE
-from footlights_transports.views.native.protocol import MAX_CURSORS
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from footlights import Cast
     from footlights_transports.access.policy import AccessPolicy
     from footlights_transports.config.source import KeyPath
-    from footlights_transports.config.views import ChatSettings
-    from footlights_transports.views.mission.missions import MissionSettings
+    from footlights_transports.views.base.view import View
 
 log = logging.getLogger("footlights.config")
 
@@ -52,10 +47,7 @@ class Config:
     limits: Limits
     policy: AccessPolicy
     cast: Cast
-    mission: MissionSettings
-    chat: ChatSettings
-    chat_agent: str | None = None
-    redactor: Redactor = field(factory=Redactor)
+    views: tuple[View, ...]
     gentle_gc: bool = True
     tls_files: tuple[Path, Path] | None = None
     """The certificate and its key, from which `tls` was made."""
@@ -69,32 +61,26 @@ def load_config(
     options: Mapping[KeyPath, object] | None = None,
     *,
     cast: Cast | None = None,
+    views: Sequence[type[View]] = VIEWS,
 ) -> Config:
     """Read the settings, and make what they describe. Raises `ConfigError` with all problems.
 
-    With `cast`, the cast of the settings is not made again.
+    With `cast`, the cast of the settings is not made again. `views` are the views to serve.
     """
     source = Source(file, environ or {}, options)
-    _warn_of_unknown_variables(environ or {})
+    _warn_of_unknown_variables(environ or {}, views)
+    sections = [*SECTIONS, *(section for each in views for section in each.sections)]
     for name in source.tree:
-        if name not in SECTIONS:
-            source.complain_unknown((name,), SECTIONS)
+        if name not in sections:
+            source.complain_unknown((name,), sections)
     server = {each.name: each.default for each in SERVER} | source.section(("server",), SERVER)
     tls_files = read_tls_files(source, server)
     tls = None if tls_files is None else load_tls(source, *tls_files)
     limits = source.checked(("limits",), LIMITS, Limits)
-    _check_cursors(source, limits)
     policy = read_policy(source, server)
-    chat_agent = None
-    if cast is None:
-        cast, chat_agent = read_cast(source)
-        if cast is not None and server["chat_agent"] is not None:
-            chat_agent = server["chat_agent"]
-            if chat_agent not in cast.personas:
-                source.complain(("server", "chat_agent"), f"is not a persona; there are: {', '.join(cast.personas)}.")
-    mission = read_mission(source, server)
-    chat = read_chat(source, server, environ or {}, BudgetConfig() if cast is None else cast.budget)
-    redactor = read_redactor(source)
+    made = read_cast(source) if cast is None else None
+    configured = tuple(each.read(source, made, limits) for each in views)
+    cast = cast or made
     _check_ports(source, server)
     ledger = _ledger(source, server)
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
@@ -111,10 +97,7 @@ def load_config(
         limits=limits,
         policy=policy,
         cast=cast,
-        chat_agent=chat_agent,
-        mission=mission,
-        chat=chat,
-        redactor=redactor,
+        views=configured,
         gentle_gc=server["gentle_gc"],
         tls_files=tls_files,
         settings=_settings(source),
@@ -126,23 +109,13 @@ def _settings(source: Source) -> dict[str, object]:
     return {f"{section}.{name}": value for section, table in sections.items() for name, value in table.items()}
 
 
-def _warn_of_unknown_variables(environ: Mapping[str, str]) -> None:
+def _warn_of_unknown_variables(environ: Mapping[str, str], views: Iterable[type[View]]) -> None:
     """Not a problem: an orchestrator sets variables of its own for a service that is named footlights."""
     ours = [name for name in sorted(environ) if name.startswith(PREFIX) and SEPARATOR not in name]
-    unknown = [name for name in ours if name not in (VARIABLE, CACHE_VARIABLE, CONTENT_KEYS_VARIABLE)]
+    known = {VARIABLE, CACHE_VARIABLE, *(variable for each in views for variable in each.variables)}
+    unknown = [name for name in ours if name not in known]
     if unknown:
         log.warning("not settings: %s; a setting is written FOOTLIGHTS_SECTION__NAME", ", ".join(unknown))
-
-
-def _check_cursors(source: Source, limits: Limits) -> None:
-    """A client that resumes names every turn that it has received, and the protocol limits their number."""
-    named = limits.replay_turns + limits.max_queued_turns + limits.max_concurrent_turns
-    if named > MAX_CURSORS:
-        source.complain(
-            ("limits", "replay_turns"),
-            f"is too much: with max_queued_turns and max_concurrent_turns a client that resumes could have to name "
-            f"{named:,} turns, and may name {MAX_CURSORS:,}.",
-        )
 
 
 def _check_ports(source: Source, server: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Schema of the settings of `footlights serve`: kinds, defaults, meanings. The reference in the docs is made of it.
 
 A new setting also needs a field of `Config` and its value in `load_config`, in `config.py`. Settings of `[limits]`,
-`[wire]`, `[budget]` and `[chat]` are fields of the classes at the end of this file.
+`[wire]` and `[budget]` are fields of the classes at the end of this file, and views have sections of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from attrs import fields, frozen
 from footlights.limits import Limits
 from footlights.models.budget import BudgetConfig
 from footlights_transports.access.policy import WireLimits
-from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,15 +107,6 @@ SERVER = (
     Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
     Setting("tokens_file", FILE, "The users who may connect: a user and a token on each line."),
     Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
-    Setting("chat_agent", TEXT, "The persona that answers POST /api/chat; the first if not set, the tavern's analyst."),
-    Setting("voice_folder", FOLDER, "Where espeak-ng writes callouts as WAV files. No speech if not set."),
-    Setting("mission_replay", FLAG, "Whether requests carry the time of the decision; for replays only.", False),
-    Setting("content_folder", FOLDER, "Where chats are stored, encrypted, if the user consents. None are if not set."),
-    Setting(
-        "content_keys_file",
-        FILE,
-        "Keys of stored chats, one a line, newest first; FOOTLIGHTS_CONTENT_KEYS if not set.",
-    ),
     Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers use TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )
@@ -140,12 +130,6 @@ CAST = (
     ),
 )
 ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
-DEXI = (
-    Setting("secret_patterns", TEXTS, "Regular expressions of further text that runs must not show.", ()),
-    Setting(
-        "secret_fields", TEXTS, 'Names of further fields whose values runs must not show, such as "maiden name".', ()
-    ),
-)
 PERSONA = (
     Setting("text", TEXT, "A description of the character and its way of speaking, for the model.", ""),
     Setting("model", TEXT, "The name of its model; the first one if not set."),
@@ -209,16 +193,15 @@ MODEL_KIND = Kind(
 )
 
 
-def _of_class(kind: type[Any]) -> tuple[Setting, ...]:
+def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
     """The settings of a class that checks and documents its values itself."""
     kinds: Mapping[type[Any], Kind] = {float: NUMBER, bool: FLAG, int: WHOLE}
     return tuple(Setting(each.name, kinds[type(each.default)], "", each.default) for each in fields(kind))
 
 
-LIMITS = _of_class(Limits)
-WIRE = _of_class(WireLimits)
-BUDGET = _of_class(BudgetConfig)
-CHAT = _of_class(ChatFluxConfig)
+LIMITS = settings_of(Limits)
+WIRE = settings_of(WireLimits)
+BUDGET = settings_of(BudgetConfig)
 
 SECTIONS = (
     "server",
@@ -230,11 +213,10 @@ SECTIONS = (
     "personas",
     "world",
     "budget",
-    "chat",
-    "dexi",
     "limits",
     "wire",
 )
+"""Besides those of the views."""
 
 
 def names(settings: Iterable[Setting]) -> list[str]:

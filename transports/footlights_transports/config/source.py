@@ -80,7 +80,10 @@ class Source:
         self, file: Path | None, environ: Mapping[str, str], options: Mapping[KeyPath, object] | None = None
     ) -> None:
         self.file = file
+        self.environ = environ
         self.problems: list[Problem] = []
+        self.defaults: dict[KeyPath, object] = {}
+        """Values of settings that are not set, where the cast has better ones than the schema."""
         self.tree: dict[str, Any] = {}
         self._text = ""
         self._origins: dict[KeyPath, str] = {}
@@ -164,12 +167,17 @@ class Source:
             if setting.required and setting.name not in table:
                 self.complain(path, f"needs {setting.name}, {setting.kind.allowed}.")
         read = {each.name: self.read((*path, each.name), each.kind) for each in settings if each.name in table}
-        return {name: value for name, value in read.items() if value is not None}
+        defaults = {name[-1]: value for name, value in self.defaults.items() if name[:-1] == path}
+        return defaults | {name: value for name, value in read.items() if value is not None}
 
     def checked(self, path: KeyPath, settings: Collection[Setting], make: Callable[..., _T]) -> _T:
         """An instance of a class that checks its values, made of those values of the section that it accepts."""
+        return self.accepted(path, self.section(path, settings), make)
+
+    def accepted(self, path: KeyPath, values: Mapping[str, Any], make: Callable[..., _T]) -> _T:
+        """The same, of values that were read before."""
         accepted: dict[str, Any] = {}
-        for name, value in self.section(path, settings).items():
+        for name, value in values.items():
             try:
                 make(**{name: value})
             except RegistrationError as error:

@@ -36,13 +36,25 @@ class ThreadSession:
 
     # -- turns
 
-    def begin_turn(self, said: str, params: TurnParams | None = None) -> str:
-        """Accept what the player said and return the turn's id. Raises what `InteractionSession.begin_turn` raises."""
-        return self.begin_turn_soon(said, params).result()
+    def begin_turn(self, said: str, params: TurnParams | None = None, *, request_id: str | None = None) -> str:
+        """Accept what the player said and return the turn's id.
 
-    def begin_turn_soon(self, said: str, params: TurnParams | None = None) -> Ticket[str]:
-        """The same, without waiting for the result."""
-        return self._thread.ask(lambda _stage: self._session.begin_turn(said, params))
+        With a `request_id` of the host's own, a repeated call returns the turn that the first one began. Raises what
+        `InteractionSession.begin_turn` raises, or with a `request_id` what `begin_turn_once` raises.
+        """
+        return self.begin_turn_soon(said, params, request_id=request_id).result()
+
+    def begin_turn_soon(
+        self, said: str, params: TurnParams | None = None, *, request_id: str | None = None
+    ) -> Ticket[str]:
+        """The same, without waiting for the result.
+
+        With a `request_id` the ledger may be read, and a later call may overtake this one.
+        """
+        session = self._session
+        if request_id is None:
+            return self._thread.ask(lambda _stage: session.begin_turn(said, params))
+        return self._thread.ask_task(lambda _inside: session.begin_turn_once(said, params, request_id=request_id))
 
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
         """Interrupt one turn, or every open one; return the ids of those that this call interrupted."""

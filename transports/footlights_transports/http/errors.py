@@ -53,6 +53,11 @@ class Refused(Exception):
         self.error = error
 
 
+def status_of(error: FootlightsError, statuses: Mapping[type[FootlightsError], int], otherwise: int) -> int:
+    """The status of the error's class, or of the nearest class that it inherits from."""
+    return next((statuses[kind] for kind in type(error).__mro__ if kind in statuses), otherwise)
+
+
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 

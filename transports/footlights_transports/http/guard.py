@@ -55,7 +55,7 @@ CONNECTION = "footlights.connection"
 
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
-    "access-control-allow-headers": "authorization, content-type, last-event-id",
+    "access-control-allow-headers": "authorization, content-type, idempotency-key, last-event-id",
     "access-control-max-age": "600",
 }
 

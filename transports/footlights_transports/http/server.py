@@ -1,7 +1,7 @@
 """HTTP server: the routes of all views over HTTP/1.1, with events as Server-Sent Events.
 
     async with trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_http, access, host="127.0.0.1", port=7601))
+        listening = await nursery.start(partial(serve_http, access, mounts, host="127.0.0.1", port=7601))
 
 Hypercorn parses HTTP, Starlette finds the route. A connection that fails ends no other. There is no access log, and
 nothing that a client sent is ever logged.
@@ -18,51 +18,46 @@ from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
 
 from footlights.failures import contained
-from footlights_transports.http.app import PUBLIC, http_app
+from footlights_transports.http.app import http_app, public_paths
 from footlights_transports.http.connection import HttpConnection, HttpServer, HttpStream
 from footlights_transports.http.guard import CONNECTION, HttpGuard
-from footlights_transports.http.sse import OpenStreams
+from footlights_transports.http.sse import STREAMS, OpenStreams
 from footlights_transports.server.acceptor import Acceptor
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.readiness import Readiness
-from footlights_transports.views.chat_feed.feeds import ChatFeeds
-from footlights_transports.views.dexi.runs import Runs
-from footlights_transports.views.mission.missions import Missions
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Collection, Sequence
 
     from footlights_transports.access.policy import User, WireLimits
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.listening import Listening
-    from footlights_transports.views.dexi.runs import RunSettings
-    from footlights_transports.views.mission.missions import MissionSettings
+    from footlights_transports.views.base.view import Mount
 
 _MAX_HEADER_BYTES = 16_384
 
 
 async def serve_http(
     access: SessionAccess,
+    mounts: Sequence[Mount],
     *,
     host: str,
     port: int,
     tls: ssl.SSLContext | None = None,
     metrics: Metrics | None = None,
     goodbye: float = 1.0,
-    dexi: RunSettings | None = None,
-    mission: MissionSettings | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then clients have `goodbye` seconds to read what waits for them.
 
-    Port 0 is any free port. GET /metrics shows `metrics` besides the counts of the stage. `dexi` configures narrated
-    runs, `mission` callouts. Raises `RegistrationError` for an address that the policy forbids, and `OSError` for one
-    that cannot be bound.
+    `mounts` are the views, whose tasks run in `run_views`. Port 0 is any free port. GET /metrics shows `metrics`
+    besides the counts of the stage. Raises `RegistrationError` for an address that the policy forbids, and `OSError`
+    for one that cannot be bound.
     """
     if tls is not None:
         tls.set_alpn_protocols(["http/1.1"])
-    server = _Server(access, metrics or Metrics(), tls, goodbye, dexi, mission)
+    server = _Server(access, mounts, metrics or Metrics(), tls, goodbye)
     await server.listen(host, port, task_status)
 
 
@@ -72,36 +67,26 @@ class _Server(Acceptor):
     def __init__(
         self,
         access: SessionAccess,
+        mounts: Sequence[Mount],
         metrics: Metrics,
         tls: ssl.SSLContext | None,
         goodbye: float,
-        dexi: RunSettings | None,
-        mission: MissionSettings | None,
     ) -> None:
         super().__init__(access, goodbye)
         self._tls = tls
         self._metrics = metrics
-        self._runs = Runs(access, dexi)
-        self._feeds = ChatFeeds(access.stage.ledger, access.incidents)
-        self._missions = Missions(access, mission)
         self._readiness = Readiness(access)
         self._event_streams = OpenStreams()
-        app = http_app(access, self._event_streams, metrics, self._readiness, self._runs, self._feeds, self._missions)
-        self._app = ASGIWrapper(cast("Any", HttpGuard(app, access, PUBLIC)))
+        app = http_app(access, mounts, metrics, self._readiness)
+        public = public_paths(each.view for each in mounts)
+        self._app = ASGIWrapper(cast("Any", HttpGuard(app, access, public)))
         self._config = _config(self.limits)
         self._context = WorkerContext(None)
         self._open: dict[HttpConnection, None] = {}
         self._emptied = trio.Event()
 
-    async def run(self, accept: Callable[[], Awaitable[None]]) -> None:
-        async with self._missions.announcer:  # voices end with their requests, after everything else
-            await super().run(accept)
-
-    async def start_views(self, nursery: trio.Nursery) -> None:
+    def start_tasks(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._metrics.watch_event_loop, name="event loop lag")
-        nursery.start_soon(self._runs.keep, name="runs")
-        nursery.start_soon(self._missions.keep, name="missions")
-        nursery.start_soon(_keep_feeds, self._feeds, self.access, name="chat feeds")
         nursery.start_soon(self._readiness.keep_checking, name="readiness")
 
     def revoke(self, users: Collection[User]) -> None:
@@ -151,7 +136,8 @@ class _Server(Acceptor):
             except (trio.BrokenResourceError, trio.TooSlowError):
                 return
         http = cast("Any", connection.stream)
-        connection.server = server = HttpServer(self._app, self._config, self._context, {CONNECTION: connection}, http)
+        state = {CONNECTION: connection, STREAMS: self._event_streams}
+        connection.server = server = HttpServer(self._app, self._config, self._context, state, http)
         try:
             await server
         finally:
@@ -180,11 +166,3 @@ def _config(limits: WireLimits) -> Config:
     config.keep_alive_timeout = limits.handshake_timeout
     config.keep_alive_max_requests = 1_000_000
     return config
-
-
-async def _keep_feeds(feeds: ChatFeeds, access: SessionAccess) -> None:
-    access.turn_listeners.append(feeds.player_said)
-    try:
-        await feeds.keep()
-    finally:
-        access.turn_listeners.remove(feeds.player_said)

@@ -1,12 +1,9 @@
-"""Routes of the server itself: the world, the OpenAPI document, the JavaScript client, probes and metrics."""
+"""Routes of the server itself: the world, the OpenAPI document, probes and metrics."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-import trio
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from footlights_transports.http.errors import json_response
@@ -33,7 +30,6 @@ SERVER_SCHEMAS: Mapping[str, Json] = {
 }
 
 _FRESH = {"cache-control": "no-store"}
-_JAVASCRIPT = Path(__file__).parents[1] / "static" / "footlights.js"
 _OK = object_of({"status": {"const": "ok"}})
 _ALIVE = {200: answer("It does.", _OK)}
 _READY = {
@@ -62,17 +58,6 @@ class ServerRoutes:
     async def openapi(self, request: Request) -> Response:
         """This document."""
         return Response(self._document, media_type="application/json")
-
-    @Operation("GET", "/footlights.js", {200: answer("Its source.", TEXT, "text/javascript")}, (404,), public=True)
-    async def javascript(self, request: Request) -> Response:
-        """The JavaScript client, an ES module."""
-        try:
-            source = await trio.Path(_JAVASCRIPT).read_bytes()
-        except FileNotFoundError:
-            raise HTTPException(404) from None
-        # Pages of any origin may read it: it is the same for every client, and holds no data of any.
-        headers = {"cache-control": "no-cache", "access-control-allow-origin": "*"}
-        return Response(source, headers=headers, media_type="text/javascript")
 
     @Operation("GET", "/livez", _ALIVE, public=True)
     async def live(self, request: Request) -> Response:

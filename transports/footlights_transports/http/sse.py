@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+STREAMS = "footlights.streams"
+"""Key of the server's `OpenStreams` in the state of a scope."""
 KEEP_ALIVE = b":\n\n"
 """A comment. Clients ignore it; it shows that the connection is alive."""
 
@@ -50,11 +52,10 @@ class SseResponse(Response, ABC):
     subscription: AbstractAsyncContextManager[object] = nullcontext()
     """Entered before the first byte is sent, so that what it raises can still become an error response."""
 
-    def __init__(self, keep_alive: float, streams: OpenStreams | None = None) -> None:
+    def __init__(self, keep_alive: float) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._keep_alive = keep_alive
-        self._streams = streams or OpenStreams()
 
     def opening(self) -> bytes:
         """Text to send first, at once."""
@@ -73,21 +74,21 @@ class SseResponse(Response, ABC):
         return False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        streams: OpenStreams = scope.get("state", {}).get(STREAMS) or OpenStreams()
         async with self.subscription:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await while_connected(receive, lambda: self._pump(send))
+            await while_connected(receive, lambda: self._pump(send, streams))
         # Outside `while_connected`: the end of a response looks like a disconnect, and must not be cancelled by it.
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _pump(self, send: Send) -> None:
+    async def _pump(self, send: Send, streams: OpenStreams) -> None:
         text: bytes | None = self.opening()
         while text is not None:
             if text:
                 await send({"type": "http.response.body", "body": text, "more_body": True})
-            text = await self._next_or_keep_alive()
+            text = await self._next_or_keep_alive(streams)
 
-    async def _next_or_keep_alive(self) -> bytes | None:
-        streams = self._streams
+    async def _next_or_keep_alive(self, streams: OpenStreams) -> bytes | None:
         while not (streams.is_leaving and self.is_drained):
             with trio.move_on_after(self._keep_alive) as wait:
                 streams.waits[wait] = None

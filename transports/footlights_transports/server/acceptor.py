@@ -62,8 +62,8 @@ class Acceptor(ABC):
     async def leave(self) -> None:
         """Ask all connections to end, because the server shuts down."""
 
-    async def start_views(self, nursery: trio.Nursery) -> None:  # noqa: B027 - optional
-        """Start the tasks of the views, before the first connection is accepted. They end with the server."""
+    def start_tasks(self, nursery: trio.Nursery) -> None:  # noqa: B027 - optional
+        """Start tasks that end when the server shuts down."""
 
     def start_senders(self, nursery: trio.Nursery) -> None:  # noqa: B027 - optional
         """Start tasks that connections need, and which outlive them."""
@@ -103,7 +103,7 @@ class Acceptor(ABC):
             nursery.start_soon(close_idle_sessions, self.access, name="idle sessions")
             self.access.revocation_listeners.append(self.revoke)
             try:
-                await self.start_views(nursery)
+                self.start_tasks(nursery)
                 await self._opened.wait()
                 await accept()
                 await trio.sleep_forever()

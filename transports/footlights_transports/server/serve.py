@@ -29,10 +29,7 @@ from footlights_transports.http.server import serve_http
 from footlights_transports.server.gc_policy import collect_gently
 from footlights_transports.server.metrics import Metrics
 from footlights_transports.server.reload import reload_at_each
-from footlights_transports.views.dexi.runs import RunSettings
-from footlights_transports.views.kgent.gateway import KgentGateway
-from footlights_transports.views.kgent.pure.templates import STANDARD_TEMPLATES
-from footlights_transports.views.kgent.templates import with_templates
+from footlights_transports.views.base.view import run_views
 from footlights_transports.websocket.server import serve_ws
 
 if TYPE_CHECKING:
@@ -42,6 +39,7 @@ if TYPE_CHECKING:
     from footlights import Stage
     from footlights_transports.config.config import Config
     from footlights_transports.server.listening import Listening
+    from footlights_transports.views.base.view import Mount
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Server: TypeAlias = "Callable[..., Awaitable[None]]"
@@ -175,13 +173,15 @@ async def serve(
     `beside` runs from then on, and `watch` from `stop` on, both until the end. At each item of `hangups`, the settings
     are read again with `reread`.
     """
-    metrics = Metrics()
+    metrics, cast = Metrics(), config.cast
+    for view in config.views:
+        cast = view.extend(cast)
     with _out_of_groups():
         async with trio.open_nursery() as servers:
             async with (
                 SqliteLedger(config.ledger) as ledger,
                 open_stage(
-                    with_templates(config.cast, STANDARD_TEMPLATES),
+                    cast,
                     ledger=metrics.watching(ledger),
                     limits=config.limits,
                     trace=config.trace,
@@ -189,14 +189,13 @@ async def serve(
                 ) as stage,
             ):
                 access = SessionAccess(stage, config.policy, watch=metrics)
-                kgent = KgentGateway(access, config.chat.flux, budget=config.cast.budget, keeper=config.chat.keeper)
-                ws = await _listen(servers, partial(serve_ws, access, kgent=kgent), config, config.ws_port)
-                dexi = RunSettings(chat_agent=config.chat_agent, redactor=config.redactor)
-                http_server = partial(serve_http, access, metrics=metrics, dexi=dexi, mission=config.mission)
+                mounts: list[Mount] = await servers.start(run_views, access, config.views)
+                ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)
+                http_server = partial(serve_http, access, mounts, metrics=metrics)
                 http = await _listen(servers, http_server, config, config.http_port)
                 announce(Opened(ws.port, http.port, stage.epoch))
                 if reread is not None and hangups is not None:
-                    servers.start_soon(reload_at_each, hangups, reread, config, access, kgent)
+                    servers.start_soon(reload_at_each, hangups, reread, config, access, mounts)
                 if beside is not None:
                     servers.start_soon(beside, stage)
                 await stop.wait()

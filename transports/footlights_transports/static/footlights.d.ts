@@ -251,8 +251,11 @@ export interface Session {
     readonly sessionId: string;
     /** Subscribe: unfinished turns, then live events. With the cursor of an earlier stream, everything after it. */
     subscribe(options?: { after?: Cursor | null; terminalSeen?: readonly string[] }): Promise<Stream>;
-    /** Begin a turn; resolves to its id. After `ConnectionLost` the turn may have begun: a stream shows it. */
-    beginTurn(input: string, params?: TurnParams): Promise<string>;
+    /**
+     * Begin a turn; resolves to its id. After a lost reply it is sent again with the same id, which begins one turn only.
+     * `requestId` is random unless given: 1 to 128 printable characters.
+     */
+    beginTurn(input: string, params?: TurnParams, options?: { requestId?: string }): Promise<string>;
     /** Cancel a turn, or every open turn; resolves to the ids of the canceled turns. */
     cancel(turnId?: string | null): Promise<string[]>;
     /** Wait for the commit of the turn; resolves to its outcome. */

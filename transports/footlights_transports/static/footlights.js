@@ -78,6 +78,10 @@ function pauseBefore(attempt) {
     return Math.min(5_000, 100 * 2 ** attempt) * (0.5 + Math.random() / 2);
 }
 
+function randomId() {
+    return Array.from(crypto.getRandomValues(new Uint32Array(4)), (each) => each.toString(36)).join("-");
+}
+
 function addressOf(url, batch) {
     const address = new URL(url);
     if (address.pathname === "/") address.pathname = "/v1";
@@ -631,7 +635,7 @@ class Client {
                 this.#known(sessionId, () => this.#ask(op, { session_id: sessionId, ...fields }, how)),
             subscribe: (after, terminalSeen) =>
                 this.#known(sessionId, () => this.#subscribe(sessionId, after, terminalSeen)),
-            begun: (turnId) => this.#begun(sessionId, turnId),
+            beginTurn: (fields) => this.#beginTurn(sessionId, fields),
             close: () => this.#close(sessionId),
         });
     }
@@ -643,8 +647,9 @@ class Client {
 
     // -- commands
 
-    async #ask(op, fields, { again = false } = {}) {
-        for (;;) {
+    /** Give a command. `again`: it may be sent twice. `onLoss` is called when it is about to be. */
+    async #ask(op, fields, { again = false, onLoss = () => {} } = {}) {
+        for (let losses = 0, refusals = 0; ; ) {
             const connection = await this.#ready.promise;
             if (!connection.isOpen) {
                 await connection.closed; // nothing was sent, so waiting for the next connection is safe
@@ -653,15 +658,27 @@ class Client {
             try {
                 return await connection.ask(op, fields, again);
             } catch (error) {
-                if (!again || !(error instanceof ConnectionLost)) throw error;
+                if (again && error instanceof ConnectionLost && losses < this.#settings.attempts) {
+                    losses++;
+                    onLoss();
+                } else if (losses > 0 && PASSING.includes(error.code) && refusals < this.#settings.attempts) {
+                    await this.#pause(refusals++); // that it is refused now says nothing about the first time
+                } else throw error;
             }
         }
     }
 
-    #begun(sessionId, turnId) {
+    async #beginTurn(sessionId, fields) {
+        let isLate = false;
+        const how = { again: true, onLoss: () => (isLate = true) };
+        const ask = () => this.#ask("begin_turn", { session_id: sessionId, ...fields }, how);
+        const { turn_id: turnId } = await this.#known(sessionId, ask);
         const inbox = this.#inboxes.get(sessionId);
+        // Sent again, it may have found a turn from before a restart, for which a stream has to ask by its id.
+        if (isLate && inbox && !inbox.received.knows(turnId)) this.#renew(this.#connection);
         inbox?.expect(turnId);
         if (!inbox?.received.isWhole(turnId)) this.#notesOf(sessionId).begin(turnId);
+        return turnId;
     }
 
     async #close(sessionId) {
@@ -920,13 +937,12 @@ class Session {
     }
 
     /**
-     * Begin a turn; resolves to its id. Rejects with `ConnectionLost` if the connection broke before the reply: the
-     * turn may have begun; if it has, a stream of the session shows it.
+     * Begin a turn; resolves to its id. If the connection breaks before the reply, the command is sent again with the
+     * same `requestId`, which begins one turn only. It is random unless given: then the call can be repeated later.
+     * Rejects with `ConnectionLost` if the server cannot be reached again: the turn may have begun.
      */
-    async beginTurn(input, params = {}) {
-        const { turn_id: turnId } = await this.#client.ask("begin_turn", { input, params });
-        this.#client.begun(turnId);
-        return turnId;
+    async beginTurn(input, params = {}, { requestId = randomId() } = {}) {
+        return this.#client.beginTurn({ input, params, request_id: requestId });
     }
 
     /** Cancel a turn, or every open turn; resolves to the ids of the canceled turns. */

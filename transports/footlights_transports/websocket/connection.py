@@ -17,9 +17,8 @@ from footlights_transports.websocket.stream import PING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_websocket import WebSocketConnection
-
     from footlights_transports.access.policy import WireLimits
+    from footlights_transports.websocket.endpoint import Channel
     from footlights_transports.websocket.stream import WireStream
 
 GOING_AWAY = 1001
@@ -46,14 +45,12 @@ class Fault:
 class Connection(ABC):
     """The connection of one client. `run` ends when the connection is closed or lost."""
 
-    def __init__(
-        self, limits: WireLimits, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
-    ) -> None:
-        self._limits = limits
-        self._socket = socket
-        self._stream = stream
-        self._tasks = tasks
-        self._is_leaving = False
+    def __init__(self, limits: WireLimits, channel: Channel) -> None:
+        self.limits = limits
+        self.socket = channel.socket
+        self.stream = channel.stream
+        self.tasks = channel.tasks
+        self.is_leaving = False
 
     @abstractmethod
     async def take(self, frame: str | bytes) -> None:
@@ -61,22 +58,22 @@ class Connection(ABC):
 
     async def run(self) -> None:
         """Take frames until the connection ends."""
-        self._tasks.start_soon(watch_for_silence, self._stream, self._limits.keep_alive, self.lose, name="ws silence")
+        self.tasks.start_soon(watch_for_silence, self.stream, self.limits.keep_alive, self.lose, name="ws silence")
         try:
             while True:
-                await self.take(await self._socket.get_message())
+                await self.take(await self.socket.get_message())
         except ConnectionClosed:
-            if not self._is_leaving:
+            if not self.is_leaving:
                 self.lose()
 
     def lose(self) -> None:
         """End all tasks of this connection at once."""
-        lose(self._tasks)
+        lose(self.tasks)
 
     def leave(self) -> None:
         """Send what waits, then close because the server shuts down."""
-        self._is_leaving = True
-        self._tasks.start_soon(self.finish, name="ws goodbye")
+        self.is_leaving = True
+        self.tasks.start_soon(self.finish, name="ws goodbye")
 
     async def finish(self) -> None:
         """Send what waits, and close."""
@@ -85,20 +82,20 @@ class Connection(ABC):
     @property
     def fault(self) -> Fault | None:
         """The client's protocol error, if it ends the connection and no close frame has reported it."""
-        if self._stream.has_said_goodbye:
+        if self.stream.has_said_goodbye:
             return None
-        if self._stream.was_sent_too_much:
-            return Fault(TOO_BIG, str(too_large(self._limits.max_frame_bytes)))
-        closed = self._socket.closed
+        if self.stream.was_sent_too_much:
+            return Fault(TOO_BIG, str(too_large(self.limits.max_frame_bytes)))
+        closed = self.socket.closed
         return None if closed is None or closed.code not in _FAULTS else Fault(closed.code, _FAULTS[closed.code])
 
     def dismiss(self, code: int, reason: str, patience: float) -> None:
         """Close with a reason, after so many seconds at the latest."""
-        self._tasks.start_soon(self.close, code, reason, patience, name="ws dismissal")
+        self.tasks.start_soon(self.close, code, reason, patience, name="ws dismissal")
 
     async def close(self, code: int, reason: str, patience: float = inf) -> None:
         with trio.move_on_after(patience):
-            await self._socket.aclose(code, reason)
+            await self.socket.aclose(code, reason)
         self.lose()
 
 

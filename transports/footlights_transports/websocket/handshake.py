@@ -1,34 +1,30 @@
 """WebSocket handshake: checks the request, and says who connects and for what, or why it is refused.
 
-A client connects to `/v1` with the subprotocol `footlights.v1` and a token in the Authorization header. A browser
-cannot set headers, so it offers a second subprotocol, `bearer.TOKEN`. `?batch=1` asks for arrays of events.
-
-If the server has a chat gateway, clients may also connect to its paths, and need no subprotocol there.
+A client connects to the path of an endpoint, offers its subprotocol, and has a token in the Authorization header. A
+browser cannot set headers, so it offers a second subprotocol, `bearer.TOKEN`.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
 from attrs import field, frozen
 
 from footlights.errors import InvalidCommand
 from footlights_transports.errors import Unauthorized, UnsupportedVersion, error_json
-from footlights_transports.views.kgent.pure import wire as kgent
-from footlights_transports.views.native.protocol import SUBPROTOCOL
+from footlights_transports.websocket.endpoint import Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trio_websocket import WebSocketRequest
 
     from footlights.events import JsonValue
-    from footlights_transports.access.policy import AccessPolicy, User
-
-PATH = "/v1"
+    from footlights_transports.access.policy import AccessPolicy
+    from footlights_transports.websocket.endpoint import Endpoint
 
 _BEARER = "bearer."
 _KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
@@ -37,19 +33,10 @@ _KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
 
 @frozen
 class Admitted:
-    """A client of the native protocol, and whether it wants events in arrays."""
+    """A client that may connect, unless the endpoint refuses it."""
 
-    user: User
-    in_batches: bool
-
-
-@frozen
-class Visitor:
-    """A client of the chat gateway, and what it asks for."""
-
-    user: User
-    target: kgent.Target
-    query: str
+    endpoint: Endpoint
+    visitor: Visitor
     subprotocol: str | None
     """The subprotocol that it offered and gets."""
 
@@ -69,18 +56,13 @@ class Refused:
         return orjson.dumps({"error": self.error})
 
 
-def judge(
-    request: WebSocketRequest, policy: AccessPolicy, *, has_gateway: bool = False
-) -> Admitted | Visitor | Refused:
-    """Whether the handshake may go on. The gateway may still refuse a `Visitor`."""
-    try:
-        target = urlsplit(request.path)
-        in_batches = parse_qs(target.query).get("batch") == ["1"]
-    except ValueError:
-        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
-    wanted = kgent.read_path(target.path) if has_gateway else None
-    if target.path != PATH and wanted is None:
-        return Refused(404, InvalidCommand(f"Connect to {PATH}."))
+def judge(request: WebSocketRequest, policy: AccessPolicy, endpoints: Sequence[Endpoint]) -> Admitted | Refused:
+    """Whether the handshake may go on."""
+    found = _find(request.path, endpoints)
+    if found is None:
+        paths = " or ".join(each.path for each in endpoints)
+        return Refused(404, InvalidCommand(f"Connect to {paths or 'another server: this one has no WebSocket'}."))
+    endpoint, names, query = found
     try:
         # wsproto takes the host out of the headers, and trio-websocket shows only those.
         policy.check_host(request._event.host)  # pyright: ignore[reportPrivateUsage]
@@ -93,16 +75,27 @@ def judge(
     if _header(request, b"transfer-encoding") is not None or _header(request, b"content-length") not in (None, "0"):
         # After the head there must be frames: the frame gate would take a body for them.
         return Refused(400, InvalidCommand("A handshake has no body."))
-    if wanted is None and SUBPROTOCOL not in request.proposed_subprotocols:
-        return Refused(400, UnsupportedVersion(f"Offer the subprotocol {SUBPROTOCOL}."))
+    offers = endpoint.subprotocol in request.proposed_subprotocols
+    if endpoint.requires_subprotocol and not offers:
+        return Refused(400, UnsupportedVersion(f"Offer the subprotocol {endpoint.subprotocol}."))
     try:
         user = policy.admit(_authorization(request))
     except Unauthorized as error:
         return Refused(401, error)
-    if wanted is None:
-        return Admitted(user, in_batches)
-    offered = kgent.SUBPROTOCOL in request.proposed_subprotocols
-    return Visitor(user, wanted, target.query, kgent.SUBPROTOCOL if offered else None)
+    return Admitted(endpoint, Visitor(user, names, query), endpoint.subprotocol if offers else None)
+
+
+def _find(path: str, endpoints: Sequence[Endpoint]) -> tuple[Endpoint, Mapping[str, str], str] | None:
+    """The endpoint of a path, the names in the path, and the query."""
+    try:
+        target = urlsplit(path)
+    except ValueError:
+        return None
+    for each in endpoints:
+        names = each.names_in(target.path)
+        if names is not None:
+            return each, names, target.query
+    return None
 
 
 def _check_rfc_6455(request: WebSocketRequest) -> Refused | None:

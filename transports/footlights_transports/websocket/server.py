@@ -1,7 +1,7 @@
-"""WebSocket server: the native protocol and, if there is one, the chat gateway.
+"""WebSocket server: the endpoints of all views.
 
     async with trio.open_nursery() as nursery:
-        listening = await nursery.start(partial(serve_ws, access, host="127.0.0.1", port=7600))
+        listening = await nursery.start(partial(serve_ws, access, mounts, host="127.0.0.1", port=7600))
 
 A connection that fails ends no other. Nothing that a client sent is ever logged.
 """
@@ -18,31 +18,27 @@ from trio_websocket import ConnectionClosed, wrap_server_stream
 from footlights.errors import Busy, FootlightsError, InvalidCommand, UnknownSession
 from footlights.failures import contained, leaves
 from footlights.token_bucket import TokenBucket
+from footlights_transports.http.errors import status_of
 from footlights_transports.server.acceptor import Acceptor, PendingConnection
-from footlights_transports.views.kgent.connection import AcceptedHandshake
-from footlights_transports.views.kgent.gateway import UnknownAgent
-from footlights_transports.views.native.connection import NativeConnection
-from footlights_transports.views.native.protocol import SUBPROTOCOL
 from footlights_transports.websocket.broadcaster import Broadcaster
 from footlights_transports.websocket.connection import NOT_ALLOWED
-from footlights_transports.websocket.handshake import Refused, Visitor, judge
+from footlights_transports.websocket.endpoint import Channel
+from footlights_transports.websocket.handshake import Refused, judge
 from footlights_transports.websocket.stream import WireStream
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Collection
-    from typing import TypeAlias
+    from collections.abc import Collection, Mapping, Sequence
 
     from trio_websocket import WebSocketRequest
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.server.listening import Listening
-    from footlights_transports.views.kgent.connection import ObserveConnection, PerturbConnection
-    from footlights_transports.views.kgent.gateway import KgentGateway
+    from footlights_transports.views.base.view import Mount
+    from footlights_transports.websocket.connection import Connection
+    from footlights_transports.websocket.endpoint import Accepted
     from footlights_transports.websocket.handshake import Admitted
-
-    Client: TypeAlias = NativeConnection | PerturbConnection | ObserveConnection
 
 _JSON = [(b"content-type", b"application/json")]
 _MALFORMED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -50,21 +46,21 @@ _MALFORMED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 
 
 async def serve_ws(
     access: SessionAccess,
+    mounts: Sequence[Mount],
     *,
     host: str,
     port: int,
     tls: ssl.SSLContext | None = None,
     goodbye: float = 1.0,
-    kgent: KgentGateway | None = None,
     task_status: trio.TaskStatus[Listening] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; then clients have `goodbye` seconds to read what waits for them and close.
 
-    With `kgent`, the paths of that gateway are served too, and its dialogues run here. Port 0 is any free port. Raises
-    `RegistrationError` for an address that the policy forbids, and `OSError` for one that cannot be bound.
+    `mounts` are the views, whose tasks run in `run_views`. Port 0 is any free port. Raises `RegistrationError` for an
+    address that the policy forbids, and `OSError` for one that cannot be bound.
     """
     quiet_trio_websocket()
-    await WsServer(access, goodbye, kgent, tls).listen(host, port, task_status)
+    await WsServer(access, mounts, goodbye, tls).listen(host, port, task_status)
 
 
 class WsServer(Acceptor):
@@ -73,19 +69,20 @@ class WsServer(Acceptor):
     def __init__(
         self,
         access: SessionAccess,
+        mounts: Sequence[Mount],
         goodbye: float,
-        kgent: KgentGateway | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(access, goodbye)
-        self._kgent = kgent
+        self._endpoints = [endpoint for mount in mounts for endpoint in mount.endpoints]
+        self._statuses: Mapping[type[FootlightsError], int] = {
+            **{kind: status for mount in mounts for kind, status in mount.view.errors.items()},
+            UnknownSession: 404,
+            InvalidCommand: 400,
+        }
         self._tls = tls
         self._broadcaster = Broadcaster(access.encodings.encode)
-        self._clients: dict[Client, User] = {}
-
-    async def start_views(self, nursery: trio.Nursery) -> None:
-        if self._kgent is not None:
-            await nursery.start(self._kgent.keep)
+        self._clients: dict[Connection, User] = {}
 
     def start_senders(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._broadcaster.run, name="ws broadcaster")
@@ -142,7 +139,7 @@ class WsServer(Acceptor):
                 await stream.send_all(last_words)
             await stream.aclose()
 
-    async def _host(self, client: Client, user: User) -> None:
+    async def _host(self, client: Connection, user: User) -> None:
         self._clients[client] = user
         try:
             await client.run()
@@ -151,7 +148,7 @@ class WsServer(Acceptor):
 
     async def _meet(
         self, wire: WireStream, nursery: trio.Nursery, pending: PendingConnection, place: ExitStack
-    ) -> tuple[Client, User] | None:
+    ) -> tuple[Connection, User] | None:
         """Perform the handshake. Returns the client and its user; None if it was refused or took too long.
 
         `place` then holds the count of the connection.
@@ -165,7 +162,7 @@ class WsServer(Acceptor):
                 )
                 verdict = self._judge(request, place)
                 if not isinstance(verdict, Refused):
-                    pending.user = verdict.user
+                    pending.user = verdict[0].visitor.user
                 return await self._answer(request, verdict, wire, nursery)
         finally:
             self.remove_pending(pending)
@@ -175,49 +172,42 @@ class WsServer(Acceptor):
     async def _answer(
         self,
         request: WebSocketRequest,
-        verdict: Admitted | AcceptedHandshake | Refused,
+        verdict: tuple[Admitted, Accepted] | Refused,
         wire: WireStream,
         nursery: trio.Nursery,
-    ) -> tuple[Client, User] | None:
+    ) -> tuple[Connection, User] | None:
         if isinstance(verdict, Refused):
             self.access.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
-        if isinstance(verdict, AcceptedHandshake):
-            with verdict:
-                socket = await request.accept(subprotocol=verdict.subprotocol, extra_headers=verdict.headers)
-        else:
-            socket = await request.accept(subprotocol=SUBPROTOCOL)
-        wire.let_frames_pass(self._byte_budget(), self.access.byte_budget(verdict.user))
-        if isinstance(verdict, AcceptedHandshake):
-            return verdict.connection(socket, wire, nursery), verdict.user
-        return NativeConnection(self.access, self._broadcaster, socket, wire, verdict, nursery), verdict.user
+        admitted, accepted = verdict
+        with ExitStack() as unanswered:
+            if accepted.abandon is not None:
+                unanswered.callback(accepted.abandon)
+            socket = await request.accept(subprotocol=admitted.subprotocol, extra_headers=list(accepted.headers))
+            unanswered.pop_all()
+        user = admitted.visitor.user
+        wire.let_frames_pass(self._byte_budget(), self.access.byte_budget(user))
+        return accepted.connect(Channel(socket, wire, nursery, self._broadcaster)), user
 
     def _byte_budget(self) -> TokenBucket:
         burst = self.limits.byte_burst
         return TokenBucket(burst, burst / self.limits.bytes_per_second, trio.current_time())
 
-    def _judge(self, request: WebSocketRequest, place: ExitStack) -> Admitted | AcceptedHandshake | Refused:
-        verdict = judge(request, self.access.policy, has_gateway=self._kgent is not None)
-        if isinstance(verdict, Refused):
-            return verdict
+    def _judge(self, request: WebSocketRequest, place: ExitStack) -> tuple[Admitted, Accepted] | Refused:
+        admitted = judge(request, self.access.policy, self._endpoints)
+        if isinstance(admitted, Refused):
+            return admitted
+        user = admitted.visitor.user
         try:
-            self.access.connect(verdict.user)
+            self.access.connect(user)
         except Busy as error:
             return Refused(503, error)
-        place.callback(self.access.disconnect, verdict.user)
-        return self._welcome(verdict) if isinstance(verdict, Visitor) else verdict
-
-    def _welcome(self, visitor: Visitor) -> AcceptedHandshake | Refused:
-        assert self._kgent is not None, "only a gateway has visitors"
+        place.callback(self.access.disconnect, user)
         try:
-            return AcceptedHandshake(self._kgent, visitor)
-        except (UnknownAgent, UnknownSession) as error:
-            return Refused(404, error)
-        except InvalidCommand as error:
-            return Refused(400, error)
+            return admitted, admitted.endpoint.accept(admitted.visitor)
         except FootlightsError as error:
-            return Refused(503, error)
+            return Refused(status_of(error, self._statuses, 503), error)
 
 
 def quiet_trio_websocket() -> None:

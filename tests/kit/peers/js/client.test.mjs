@@ -598,11 +598,11 @@ for (const answer of [
         const { id } = await line.command("begin_turn");
         line.send({ reply: id, ...answer });
         assert.equal(line.wasLeft, true);
-        await assert.rejects(beginning, ConnectionLost);
         const next = await server.line();
         await next.done("subscribe");
+        await next.done("begin_turn", { turn_id: "t1-000001" });
         await next.done("cancel", { canceled: [] });
-        assert.deepEqual(await canceling, []);
+        assert.deepEqual([await beginning, await canceling], ["t1-000001", []]);
     });
 }
 
@@ -619,20 +619,90 @@ for (const cursor of [null, 5, ["t"], { t: "1" }, { t: null }, { t: 0.5 }]) {
     });
 }
 
-test("a turn whose reply was lost is not begun again", async () => {
+test("a turn whose reply was lost is asked for by the same id", async () => {
     const { server, line, session } = await followed();
     const beginning = session.beginTurn("Hello?");
     const canceling = session.cancel("t");
     const finalizing = session.finalize("t");
-    await line.command("begin_turn");
+    const { request_id: id } = await line.command("begin_turn");
+    assert.match(id, /^[!-~]{8,128}$/);
+    line.send(event("turn_accepted", 0));
     line.drop();
-    await assert.rejects(beginning, coded("connection_lost"));
     const next = await server.line();
     await next.done("subscribe");
+    const { id: _, ...again } = await next.done("begin_turn", { turn_id: "t" });
+    assert.deepEqual(again, { op: "begin_turn", session_id: "s", input: "Hello?", params: {}, request_id: id });
     assert.equal((await next.done("cancel", { canceled: [] })).turn_id, "t");
     await next.done("finalize", { commit_outcome: "ok" });
-    assert.deepEqual([await canceling, await finalizing], [[], { commit_outcome: "ok" }]);
+    assert.deepEqual([await beginning, await canceling, await finalizing], ["t", [], { commit_outcome: "ok" }]);
     assert.equal(next.waiting, 0);
+});
+
+test("each turn has an id of its own, unless it is given", async () => {
+    const { line, session } = await followed();
+    const ids = [];
+    for (const options of [undefined, {}, { requestId: "mine" }]) {
+        const beginning = session.beginTurn("Hello?", {}, options);
+        ids.push((await line.done("begin_turn", { turn_id: "t1-000001" })).request_id);
+        await beginning;
+    }
+    assert.equal(new Set(ids).size, 3);
+    assert.equal(ids[2], "mine");
+});
+
+test("a stream asks for a turn that was found again and of which it has nothing", async () => {
+    const { server, line, session } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.command("begin_turn");
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    await next.done("begin_turn", { turn_id: "t1-000001" });
+    assert.equal(await beginning, "t1-000001");
+    const third = await server.line();
+    assert.equal(next.wasLeft, true);
+    assert.deepEqual((await third.done("subscribe")).after, { "t1-000001": -1 });
+});
+
+test("a second attempt that is refused for a moment is made again, and a first one is not", async () => {
+    const { server, line, session } = await followed();
+    const first = session.beginTurn("Hello?");
+    await line.refuse("begin_turn", "busy");
+    await assert.rejects(first, coded("busy"));
+    const beginning = session.beginTurn("Hello?");
+    await line.command("begin_turn");
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    await next.refuse("begin_turn", "busy");
+    await next.refuse("begin_turn", "rate_limited");
+    await next.done("begin_turn", { turn_id: "t1-000001" });
+    assert.equal(await beginning, "t1-000001");
+});
+
+test("a second attempt that is refused for good is not made again", async () => {
+    const { server, line, session } = await followed();
+    const beginning = session.beginTurn("Hello?");
+    await line.command("begin_turn");
+    line.drop();
+    const next = await server.line();
+    await next.done("subscribe");
+    await next.refuse("begin_turn", "session_closed");
+    await assert.rejects(beginning, coded("session_closed"));
+});
+
+test("a command that is lost every time is given up", async () => {
+    const { server, line, session } = await followed({ attempts: 2 });
+    const beginning = session.beginTurn("Hello?");
+    await line.command("begin_turn");
+    line.drop();
+    for (let loss = 0; loss < 2; loss++) {
+        const next = await server.line();
+        await next.done("subscribe");
+        await next.command("begin_turn");
+        next.drop();
+    }
+    await assert.rejects(beginning, ConnectionLost);
 });
 
 test("a command that was never sent waits for the next connection", async () => {

@@ -1,13 +1,12 @@
-// Begins a turn, and never hears whether it did. The stream tells.
+// Begins a turn whose reply is lost, and follows it to its commit.
 import { connect } from "../../../../transports/footlights_transports/static/footlights.js";
-import { options, print, refusal } from "./script.mjs";
+import { options, print } from "./script.mjs";
 
-const client = await connect(options.url, { backoff: () => 5 });
-const session = await client.start();
+const client = await connect(options.url, { backoff: () => 20, attempts: 1000 });
+const session = await client.start({ session_id: "inn" });
 const stream = await session.subscribe();
-print(await refusal(session.beginTurn("Hello?")));
-for await (const event of stream) {
-    print(event);
-    if (event.event_type === "commit_final") break;
-}
+const turnId = await session.beginTurn("Hello?");
+print(turnId);
+for await (const event of stream.untilCommit(turnId)) print(event);
+print(await session.beginTurn("And again?"));
 await client.close();

@@ -10,6 +10,7 @@ import trio
 from footlights import BusyRule, CommitOutcome, TurnParams
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.config.views import VIEWS
 from footlights_transports.http.app import document_of_routes
 from footlights_transports.views.chat_feed.pure.feed import ChatRole
 from tests.kit.peers.http_peer import CuedModel, HttpGuest, open_house, refused, taken
@@ -161,7 +162,7 @@ async def test_a_stopped_server_no_longer_listens_for_turns() -> None:
 
 
 def test_the_openapi_document_lists_the_roles() -> None:
-    document: Any = document_of_routes(wants_tokens=True)
+    document: Any = document_of_routes(VIEWS, wants_tokens=True)
     message = document["components"]["schemas"]["ChatMessage"]
     assert message["properties"]["role"]["enum"] == [role.value for role in ChatRole]
     assert set(message["required"]) == {"timestamp", "role", "content"}

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from footlights import EventType, SessionParams
-from footlights_actors import Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import AccessPolicy, User, WireLimits
-from footlights_transports.views.dexi import runs as dexi_runs
+from footlights_transports.views.base import run_keeper
 from tests.kit.peers.http_peer import open_house, refused
 from tests.kit.views.dexi_kit import lawful, output, types
 from tests.kit.views.dexi_server import (
@@ -121,14 +121,14 @@ async def test_the_description_of_a_run_has_its_session_turn_and_decision(quiet_
 
 
 async def test_old_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock) -> None:
-    monkeypatch.setattr(dexi_runs, "MAX_RUNS", 2)
+    monkeypatch.setattr(run_keeper, "MAX_RUNS", 2)
     async with open_house(cast=agency()) as house:
         for _ in range(3):
             await answer_of(house.client, "/api/chat", WORK)
             await trio.testing.wait_all_tasks_blocked()
         found = [(await house.client.get(f"/api/runs/r1-{n:06d}")).status_code for n in (1, 2, 3)]
         assert found == [404, 200, 200]
-        monkeypatch.setattr(dexi_runs, "MAX_BYTES", 1_500)
+        monkeypatch.setattr(run_keeper, "MAX_BYTES", 1_500)
         await answer_of(house.client, "/api/chat", WORK)
         await trio.testing.wait_all_tasks_blocked()
         found = [(await house.client.get(f"/api/runs/r1-{n:06d}")).status_code for n in (2, 3, 4)]
@@ -138,7 +138,7 @@ async def test_old_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch, quiet_clo
 async def test_a_user_s_runs_never_displace_those_of_others(
     monkeypatch: pytest.MonkeyPatch, quiet_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(dexi_runs, "MAX_RUNS_OF_A_USER", 2)
+    monkeypatch.setattr(run_keeper, "MAX_RUNS_OF_A_USER", 2)
 
     async def found(house: House, name: str, *numbers: int) -> list[int]:
         return [
@@ -152,7 +152,7 @@ async def test_a_user_s_runs_never_displace_those_of_others(
             await trio.testing.wait_all_tasks_blocked()
         assert await found(house, "bob", 1) == [200]
         assert await found(house, "ann", 2, 3, 4) == [404, 200, 200]
-        monkeypatch.setattr(dexi_runs, "MAX_RUN_BYTES", 1_500)
+        monkeypatch.setattr(run_keeper, "MAX_RUN_BYTES", 1_500)
         await house.client.post("/api/chat", json={**WORK, "stream": False}, headers=bearer("ann"))
         await trio.testing.wait_all_tasks_blocked()
         assert await found(house, "ann", 3, 4, 5) == [200, 200, 404], "only the one that is too large is dropped"
@@ -212,3 +212,13 @@ async def test_subscribers_of_the_session_see_a_run_as_a_turn(quiet_clock: MockC
             core = [event async for event in stream.until_commit("t1-000001")]
     assert core[-1].event_type is EventType.COMMIT_FINAL
     assert core[-2].payload.text == output(events)  # type: ignore[attr-defined]
+
+
+async def test_a_client_that_comes_late_gets_the_steps_that_a_silence_opened(quiet_clock: MockClock) -> None:
+    clerk = ScriptedModel(lambda _: [Say("Well"), Pause(6), Say(" indeed.")])
+    async with open_house(cast=standard_cast(clerk)) as house:
+        run_id = await begin(house, {"message": "Search the shelves for rain."}, "/api/agents/default/invoke")
+        await trio.sleep(20)
+        run = await stream_of(house.client, f"/api/runs/{run_id}/events")
+    assert "step-2" in [each["step_id"] for each in run if each["type"] == "step_start"]
+    lawful(run, replayed=True)

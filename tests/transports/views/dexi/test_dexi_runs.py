@@ -17,8 +17,9 @@ from footlights.testing.faults import FlakyLedger
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.views.base.run_keeper import UnknownRun
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.runs import RunRequest, Runs, RunSettings, UnknownRun
+from footlights_transports.views.dexi.runs import RunRequest, Runs, RunSettings
 from tests.kit.views.dexi_kit import lawful, output, types
 from tests.kit.views.dexi_server import agency
 

@@ -16,15 +16,15 @@ from footlights import BudgetConfig, SessionParams, open_stage
 from footlights_actors import Flood, Pause, Say, ScriptedModel, standard_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.views.base.view import run_views
 from footlights_transports.views.kgent.frames import PIECE_BYTES
-from footlights_transports.views.kgent.gateway import KgentGateway
 from footlights_transports.views.kgent.pure.messages import ChatEvent, ChatMessage
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
 from footlights_transports.views.kgent.pure.wire import PerturbQuery
 from footlights_transports.views.kgent.room import MAX_BEHIND
 from footlights_transports.websocket.server import WsServer
 from footlights_transports.websocket.stream import close_frame
-from tests.kit.peers.kgent_peer import Client, observe, open_chat_house, perturb, text
+from tests.kit.peers.kgent_peer import Client, KnownGateway, observe, open_chat_house, perturb, text
 from tests.kit.peers.ws_peer import shake_hands
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
+    from footlights_transports.views.kgent.gateway import KgentGateway
     from tests.kit.peers.kgent_peer import ChatHouse
 
 OBSERVE = (
@@ -87,11 +88,12 @@ async def test_slow_stalled_and_vanishing_observers_do_not_delay_a_fast_one_over
 @asynccontextmanager
 async def open_lane(model: ScriptedModel, config: ChatFluxConfig) -> AsyncGenerator[tuple[KgentGateway, WsServer]]:
     async with open_stage(standard_cast(model)) as stage, trio.open_nursery() as nursery:
-        gateway = KgentGateway(SessionAccess(stage), config)
-        server = WsServer(gateway.access, 1.0, gateway)
+        access = SessionAccess(stage)
+        view = KnownGateway(config)
+        server = WsServer(access, await nursery.start(run_views, access, [view]), 1.0)
         nursery.start_soon(server.run, trio.lowlevel.checkpoint)
         await trio.testing.wait_all_tasks_blocked()
-        yield gateway, server
+        yield view.gateway, server
         nursery.cancel_scope.cancel()
 
 

@@ -29,6 +29,7 @@ SECRETS = (SAID, AGREED, MISSPOKEN, CORRELATION, TOKEN)
 
 SETTINGS = """trace = "traces"
 tokens_file = "../tokens"
+[chat]
 content_folder = "kept"
 content_keys_file = "../content.keys"
 """

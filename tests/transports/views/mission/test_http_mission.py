@@ -13,7 +13,9 @@ import pytest
 import trio
 
 from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.config.views import VIEWS
 from footlights_transports.http.app import document_of_routes
+from footlights_transports.http.sse import STREAMS, OpenStreams
 from footlights_transports.views.mission import announcer
 from footlights_transports.views.mission.board import MissionBoard
 from footlights_transports.views.mission.missions import MissionSettings
@@ -576,7 +578,7 @@ async def test_a_recording_of_several_users_is_replayed_exactly() -> None:
 
 
 async def test_a_refusal_fits_the_openapi_document() -> None:
-    document: dict[str, Any] = document_of_routes(wants_tokens=False)
+    document: dict[str, Any] = document_of_routes(VIEWS, wants_tokens=False)
     schema = {"$ref": "#/components/schemas/NotSpoken", "components": document["components"]}
     error = document["components"]["schemas"]["NotSpoken"]["properties"]["error"]
     assert error["properties"]["code"]["enum"] == [
@@ -691,7 +693,7 @@ async def test_the_stream_of_a_board_that_is_over_ends_and_does_not_attend() -> 
 
     board = MissionBoard()
     board.end()
-    await BoardStream(board, 0, 1, 15, attend)({}, receive, send)
+    await BoardStream(board, 0, 1, 15, attend)({"state": {STREAMS: OpenStreams()}}, receive, send)
     assert (attended, len(sent)) == (0, 3)
 
 

@@ -68,9 +68,8 @@ async def kept(
     cast = cast or standard_cast(ScriptedModel(lambda _: [Say("Hm.")]))
     async with open_stage(cast, ledger=ledger, limits=limits) as stage:
         missions = Missions(SessionAccess(stage, AccessPolicy(tokens)), settings)
-        async with missions.announcer, trio.open_nursery() as nursery:
-            nursery.start_soon(missions.keep)
-            await trio.testing.wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(missions.keep)
             yield stage, missions
             nursery.cancel_scope.cancel()
 

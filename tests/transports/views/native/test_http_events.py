@@ -34,6 +34,7 @@ from footlights.stream.cursor import Cursor
 from footlights.testing import cancel_everywhere, only, payloads
 from footlights_actors import Flood, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports.access.policy import WireLimits
+from footlights_transports.http.sse import STREAMS, OpenStreams
 from footlights_transports.views.native.events import EventStream
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
 from tests.kit.peers.http_peer import Answer, CuedModel, House, HttpGuest, open_house, refused
@@ -453,7 +454,7 @@ async def respond(response: EventStream, sent: list[bytes]) -> None:
         if b"commit_final" in sent[-1]:
             gone.set()
 
-    await response({"type": "http"}, receive, send)
+    await response({"type": "http", "state": {STREAMS: OpenStreams()}}, receive, send)
 
 
 async def test_who_has_very_many_turns_can_still_come_back() -> None:

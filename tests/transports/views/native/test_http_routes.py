@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from footlights import Cast
+    from footlights.authority.ledger.protocol import TurnRequest
     from footlights.authority.record import CommitRecord
     from footlights.authority.visibility import Visibility
     from footlights.authority.world import World
@@ -46,8 +47,8 @@ class ListingLedger(MemoryLedger):
         super().__init__()
         self._kept: list[CommitRecord] = []
 
-    async def append(self, records: Sequence[CommitRecord], world: World) -> None:
-        await super().append(records, world)
+    async def append(self, records: Sequence[CommitRecord], world: World, requests: Sequence[TurnRequest] = ()) -> None:
+        await super().append(records, world, requests)
         self._kept += records
 
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
@@ -96,6 +97,37 @@ async def test_closing_a_session_settles_its_turns_and_ends_its_streams() -> Non
         assert stream.notices == [{"notice": "ended", "session_id": guest.session_id}]
         with pytest.raises(UnknownSession):
             await guest.close()
+
+
+async def test_an_idempotency_key_begins_one_turn() -> None:
+    async with open_house(STALLING) as house:
+        guest = await house.start()
+        path, key = f"/v1/sessions/{guest.session_id}/turns", {"idempotency-key": 'a key: "1"'}
+        for _ in range(3):
+            answer = await house.client.post(path, json={"input": "A room?"}, headers=key)
+            assert taken(answer, 202) == {"turn_id": "t1-000001"}
+        other = await house.client.post(path, json={"input": "A bath?"}, headers=key)
+        assert refused(other) == (400, "invalid_command")
+        assert "bath" not in other.text
+
+
+@pytest.mark.parametrize("keys", [[b""], [b"r" * 129], [b"\xc3\xa9"], [b"a\tb"], [b"one", b"other"], [b"one", b"one"]])
+async def test_a_malformed_idempotency_key_is_refused(keys: list[bytes]) -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        headers = [(b"idempotency-key", key) for key in keys]
+        answer = await house.client.post(f"/v1/sessions/{guest.session_id}/turns", json={"input": "?"}, headers=headers)
+        assert refused(answer) == (400, "invalid_command")
+        assert await guest.begin_turn("A room?") == "t1-000001"
+
+
+async def test_a_request_id_is_a_header_and_not_in_the_body() -> None:
+    async with open_house() as house:
+        guest = await house.start()
+        body = {"input": "A room?", "request_id": "mine"}
+        answer = await house.client.post(f"/v1/sessions/{guest.session_id}/turns", json=body)
+        assert refused(answer) == (400, "invalid_command")
+        assert "Idempotency-Key" in answer.text
 
 
 # -- what is true
@@ -219,7 +251,7 @@ async def test_health_needs_no_token_and_metrics_do() -> None:
 
 async def test_the_javascript_client_is_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     source = tmp_path / "footlights.js"
-    monkeypatch.setattr("footlights_transports.http.server_routes._JAVASCRIPT", source)
+    monkeypatch.setattr("footlights_transports.http.javascript.STATIC", tmp_path)
     async with open_house(policy=AccessPolicy({"ann": ANN})) as house:
         assert refused(await house.client.get("/footlights.js")) == (404, "invalid_command")
         source.write_text("export const a = 'é';\n", encoding="utf-8")
@@ -397,7 +429,7 @@ async def test_a_page_may_ask_first_what_it_may_ask() -> None:
         answer = await house.client.options("/v1/sessions/inn", headers={"origin": "https://inn.example", **asking})
         assert answer.status_code == 204
         assert "DELETE" in answer.headers["access-control-allow-methods"]
-        assert "authorization" in answer.headers["access-control-allow-headers"]
+        assert {"authorization", "idempotency-key"} <= {*answer.headers["access-control-allow-headers"].split(", ")}
         evil = await house.client.options("/v1/sessions/inn", headers={"origin": "https://evil.example", **asking})
         assert refused(evil) == (403, "unauthorized")
 

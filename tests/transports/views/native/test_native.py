@@ -58,6 +58,10 @@ COMMANDS: list[tuple[dict[str, Any], native.Command]] = [
     ),
     ({"op": "subscribe", "session_id": "s", "after": {}}, Subscribe("s", {}, frozenset())),
     ({"op": "begin_turn", "session_id": "s", "input": "A room?"}, BeginTurn("s", "A room?", TurnParams())),
+    (
+        {"op": "begin_turn", "session_id": "s", "input": "A room?", "request_id": "r"},
+        BeginTurn("s", "A room?", TurnParams(), "r"),
+    ),
     ({"op": "cancel", "session_id": "s"}, Cancel("s", None)),
     ({"op": "cancel", "session_id": "s", "turn_id": "t"}, Cancel("s", "t")),
     ({"op": "finalize", "session_id": "s", "turn_id": "t"}, Finalize("s", "t")),
@@ -113,6 +117,10 @@ BAD: dict[str, tuple[object, str]] = {
         "params.remote_models: must be",
     ),
     "param that no session has": ({"op": "start", "id": 1, "params": {"session_id": " "}}, ""),
+    "request_id is a number": (
+        {"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "request_id": 5},
+        "request_id: must be a string",
+    ),
     "mode unknown": (
         {"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "params": {"mode": "xyzzy"}},
         "params.mode: must be",

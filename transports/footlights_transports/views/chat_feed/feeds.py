@@ -86,10 +86,11 @@ class ChatFeeds:
         """By session id, the most recently read at the end."""
         self._nursery: trio.Nursery | None = None
 
-    async def keep(self) -> None:
+    async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Fill feeds until cancelled."""
         async with trio.open_nursery() as self._nursery:
             try:
+                task_status.started()
                 await trio.sleep_forever()
             finally:
                 self._nursery = None  # before it is closed: a closed nursery takes no task

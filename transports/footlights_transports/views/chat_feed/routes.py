@@ -46,9 +46,10 @@ _HEADERS = {"cache-control": "no-store"}
 class ChatRoutes:
     """The two routes of one server."""
 
-    def __init__(self, access: SessionAccess, feeds: ChatFeeds) -> None:
+    def __init__(self, access: SessionAccess, feeds: ChatFeeds, max_per_user: int) -> None:
         self._access = access
         self._feeds = feeds
+        self.max_per_user = max_per_user
 
     @Operation("GET", _CHAT, {200: answer("Messages.", object_of({"messages": list_of(ref("ChatMessage"))}))}, (404,))
     async def read_chat(self, request: Request, user: User) -> Response:
@@ -56,8 +57,7 @@ class ChatRoutes:
         messages, and may lose any of them: nothing depends on them.
         """
         session = self._session(request, user)
-        limits = self._access.policy.limits
-        messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else limits.max_feeds_per_user)
+        messages = await self._feeds.read(session, MAX_FEEDS if user.game_server else self.max_per_user)
         return json_response({"messages": [each.document for each in messages]}, headers=_HEADERS)
 
     @Operation("DELETE", _CHAT, {204: answer("They are forgotten.")}, (404,))

@@ -11,10 +11,8 @@ A client that disconnects cancels nothing. A run belongs to its user; for other 
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import trio
 from starlette.responses import Response
 
 from footlights.errors import InvalidCommand
@@ -27,7 +25,7 @@ from footlights_transports.http.errors import Refused, json_response
 from footlights_transports.http.openapi import answer, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
-from footlights_transports.http.sse import SseResponse
+from footlights_transports.views.base.run_log import RunStream
 from footlights_transports.views.dexi.openapi import BEGUN, CANCELED, FOLLOWED, LAST_ID, NO_AGENT, NO_RUN
 from footlights_transports.views.dexi.pure.heartbeat import SKIPPED_WITHIN
 from footlights_transports.views.dexi.runs import RunRequest
@@ -41,8 +39,9 @@ if TYPE_CHECKING:
     from footlights.wire.values import Reader
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.views.dexi.pure.events import DexiEvent
     from footlights_transports.views.dexi.run import Run
-    from footlights_transports.views.dexi.runs import DexiError, Runs
+    from footlights_transports.views.dexi.runs import Runs
 
 
 class DexiRoutes:
@@ -94,52 +93,11 @@ class DexiRoutes:
         await while_connected(request.receive, run.wait_over)
         return json_response(run.answer())
 
-    def _stream(self, run: Run, place: int) -> RunStream:
-        return RunStream(run, place, self._access.policy.limits.keep_alive)
+    def _stream(self, run: Run, place: int) -> RunStream[DexiEvent]:
+        return RunStream(run, place, self._access.policy.limits.keep_alive, skips_within=SKIPPED_WITHIN)
 
     def _run(self, request: Request, user: User) -> Run:
         return self._runs.find(user, path_of(request)["run_id"])
-
-
-async def tell_dexi_error(_: Request, error: Exception) -> Response:
-    """The response for a run or an agent that does not exist."""
-    unknown = cast("DexiError", error)
-    return json_response({"error": {"code": unknown.code, "message": str(unknown)}}, 404)
-
-
-class RunStream(SseResponse):
-    """A run as Server-Sent Events for one client, from a place in its log on, until the run is over."""
-
-    def __init__(self, run: Run, place: int, keep_alive: float) -> None:
-        super().__init__(keep_alive)
-        self._run = run
-        self._place = place
-        self._live_from = len(run.entries)
-        self._sent_at = -inf
-
-    async def next_text(self) -> bytes | None:
-        text = self._unread()
-        if not text:
-            if self._run.is_over:
-                return None
-            await self._run.wait_beyond(self._place)
-        return text
-
-    def _unread(self) -> bytes:
-        """What the client was not sent yet, without the heartbeats that would fill no silence of this client.
-
-        Those are the heartbeats that were made before it came, and one that comes right after other events.
-        """
-        entries, begin = self._run.entries, self._place
-        missed = [each for each in entries[begin : self._live_from] if not each.is_heartbeat]
-        unread = [*missed, *entries[max(begin, self._live_from) :]]
-        self._place = len(entries)
-        now = trio.current_time()
-        if all(each.is_heartbeat for each in unread) and now - self._sent_at < SKIPPED_WITHIN:
-            return b""
-        if unread:
-            self._sent_at = now
-        return b"".join(each.text for each in unread)
 
 
 _FIELDS: Mapping[str, Reader] = {

@@ -17,86 +17,51 @@ from footlights_transports.errors import RateLimited
 from footlights_transports.views.kgent.frames import pieces
 from footlights_transports.views.kgent.pure import wire as kgent
 from footlights_transports.views.kgent.pure.messages import ErrorCode, InvalidMessage
-from footlights_transports.views.kgent.room import Observer
 from footlights_transports.websocket.connection import Connection, lose
+from footlights_transports.websocket.endpoint import Accepted
 from footlights_transports.websocket.stream import PING
 from footlights_transports.websocket.writer import FrameWriter
 
 if TYPE_CHECKING:
-    from trio_websocket import WebSocketConnection
-
     from footlights_transports.views.kgent.gateway import KgentGateway
     from footlights_transports.views.kgent.pure.messages import ChatEvent
-    from footlights_transports.views.kgent.room import Dialogue
+    from footlights_transports.views.kgent.room import Dialogue, Observer
     from footlights_transports.views.kgent.sender import Sender
     from footlights_transports.views.kgent.tap import SessionTap
-    from footlights_transports.websocket.handshake import Visitor
-    from footlights_transports.websocket.stream import WireStream
+    from footlights_transports.websocket.endpoint import Channel, Visitor
 
 TRY_LATER = 1013
-HEADERS = [
+HEADERS = (
     (b"kgent-protocol-version", kgent.PROTOCOL_VERSION.encode()),
     (b"kgent-handles", "; ".join(f"{name}={handle}" for name, handle in kgent.AGENTESE_HANDLES.items()).encode()),
-]
+)
 """In the answer to every handshake."""
 
 
-class AcceptedHandshake:
-    """An accepted handshake, before the connection exists. An observer is registered now, so that it misses nothing.
+def accept_sender(gateway: KgentGateway, visitor: Visitor) -> Accepted:
+    """Accept a client that sends messages. The answer has the id of its session, percent-encoded."""
+    sender = gateway.enter(visitor.user, visitor.names["agent"], kgent.read_perturb_query(visitor.query))
+    session = (b"kgent-session", quote(sender.session_id, safe=":").encode())
+    return Accepted(partial(PerturbConnection, gateway, sender), (*HEADERS, session))
 
-    As a context manager it unregisters the observer if the handshake fails after all.
-    """
 
-    def __init__(self, gateway: KgentGateway, visitor: Visitor) -> None:
-        """Raises `FootlightsError` if the gateway refuses."""
-        user, agent = visitor.user, visitor.target.agent
-        self.user = user
-        self.subprotocol = visitor.subprotocol
-        self.headers = HEADERS.copy()
-        """For the answer; a sender also gets the id of its session, percent-encoded."""
-        self._gateway = gateway
-        self._participant: Sender | Observer
-        self._tap: SessionTap | None = None
-        if visitor.target.endpoint is kgent.Endpoint.PERTURB:
-            self._participant = sender = gateway.enter(user, agent, kgent.read_perturb_query(visitor.query))
-            self.headers.append((b"kgent-session", quote(sender.session_id, safe=":").encode()))
-        else:
-            query = kgent.read_observe_query(visitor.query)
-            room = gateway.room(user, agent)
-            if query.session is not None:
-                self._tap = gateway.tap(user, agent, query.session)
-            self._participant = room.observe(query.after)
-
-    def connection(
-        self, socket: WebSocketConnection, stream: WireStream, tasks: trio.Nursery
-    ) -> PerturbConnection | ObserveConnection:
-        if isinstance(self._participant, Observer):
-            return ObserveConnection(self._gateway, socket, stream, tasks, self._participant, self._tap)
-        return PerturbConnection(self._gateway, socket, stream, tasks, self._participant)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and isinstance(self._participant, Observer):
-            self._participant.leave()
+def accept_observer(gateway: KgentGateway, visitor: Visitor) -> Accepted:
+    """Accept a client that reads events. It is registered now, so that it misses nothing."""
+    user, agent, query = visitor.user, visitor.names["agent"], kgent.read_observe_query(visitor.query)
+    room = gateway.room(user, agent)
+    tap = None if query.session is None else gateway.tap(user, agent, query.session)
+    observer = room.observe(query.after)
+    return Accepted(partial(ObserveConnection, gateway, observer, tap), HEADERS, observer.leave)
 
 
 class PerturbConnection(Connection):
     """A client that sends messages."""
 
-    def __init__(
-        self,
-        gateway: KgentGateway,
-        socket: WebSocketConnection,
-        stream: WireStream,
-        tasks: trio.Nursery,
-        sender: Sender,
-    ) -> None:
-        super().__init__(gateway.access.policy.limits, socket, stream, tasks)
+    def __init__(self, gateway: KgentGateway, sender: Sender, channel: Channel) -> None:
+        super().__init__(gateway.access.policy.limits, channel)
         self._gateway = gateway
         self._sender = sender
-        self._writer = FrameWriter(socket, stream, partial(lose, tasks), in_batches=False)
+        self._writer = FrameWriter(self.socket, self.stream, partial(lose, self.tasks), in_batches=False)
 
     async def take(self, frame: str | bytes) -> None:
         """Begin a dialogue, or send the refusal."""
@@ -117,7 +82,7 @@ class PerturbConnection(Connection):
             return self._refusal(error, error.correlation_id)
         except FootlightsError as error:
             return self._refusal(error, correlation_id or kgent.correlation_id_in(frame))
-        self._tasks.start_soon(self._report, dialogue, name="kgent report")
+        self.tasks.start_soon(self._report, dialogue, name="kgent report")
         return []
 
     async def _report(self, dialogue: Dialogue) -> None:
@@ -138,16 +103,8 @@ class PerturbConnection(Connection):
 class ObserveConnection(Connection):
     """A client that reads events."""
 
-    def __init__(
-        self,
-        gateway: KgentGateway,
-        socket: WebSocketConnection,
-        stream: WireStream,
-        tasks: trio.Nursery,
-        observer: Observer,
-        tap: SessionTap | None,
-    ) -> None:
-        super().__init__(gateway.access.policy.limits, socket, stream, tasks)
+    def __init__(self, gateway: KgentGateway, observer: Observer, tap: SessionTap | None, channel: Channel) -> None:
+        super().__init__(gateway.access.policy.limits, channel)
         self._gateway = gateway
         self._observer = observer
         self._tap = tap
@@ -158,9 +115,9 @@ class ObserveConnection(Connection):
 
     async def run(self) -> None:
         """Serve this client."""
-        self._tasks.start_soon(self._pump, name="kgent events")
+        self.tasks.start_soon(self._pump, name="kgent events")
         if self._tap is not None:
-            self._tasks.start_soon(self._run_tap, self._tap, name="kgent tap")
+            self.tasks.start_soon(self._run_tap, self._tap, name="kgent tap")
         try:
             await super().run()
         finally:
@@ -187,7 +144,7 @@ class ObserveConnection(Connection):
                 await self._send([each.encode() for each in expired])
             while (batch := await self._next_batch()) is None or batch:
                 if batch is None:
-                    await self._stream.send_all(PING)
+                    await self.stream.send_all(PING)
                 else:
                     await self._send(batch)
         except Detached:
@@ -210,10 +167,10 @@ class ObserveConnection(Connection):
         # Only control frames may come between the fragments of one message.
         async with self._sending:
             for piece in pieces(batch):
-                if self._socket.closed is not None:
+                if self.socket.closed is not None:
                     return  # nothing follows a close frame
-                with trio.move_on_after(self._limits.send_timeout) as patience:
-                    await self._stream.send_all(piece)
+                with trio.move_on_after(self.limits.send_timeout) as patience:
+                    await self.stream.send_all(piece)
                 if patience.cancelled_caught:
                     self.lose()
                     return

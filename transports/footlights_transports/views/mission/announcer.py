@@ -95,6 +95,7 @@ class Announcer:
         self._voice = voice or NullVoice()
         self._running = trio.open_nursery()
         self._nursery: trio.Nursery | None = None
+        self._has_ended = False
         self._places = trio.CapacityLimiter(VOICES_AT_ONCE)
         self._cancelled: dict[trio.CancelScope, float] = {}
         """The voices that were cancelled and have not ended, and since when. Each keeps its place."""
@@ -107,6 +108,7 @@ class Announcer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
+        self._has_ended = True  # from now on callouts are dropped rather than spoken
         return await self._running.__aexit__(kind, error, traceback)
 
     async def announce(self, event: MissionEvent, context: Context, at_ms: int | None = None) -> Announcement:
@@ -134,8 +136,8 @@ class Announcer:
     async def speak(self, callout: Callout) -> Announcement:
         """Speak a callout if that is the decision, and return the outcome.
 
-        The callout is dropped if no voice is free in time, if the voice was paused meanwhile, or if this call is
-        cancelled. Then its place in the limits is free again, and no failure is counted.
+        The callout is dropped if no voice is free in time, if the voice was paused meanwhile, if the announcer ends, or
+        if this call is cancelled. Then its place in the limits is free again, and no failure is counted.
         """
         if not callout.is_open:
             await trio.lowlevel.checkpoint()
@@ -151,7 +153,6 @@ class Announcer:
         self._end(callout, is_failure=False)
 
     async def _speak(self, callout: Callout) -> None:
-        assert self._nursery is not None, "speaking needs `async with announcer`"
         scope, ended = trio.CancelScope(shield=True), trio.Event()
         with trio.move_on_at(callout.decided_at + PLACE_SECONDS) as patience:
             await self._places.acquire_on_behalf_of(scope)
@@ -159,9 +160,10 @@ class Announcer:
             if self._is_stuck():
                 self._end(callout, is_failure=True)  # so that the breaker opens, and callouts no longer wait
             return
-        if self.history.breaker_wait(self.history.now(self._end_ms(callout))):
+        if self._has_ended or self.history.breaker_wait(self.history.now(self._end_ms(callout))):
             self._places.release_on_behalf_of(scope)
             return
+        assert self._nursery is not None, "speaking needs `async with announcer`"
         self._nursery.start_soon(self._run_voice, callout, scope, ended, name="voice")
         try:
             with trio.move_on_after(VOICE_SECONDS):

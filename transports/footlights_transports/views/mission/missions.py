@@ -60,7 +60,7 @@ class _Listener:
 
 
 class Missions:
-    """All missions of one server. Needs `async with missions.announcer`, and inside it the task `keep`."""
+    """All missions of one server. Needs the task `keep`."""
 
     def __init__(self, access: SessionAccess, settings: MissionSettings | None = None) -> None:
         settings = settings or MissionSettings()
@@ -74,14 +74,16 @@ class Missions:
         self._last_number = 0
         self._nursery: trio.Nursery | None = None
 
-    async def keep(self) -> None:
-        """Call out sessions until cancelled; then end every board."""
-        try:
-            async with trio.open_nursery() as self._nursery:
-                await trio.sleep_forever()
-        finally:
-            self._nursery = None
-            self._boards.end()
+    async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Call out sessions until cancelled; then end every board, and wait for the voices, which requests end."""
+        async with self.announcer:
+            try:
+                async with trio.open_nursery() as self._nursery:
+                    task_status.started()
+                    await trio.sleep_forever()
+            finally:
+                self._nursery = None
+                self._boards.end()
 
     def new_id(self, kind: str, board: MissionBoard | None = None) -> str:
         """An id for an event that came without one, and that is not on the board."""

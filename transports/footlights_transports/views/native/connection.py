@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 import trio
 from attrs import frozen
@@ -24,15 +25,11 @@ from footlights_transports.websocket.writer import FrameWriter
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from trio_websocket import WebSocketConnection
-
     from footlights import Subscription
     from footlights.events import JsonValue
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
-    from footlights_transports.websocket.broadcaster import Broadcaster
-    from footlights_transports.websocket.handshake import Admitted
-    from footlights_transports.websocket.stream import WireStream
+    from footlights_transports.websocket.endpoint import Channel, Visitor
 
 
 @frozen
@@ -43,23 +40,16 @@ class _Followed:
 
 
 class NativeConnection(Connection):
-    """The connection of one client."""
+    """The connection of one client. `?batch=1` in its address asks for arrays of events."""
 
-    def __init__(
-        self,
-        access: SessionAccess,
-        broadcaster: Broadcaster,
-        socket: WebSocketConnection,
-        stream: WireStream,
-        admitted: Admitted,
-        tasks: trio.Nursery,
-    ) -> None:
-        super().__init__(access.policy.limits, socket, stream, tasks)
+    def __init__(self, access: SessionAccess, visitor: Visitor, channel: Channel) -> None:
+        super().__init__(access.policy.limits, channel)
         self._access = access
-        self._broadcaster = broadcaster
-        self._user = admitted.user
-        self._writer = FrameWriter(socket, stream, partial(lose, tasks), in_batches=admitted.in_batches)
-        self._rate = RateLimiter(self._limits.commands_per_second, self._limits.command_burst, trio.current_time())
+        self._broadcaster = channel.broadcaster
+        self._user = visitor.user
+        in_batches = parse_qs(visitor.query).get("batch") == ["1"]
+        self._writer = FrameWriter(self.socket, self.stream, partial(lose, self.tasks), in_batches=in_batches)
+        self._rate = RateLimiter(self.limits.commands_per_second, self.limits.command_burst, trio.current_time())
         self._followed: dict[str, _Followed] = {}
         self._waiting = 0
 
@@ -114,6 +104,9 @@ class NativeConnection(Connection):
         match command:
             case native.Start(params):
                 return {"session_id": access.start(user, params).session_id}
+            case native.BeginTurn(session_id, said, params, str(request_id)):
+                # Waited for here, although the ledger may be read: the next command may cancel this turn.
+                return {"turn_id": await access.begin_turn_once(user, session_id, said, params, request_id)}
             case native.BeginTurn(session_id, said, params):
                 return {"turn_id": access.begin_turn(user, session_id, said, params)}
             case native.Cancel(session_id, turn_id):
@@ -132,10 +125,10 @@ class NativeConnection(Connection):
                 followed = self._followed[command.session_id] = _Followed(wanted, delivery, trio.Event())
                 if command.after is None:
                     # Wait until it is attached: the next command may begin a turn, whose events are wanted.
-                    await self._tasks.start(self._follow, command_id, command.session_id, followed)
+                    await self.tasks.start(self._follow, command_id, command.session_id, followed)
                 else:
                     # Do not wait: a cursor finds such a turn anyway, and the ledger may have to be read before.
-                    self._tasks.start_soon(self._follow, command_id, command.session_id, followed, name="ws return")
+                    self.tasks.start_soon(self._follow, command_id, command.session_id, followed, name="ws return")
             case native.Finalize(session_id, turn_id):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.Close(session_id):
@@ -150,11 +143,11 @@ class NativeConnection(Connection):
         return {}
 
     def _answer_later(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> None:
-        limit = self._limits.max_commands_waiting
+        limit = self.limits.max_commands_waiting
         if self._waiting >= limit:
             raise Busy(f"{limit} commands of this connection wait for their answers (max_commands_waiting).")
         self._waiting += 1
-        self._tasks.start_soon(self._wait_and_answer, command_id, work, name="ws answer")
+        self.tasks.start_soon(self._wait_and_answer, command_id, work, name="ws answer")
 
     async def _wait_and_answer(
         self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]
@@ -182,7 +175,7 @@ class NativeConnection(Connection):
     # -- events
 
     def _check_may_follow(self, session_id: str) -> None:
-        limit = self._limits.max_subscriptions_per_connection
+        limit = self.limits.max_subscriptions_per_connection
         if session_id in self._followed:
             raise InvalidCommand("This connection follows that session already.")
         if len(self._followed) >= limit:
@@ -215,14 +208,14 @@ class NativeConnection(Connection):
             except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
                 task_status.started()
                 # No refusal during shutdown: the server may accept it after a restart.
-                return None if self._is_leaving else self._refusal(command_id, error)
+                return None if self.is_leaving else self._refusal(command_id, error)
             task_status.started()
             return await self._pump(session_id, stream, followed.delivery)
 
     async def _enter(self, stack: AsyncExitStack, command_id: CommandId, followed: _Followed) -> Subscription:
         """Enter the subscription, and reply: once, before the first event."""
         stream = await stack.enter_async_context(followed.stream)
-        if self._is_leaving:
+        if self.is_leaving:
             stream.end()
         # The cursor says which turns count as taken; the client resumes with it.
         await self._writer.send(native.write_reply(command_id, {"cursor": dict(stream.cursor)}))
@@ -237,7 +230,7 @@ class NativeConnection(Connection):
             await stream.receive_batch()
         except Detached as error:
             return native.write_notice("detached", session_id, error.reason)
-        is_going = self._is_leaving or self._access.is_closing
+        is_going = self.is_leaving or self._access.is_closing
         return None if is_going else native.write_notice("ended", session_id)
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from footlights import StreamEvent, Subscription
-    from footlights_transports.http.sse import OpenStreams
 
 
 class EventStream(SseResponse):
@@ -31,12 +30,11 @@ class EventStream(SseResponse):
         session_id: str,
         terminal_seen: Collection[str],
         keep_alive: float,
-        streams: OpenStreams | None = None,
         *,
         encode: Callable[[StreamEvent], bytes] = wire.encode,
         server_goes: Callable[[], bool] = lambda: False,
     ) -> None:
-        super().__init__(keep_alive, streams)
+        super().__init__(keep_alive)
         self._stream = self.subscription = subscription
         self._session_id = session_id
         self._terminal_seen = terminal_seen

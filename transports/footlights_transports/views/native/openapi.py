@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from footlights.events import CommitOutcome
 from footlights.models.budget import BudgetTier
 from footlights.params import MAX_ANSWERS, BusyRule, Mode
+from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.wire import MAX_INTEGER
 from footlights_transports.http.openapi import (
     ID_OR_NULL,
@@ -34,7 +35,7 @@ def _name_or_null(description: str) -> Json:
     return {"type": ["string", "null"], "minLength": 1, "description": description}
 
 
-SESSION_SCHEMAS: Mapping[str, Json] = {
+NATIVE_SCHEMAS: Mapping[str, Json] = {
     "StartSession": fields({"params": or_null(ref("SessionParams"))}),
     "SessionParams": fields({"session_id": ID_OR_NULL, "remote_models": {"type": ["boolean", "null"]}}),
     "BeginTurn": fields({"input": {"type": "string", "pattern": r"\S"}, "params": or_null(ref("TurnParams"))}, "input"),
@@ -60,15 +61,27 @@ SESSION_SCHEMAS: Mapping[str, Json] = {
     "Commit": object_of(
         {"commit_id": {"type": ["string", "null"]}, "commit_digest": TEXT, "commit_outcome": member(CommitOutcome)}
     ),
-}
-LEDGER_SCHEMAS: Mapping[str, Json] = {
     "CommitRecord": {
         **object_of({"session_id": TEXT, "turn_id": TEXT, "outcome": member(CommitOutcome), "commit_digest": TEXT}),
         "description": "All that was decided about one turn, and the digest that proves it.",
-    }
+    },
 }
 
 CANCELED = {200: answer("The turns that this call interrupted.", object_of({"canceled": list_of(TEXT)}))}
+BEGINNING: tuple[Json, ...] = (
+    {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "An id of your own for this turn. The same id again, in the same session, answers with the same "
+        "turn and begins none; with another body it is refused while the turn is retained.",
+        "schema": {
+            "type": "string",
+            "pattern": "^[!-~]([ -~]*[!-~])?$",
+            "minLength": 1,
+            "maxLength": MAX_REQUEST_CHARS,
+        },
+    },
+)
 COMMITS = {200: answer("Commits.", object_of({"commits": list_of(ref("CommitRecord"))}))}
 FOLLOWING = (
     last_event_id(

@@ -54,6 +54,7 @@ class BeginTurn:
     session_id: str
     input: str
     params: TurnParams
+    request_id: str | None = None
 
 
 @frozen
@@ -269,6 +270,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take("session_id", values.text),
         it.take("input", values.text),
         it.take_if_there("params", read_turn_params) or TurnParams(),
+        it.take_if_there("request_id", values.text),
     ),
     "cancel": lambda it: Cancel(it.take("session_id", values.text), it.take_if_there("turn_id", values.text)),
     "finalize": lambda it: Finalize(it.take("session_id", values.text), it.take("turn_id", values.text)),

@@ -16,11 +16,12 @@ from footlights.errors import InvalidCommand
 from footlights.stream.cursor import Cursor
 from footlights_transports.http.disconnect import while_connected
 from footlights_transports.http.errors import json_response
+from footlights_transports.http.javascript import SOURCE, javascript
 from footlights_transports.http.openapi import TEXT, answer, object_of, query, ref
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.native.events import EventStream
-from footlights_transports.views.native.openapi import CANCELED, COMMITS, FOLLOWING
+from footlights_transports.views.native.openapi import BEGINNING, CANCELED, COMMITS, FOLLOWING
 from footlights_transports.views.native.protocol import (
     BeginTurn,
     Cancel,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
-    from footlights_transports.http.sse import OpenStreams
 
 MAX_COMMITS = 200
 """Commits in one answer."""
@@ -52,9 +52,8 @@ _TURN = f"{_SESSION}/turns/{{turn_id}}"
 class SessionRoutes:
     """Routes of a session: start and close it, begin turns, follow its events, list its commits."""
 
-    def __init__(self, access: SessionAccess, streams: OpenStreams) -> None:
+    def __init__(self, access: SessionAccess) -> None:
         self._access = access
-        self._streams = streams
 
     @Operation(
         "POST",
@@ -83,11 +82,18 @@ class SessionRoutes:
         {202: answer("The turn is accepted.", object_of({"turn_id": TEXT}))},
         (404, 409, 415),
         body="BeginTurn",
+        parameters=BEGINNING,
     )
     async def begin_turn(self, request: Request, user: User) -> Response:
         """Say something. What follows comes as events."""
         command = _command("begin_turn", request, BeginTurn)
-        turn_id = self._access.begin_turn(user, command.session_id, command.input, command.params)
+        if command.request_id is not None:
+            raise InvalidCommand("request_id: is the header Idempotency-Key, and not in the body")
+        session_id, said, params, key = command.session_id, command.input, command.params, _idempotency_key(request)
+        if key is None:
+            turn_id = self._access.begin_turn(user, session_id, said, params)
+        else:
+            turn_id = await self._access.begin_turn_once(user, session_id, said, params, key)
         return json_response({"turn_id": turn_id}, 202)
 
     @Operation(
@@ -112,7 +118,6 @@ class SessionRoutes:
             session_id,
             terminal_seen,
             self._access.policy.limits.keep_alive,
-            self._streams,
             encode=self._access.encodings.encode,
             server_goes=lambda: self._access.is_closing,
         )
@@ -133,6 +138,15 @@ class SessionRoutes:
         if not commits:
             self._access.session(user, session_id)
         return json_response({"commits": [record_to_json(commit) for commit in commits]})
+
+
+class ClientRoutes:
+    """The client for browsers."""
+
+    @Operation("GET", "/footlights.js", SOURCE, (404,), public=True)
+    async def javascript(self, request: Request) -> Response:
+        """The JavaScript client, an ES module."""
+        return await javascript("footlights.js")
 
 
 class TurnRoutes:
@@ -184,6 +198,13 @@ def _command(op: str, request: Request, kind: type[_C]) -> _C:
     command = read_fields(op, {**fields, **path})
     assert isinstance(command, kind)
     return command
+
+
+def _idempotency_key(request: Request) -> str | None:
+    keys = request.headers.getlist("idempotency-key")
+    if len(keys) > 1 or not all(key.isascii() for key in keys):
+        raise InvalidCommand("Idempotency-Key: must be given once, in ASCII")
+    return keys[0] if keys else None
 
 
 def _cursor(request: Request) -> Cursor | None:

@@ -22,7 +22,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights_transports.views.dexi.pure.events import to_json
-from footlights_transports.views.dexi.pure.narration import Narrator, broken_end
+from footlights_transports.views.dexi.pure.narration import Narrator
 from tests.kit.views.dexi_kit import (
     EXECUTION,
     FOUND,
@@ -173,7 +173,7 @@ def test_a_run_whose_narration_fails_ends_what_was_sent(
         sent += narrator.take(event, 1)
     with pytest.raises(InvalidEvent):
         narrator.take(core_events([ToolCallStarted("call-3", "\ud800")])[0], 1)
-    run = lawful([to_json(event) for event in [*sent, *broken_end(RUN, sent, 2)]])
+    run = lawful([to_json(event) for event in [*sent, *narrator.break_off(sent, 2)]])
     assert told(run)[len(sent) :] == [*end, BROKEN_OFF, ("done", "unknown")]
 
 

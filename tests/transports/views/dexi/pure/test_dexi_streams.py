@@ -10,7 +10,7 @@ from footlights.modes import ExecutionPolicy, ModeDecision
 from footlights.testing.streams import Events, turns, views_of
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
-from footlights_transports.views.dexi.pure.narration import Narrator, broken_end
+from footlights_transports.views.dexi.pure.narration import Narrator
 from tests.kit.views.dexi_kit import RUN, decided, lawful, output, project, types
 
 DECISIONS = [
@@ -72,7 +72,7 @@ def test_a_run_whose_narration_fails_anywhere_ends_lawfully(
     sent = narrator.begin(0)
     for event in events[: data.draw(st.integers(0, len(events) - 1))]:
         sent += narrator.take(event, 0)
-    run = lawful([to_json(event) for event in [*sent, *broken_end(RUN, sent, 1)]])
+    run = lawful([to_json(event) for event in [*sent, *narrator.break_off(sent, 1)]])
     assert run[-1]["outcome"] == "unknown"
 
 

@@ -15,15 +15,12 @@ from footlights_transports.views.kgent.pure.wire import (
     AFTER_DONE,
     AGENTESE_HANDLES,
     PROTOCOL_VERSION,
-    Endpoint,
     ObserveQuery,
     PerturbQuery,
-    Target,
     Unreadable,
     expired,
     read_message,
     read_observe_query,
-    read_path,
     read_perturb_query,
 )
 
@@ -113,13 +110,6 @@ def test_a_refusal_repeats_the_correlation_id() -> None:
 def test_any_frame_is_a_message_or_refused(wrong: str | bytes) -> None:
     with pytest.raises(Unreadable):
         read_message(wrong, 5.0)
-
-
-def test_paths_name_an_endpoint_and_an_agent() -> None:
-    assert read_path("/perturb/kgent") == Target(Endpoint.PERTURB, "kgent")
-    assert read_path("/observe/the%20muse") == Target(Endpoint.OBSERVE, "the muse")
-    for path in ("", "/", "/perturb", "/perturb/", "perturb/kgent", "/v1", "/perturb/a/b", "/PERTURB/kgent"):
-        assert read_path(path) is None
 
 
 def test_a_perturb_query() -> None:

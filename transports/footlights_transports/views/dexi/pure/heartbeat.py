@@ -14,7 +14,7 @@ HEARTBEAT_AFTER = 2.4
 """Seconds of silence after which a run makes a heartbeat.
 
 At least 2 (`heartbeat_quiet`), at most 3: a reader that skips one is silent for `SKIPPED_WITHIN` and this together,
-and `heartbeat_pace` allows 5. The reference of narrated runs repeats the number.
+and `heartbeat_pace` allows 5. `docs/reference/dexi.md` repeats the number, twice.
 """
 
 SKIPPED_WITHIN = 2.0

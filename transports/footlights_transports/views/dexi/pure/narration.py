@@ -5,6 +5,7 @@
     narrator.take(event, now)    what an event of the turn adds
     narrator.silence(now)        a heartbeat, if one is due
     narrator.lose_sight(now)     the end, if the server closes before the outcome is known
+    narrator.break_off(sent, now) the end, if one of these failed
 
 `now` is in seconds since the epoch and never goes back. In execution mode there is a step from the selection of a model
 to its first word or tool call, one for each tool call, and one for each silence in which no other is open. A run that
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
 from attrs import evolve
 
 from footlights.events import (
@@ -39,6 +41,7 @@ from footlights.redaction.redactor import Redactor
 from footlights_transports.views.dexi.pure import templates as say
 from footlights_transports.views.dexi.pure.events import (
     Done,
+    Heartbeat,
     ModeEvent,
     OutputDelta,
     PlanNarrative,
@@ -229,17 +232,33 @@ class Narrator:
             return RunOutcome(self._cut.value)
         return RunOutcome.COMPLETED if commit.commit_outcome is CommitOutcome.OK else RunOutcome.FAILED
 
+    def break_off(self, shown: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
+        """The end of a run whose narration failed, in fixed sentences that cannot fail again.
+
+        It ends the steps that are open by what was shown, since the narrator may know steps that were never shown. The
+        outcome is unknown: the turn itself may be committed all the same.
+        """
+        return _broken_end(self.run_id, shown, now)
+
+    @staticmethod
+    def is_end(event: DexiEvent) -> bool:
+        return isinstance(event, Done)
+
+    @staticmethod
+    def is_heartbeat(event: DexiEvent) -> bool:
+        return isinstance(event, Heartbeat)
+
+    @staticmethod
+    def write(place: int, event: DexiEvent) -> bytes:
+        """The event as a Server-Sent Event; its id is its place."""
+        return b"id: %d\nevent: %b\ndata: %b\n\n" % (place, event.type.encode(), orjson.dumps(to_json(event)))
+
 
 def _cut_by(interrupted: TurnInterrupted) -> StepOutcome:
     return StepOutcome.CANCELED if interrupted.reason in _CANCELED else StepOutcome.FAILED
 
 
-def broken_end(run_id: str, sent: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
-    """The end of a run whose narration failed, in fixed sentences that cannot fail again.
-
-    It ends the steps that are open by what was sent, since the narrator may know steps that were never sent. The
-    outcome is unknown: the turn itself may be committed all the same.
-    """
+def _broken_end(run_id: str, sent: Iterable[DexiEvent], now: float) -> list[DexiEvent]:
     open_steps: dict[str, str | None] = {}
     """By step_id, the tool that has no result yet."""
     is_execution, has_steps = False, False

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from attrs import evolve, frozen
 
@@ -50,23 +49,6 @@ _FLAGS = {"0": False, "1": True}
 _CONSENT = ("remote_models", "keep_content")
 
 
-class Endpoint(StrEnum):
-    """The two endpoints of an agent."""
-
-    PERTURB = "perturb"
-    """Takes messages."""
-    OBSERVE = "observe"
-    """Sends events."""
-
-
-@frozen
-class Target:
-    """The endpoint and the agent of a path."""
-
-    endpoint: Endpoint
-    agent: str
-
-
 @frozen
 class PerturbQuery:
     """Query of `/perturb/{agent}`: the session, and the consent that it begins with."""
@@ -97,16 +79,7 @@ class Unreadable(InvalidMessage):
         self.correlation_id = correlation_id
 
 
-# -- paths and queries
-
-
-def read_path(path: str) -> Target | None:
-    """The target of a path; None if it is not one of the gateway's."""
-    _, _, rest = path.partition("/")
-    name, _, agent = rest.partition("/")
-    if name not in list(Endpoint) or not agent or "/" in agent:
-        return None
-    return Target(Endpoint(name), unquote(agent))
+# -- queries
 
 
 def read_perturb_query(query: str) -> PerturbQuery:

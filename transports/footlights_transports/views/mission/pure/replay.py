@@ -15,7 +15,7 @@ board (`read_closing`). It may also have:
 
 - With it, entries stand in that order, and decisions and ends are replayed in that order.
 - Without it, entries stand in the order of their times, and a voice that ended at the time of a decision is taken to
-  have ended before it. That is a guess: within one millisecond, or on a server with `mission_replay`, it may be wrong.
+  have ended before it. That is a guess: within one millisecond, or on a server for replays, it may be wrong.
 """
 
 from __future__ import annotations

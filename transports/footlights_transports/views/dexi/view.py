@@ -1,0 +1,64 @@
+"""Narrated runs as a view: their routes, their task, and the settings of `[dexi]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from footlights.errors import RegistrationError
+from footlights.redaction.redactor import STANDARD_FIELDS, STANDARD_PATTERNS, Redactor, SecretPattern
+from footlights_transports.config.schema import TEXT, TEXTS, Setting
+from footlights_transports.views.base.run_keeper import UnknownAgent, UnknownRun
+from footlights_transports.views.base.view import Mount, View
+from footlights_transports.views.dexi.openapi import DEXI_SCHEMAS
+from footlights_transports.views.dexi.routes import DexiRoutes
+from footlights_transports.views.dexi.runs import Runs, RunSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from footlights import Cast, Limits
+    from footlights_transports.access.session_access import SessionAccess
+    from footlights_transports.config.source import Source
+
+_SETTINGS = (
+    Setting("chat_agent", TEXT, "The persona that answers POST /api/chat; the first if not set, the tavern's analyst."),
+    Setting("secret_patterns", TEXTS, "Regular expressions of further text that runs must not show.", ()),
+    Setting(
+        "secret_fields", TEXTS, 'Names of further fields whose values runs must not show, such as "maiden name".', ()
+    ),
+)
+
+
+class DexiView(View):
+    """Narrated runs."""
+
+    sections: ClassVar = {"dexi": _SETTINGS}
+    routes = (DexiRoutes,)
+    schemas = DEXI_SCHEMAS
+    errors: ClassVar = {UnknownRun: 404, UnknownAgent: 404}
+
+    def __init__(self, settings: RunSettings | None = None) -> None:
+        self.settings = settings or RunSettings()
+
+    @classmethod
+    def read(cls, source: Source, cast: Cast | None, limits: Limits) -> DexiView:
+        given = source.section(("dexi",), _SETTINGS)
+        agent = given.get("chat_agent")
+        if agent is not None and cast is not None and agent not in cast.personas:
+            source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {', '.join(cast.personas)}.")
+        patterns = (*STANDARD_PATTERNS, *_patterns(source, given.get("secret_patterns", ())))
+        redactor = Redactor(patterns, (*STANDARD_FIELDS, *given.get("secret_fields", ())))
+        return cls(RunSettings(chat_agent=agent, redactor=redactor))
+
+    def mount(self, access: SessionAccess) -> Mount:
+        runs = Runs(access, self.settings)
+        return Mount(view=self, handlers=[DexiRoutes(access, runs)], run=runs.keep)
+
+
+def _patterns(source: Source, expressions: Iterable[str]) -> Iterator[SecretPattern]:
+    """The patterns that can be used. Problems do not repeat one, which may reveal much about a secret."""
+    for number, expression in enumerate(expressions, 1):
+        try:
+            yield SecretPattern("of the host", expression)
+        except RegistrationError as error:
+            source.complain(("dexi", "secret_patterns"), f"cannot be used: number {number}: {error}")
