@@ -95,6 +95,7 @@ _PARTS: dict[str, Callable[[], str]] = {
         footlights.Subscription,
         footlights.CommitHandle,
         footlights.SessionParams,
+        footlights.quote_session_id,
         footlights.TurnParams,
         footlights.BusyRule,
         footlights.Mode,

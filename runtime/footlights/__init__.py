@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         Mode as Mode,
         SessionParams as SessionParams,
         TurnParams as TurnParams,
+        quote_session_id as quote_session_id,
     )
     from footlights.session.core import SessionState as SessionState, SessionStatistics as SessionStatistics
     from footlights.session.session import InteractionSession as InteractionSession
@@ -140,7 +141,7 @@ _HOMES = {
     "footlights.models.llm_client": "LLMClient LLMResponse",
     "footlights.models.model": "Model ModelTraits Output Prompt ToolExchange ToolOffer ToolRequest ToolRound Usage",
     "footlights.stream.outbox": "DetachReason OutboxStatistics",
-    "footlights.params": "BusyRule Mode SessionParams TurnParams",
+    "footlights.params": "BusyRule Mode SessionParams TurnParams quote_session_id",
     "footlights.models.pool": "ModelLease ModelPool ModelStatus",
     "footlights.models.prompts": "Fact Persona",
     "footlights.session.session": "InteractionSession",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from string import ascii_letters, digits
 from types import MappingProxyType
 from typing import cast
 
@@ -16,8 +17,11 @@ from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.model import DEFAULT_TEMPERATURE
 
+MAX_SESSION_ID_CHARS = 128
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 _NUMBERED = re.compile(r"s\d+-\d+")
+_QUOTED = "q."
+_UNQUOTED = frozenset(ascii_letters + digits + ".-")
 _NO_ANSWERS: Mapping[str, bool] = MappingProxyType({})
 
 _BAD_ANSWERS = "approvals must be true or false for ids like a-000001."
@@ -66,12 +70,35 @@ def _answers(value: object) -> Mapping[str, bool]:
     return MappingProxyType(dict(cast("Mapping[str, bool]", value)))
 
 
+def quote_session_id(own_id: str) -> str:
+    """A session id for any text that a host names its sessions by, such as `bob#7`.
+
+    A text that is a valid session id stays as it is. In any other, what a session id may not have is replaced by `_`
+    and its UTF-8 bytes in hexadecimal digits, and `q.` is put before it: `q.bob_237`. Different texts give different
+    ids. Raises `InvalidCommand` if the text is empty, not a string, or too long for a session id.
+    """
+    check_text("A session id", own_id)
+    if _SESSION_ID.fullmatch(own_id) and not _NUMBERED.fullmatch(own_id) and not own_id.startswith(_QUOTED):
+        return own_id
+    quoted = _QUOTED + "".join(each if each in _UNQUOTED else _hexadecimal(each) for each in own_id)
+    if not own_id or len(quoted) > MAX_SESSION_ID_CHARS:
+        raise InvalidCommand(f"A session id must have 1 to {MAX_SESSION_ID_CHARS} characters when it is quoted.")
+    return quoted
+
+
+def _hexadecimal(character: str) -> str:
+    return "".join(f"_{byte:02x}" for byte in character.encode(errors="surrogatepass"))
+
+
 @frozen(kw_only=True)
 class SessionParams:
     """Parameters of a session. Raises `InvalidCommand` for an invalid one."""
 
     session_id: str | None = None
-    """The host's own id for the session; by default the stage allocates one."""
+    """The host's own id for the session; by default the stage allocates one.
+
+    1 to 128 letters, digits or . _ : @ - beginning with a letter or digit. `quote_session_id` makes one of any text.
+    """
     remote_models: bool | None = None
     """Whether the session consents to remote models; None is the cast's default."""
 

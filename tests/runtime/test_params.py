@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from footlights import BusyRule, InvalidCommand, Mode, SessionParams, TurnParams
+from footlights import BusyRule, InvalidCommand, Mode, SessionParams, TurnParams, quote_session_id
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,38 @@ def test_a_refusal_never_quotes_the_name() -> None:
     with pytest.raises(InvalidCommand) as refusal:
         SessionParams(session_id="my secret")
     assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "quoted"),
+    [
+        ("a", "a"),
+        ("Player.1:main@inn_2-b", "Player.1:main@inn_2-b"),
+        ("bob#7", "q.bob_237"),
+        ("bob_237", "bob_237"),
+        ("q.bob_237", "q.q.bob_5f237"),
+        ("s1-000001", "q.s1-000001"),
+        ("é", "q._c3_a9"),
+        ("a" * 128, "a" * 128),
+    ],
+)
+def test_any_text_can_be_quoted_as_a_session_id(own: str, quoted: str) -> None:
+    assert quote_session_id(own) == quoted
+    assert SessionParams(session_id=quoted).session_id == quoted
+
+
+@given(st.sets(st.text(alphabet="ab_.:#q2é\ud800", min_size=1, max_size=12), min_size=2))
+def test_different_texts_are_quoted_differently(own: set[str]) -> None:
+    quoted = {quote_session_id(each) for each in own}
+    assert len(quoted) == len(own)
+    for each in quoted:
+        SessionParams(session_id=each)
+
+
+@pytest.mark.parametrize("own", ["", "#" * 43, None, 7])
+def test_what_cannot_be_quoted_is_refused(own: Any) -> None:
+    with pytest.raises(InvalidCommand):
+        quote_session_id(own)
 
 
 def test_without_a_word_a_turn_queues_and_may_use_tools() -> None:

@@ -21,7 +21,8 @@ FOOTLIGHTS = """
     InvalidCommand InvalidEvent Issue JsonValue laws Ledger LedgerInUse LedgerUnavailable Limits LLMClient
     LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
-    ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge RateLimitError
+    ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge quote_session_id
+    RateLimitError
     RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
     SideEffects Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound

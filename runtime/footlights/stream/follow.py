@@ -34,18 +34,18 @@ class Followable(Protocol):
     ) -> Subscription: ...
 
 
-def follow(session: Followable, *, observer: bool = False) -> Follower:
-    """A follower that begins with the turns that are open now, to be entered with `async with`."""
-    return Follower(session, observer=observer)
+def follow(session: Followable, after: Mapping[str, int] | None = None, *, observer: bool = False) -> Follower:
+    """A follower, to be entered with `async with`. It begins with the turns that are open now, or after a cursor."""
+    return Follower(session, after, observer=observer)
 
 
 class Follower:
     """Made by `follow`; read by one task."""
 
-    def __init__(self, session: Followable, *, observer: bool) -> None:
+    def __init__(self, session: Followable, after: Mapping[str, int] | None, *, observer: bool) -> None:
         self._session = session
         self._observer = observer
-        self._stream = session.subscribe(observer=observer)
+        self._stream = session.subscribe(after, observer=observer)
         self._is_ended = False
 
     async def __aenter__(self) -> Follower:
