@@ -16,6 +16,7 @@ from footlights_transports.http.sse import SseResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from footlights.events import StreamEvent
     from footlights.stream.follow import Follower
     from footlights_transports.access.policy import User
     from footlights_transports.views.base.projection import Projection
@@ -91,8 +92,13 @@ class RunLog(Generic[E]):
             elif not batch:
                 self.lose_sight()
             else:
-                of_turn = (event for event in batch if event.turn_id == self.turn_id)
-                self._append(each for event in of_turn for each in self._projection.take(event, now))
+                for event in batch:
+                    if event.turn_id == self.turn_id:
+                        await self.before(event)
+                        self._append(self._projection.take(event, now))
+
+    async def before(self, event: StreamEvent) -> None:
+        """Find what the projection needs to know beside the event."""
 
     def lose_sight(self) -> None:
         """End the run, unless it has ended: the server closes before the outcome is known."""

@@ -77,7 +77,7 @@ class Runs(RunKeeper[Run]):
         self.check_agent(request.agent)
         return await self.perform(user, request.session_id, partial(self._begin, user, request))
 
-    def _begin(self, user: User, request: RunRequest, session: InteractionSession) -> Run:
+    async def _begin(self, user: User, request: RunRequest, session: InteractionSession) -> Run:
         settings = self._settings
         decision = decide(request.message, request.policy, self._rules, settings.classifier)
         params = TurnParams(persona=request.agent or settings.chat_agent)
