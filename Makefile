@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights check docs attack bench bench-peers peers performance \
+.PHONY: run play test test-fast test-long fuzz coverage weights node-packages check docs attack bench bench-peers peers performance \
   determinism clean
 
 run: $(RUN)
@@ -16,7 +16,7 @@ run: $(RUN)
 play: $(RUN)
 	$(BIN)/footlights play
 
-test: $(READY) weights
+test: $(READY) weights node-packages
 	@echo 'All tests but the long ones (make test-long): about 4 minutes on 2 cores.'
 	$(PYTEST)
 
@@ -39,12 +39,16 @@ fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(if $(SEED),--seed $(SEED),--minutes $(MINUTES)) $(PARALLEL)
 
 # make test, and the lines and branches that it does not reach. It takes half as long again.
-coverage: $(READY) weights
+coverage: $(READY) weights node-packages
 	$(PYTEST) --cov --cov-report=term-missing:skip-covered
 
 # Once: they are kept in the user's cache. Without them the tests of the local model are skipped, and say so.
 weights: $(READY)
 	@$(BIN)/footlights models fetch smollm2 || echo '*** NO WEIGHTS: the tests of the local model will be skipped. ***'
+
+# Once: clients of other projects, from the npm registry, for the tests that run them against a server.
+node-packages: $(READY)
+	@$(BIN)/python -m tests.kit.peers.node_packages || echo '*** NO NODE PACKAGES: their clients will not be tested. ***'
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from attrs import Factory, define, frozen
 from footlights import Cast, Limits, Stage, laws, open_stage
 from footlights_actors import Say, ScriptedModel, standard_cast
 from footlights_transports.access.session_access import SessionAccess
+from tests.kit.peers.node_packages import installed
 from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ MORE_FLAGS = {"event_source.mjs": ("--experimental-eventsource",)}
 """Only Node 22 and later know this one."""
 _PATIENCE = 60
 """Seconds that a script may take. Processes and sockets are the system's, and a hang must end."""
+
+
+def with_packages(folder: Path, *sources: Path) -> Path:
+    """The folder, with these modules and the packages of other projects that they import."""
+    for each in sources:
+        (folder / each.name).write_bytes(each.read_bytes())
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "node_modules").symlink_to(installed())
+    return folder
 
 
 def nodes() -> list[str]:
@@ -91,9 +101,9 @@ class Script:
 
 
 @asynccontextmanager
-async def run_js(node: str, name: str, **options: object) -> AsyncGenerator[Script]:
+async def run_js(node: str, name: str, *, folder: Path = JS, **options: object) -> AsyncGenerator[Script]:
     """Run a script. It must end by itself, complain of nothing, and print a lawful stream."""
-    command = [node, *FLAGS, *MORE_FLAGS.get(name, ()), str(JS / name), orjson.dumps(options).decode()]
+    command = [node, *FLAGS, *MORE_FLAGS.get(name, ()), str(folder / name), orjson.dumps(options).decode()]
     run = partial(trio.run_process, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     complaints: list[bytes] = []
     with trio.fail_after(_PATIENCE):

@@ -1,9 +1,7 @@
 // Begins a run with fetch, and reads it with the npm package eventsource-parser.
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { createParser } from "eventsource-parser";
 import { options, print } from "./script.mjs";
 
-const { createParser } = createRequire(join(options.modules, "none.js"))("eventsource-parser");
 const answer = await fetch(options.url, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -1,11 +1,10 @@
 """JavaScript clients of narrated runs: Node's own EventSource, and the npm package eventsource-parser.
 
-`FOOTLIGHTS_NODE_MODULES` names a `node_modules` folder with that package. The other tests read streams with httpx2.
+The other tests read streams with httpx2.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -13,17 +12,18 @@ import pytest
 
 from footlights_transports.views.dexi.pure.schema import EVENT_NAMES
 from tests.kit.peers.http_peer import open_house
-from tests.kit.peers.js_peer import nodes, run_js
+from tests.kit.peers.js_peer import JS, nodes, run_js, with_packages
 from tests.kit.views.dexi_kit import lawful, types
 from tests.kit.views.dexi_server import agency, answer_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kit.peers.js_peer import Script
     from tests.kit.views.dexi_kit import Raw
 
 WORK = {"message": "Search the shelves for rain."}
 INVOKE = "/api/agents/clerk/invoke"
-MODULES = os.environ.get("FOOTLIGHTS_NODE_MODULES")
 
 
 def nodes_with_event_source() -> list[str]:
@@ -52,12 +52,12 @@ async def test_node_s_event_source_reads_a_run() -> None:
                 assert await read(script) == events
 
 
-@pytest.mark.skipif(MODULES is None, reason="FOOTLIGHTS_NODE_MODULES is not set")
 @pytest.mark.parametrize("node", nodes())
-async def test_an_npm_parser_reads_a_run(node: str) -> None:
+async def test_an_npm_parser_reads_a_run(node: str, tmp_path: Path) -> None:
+    folder = with_packages(tmp_path, JS / "event_parser.mjs", JS / "script.mjs")
     async with open_house(cast=agency()) as house:
-        options = {"url": f"{house.address}{INVOKE}", "body": WORK, "modules": MODULES}
-        async with run_js(node, "event_parser.mjs", **options) as script:
+        options = {"url": f"{house.address}{INVOKE}", "body": WORK}
+        async with run_js(node, "event_parser.mjs", folder=folder, **options) as script:
             events = await read(script)
         assert types(events)[0] == "mode"
         again = await answer_of(house.client, INVOKE, WORK)

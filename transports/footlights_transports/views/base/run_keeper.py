@@ -117,7 +117,7 @@ class RunKeeper(Generic[R]):
         return self._runs.get((user, run_id))
 
     def kept_in(self, user: User, session_id: str) -> list[R]:
-        """The runs of a session of this user."""
+        """The runs of a session of this user, in the order in which they began."""
         name = self.name_of(user, session_id)
         return [run for (owner, _), run in self._runs.items() if owner == user and run.session_id == name]
 
