@@ -10,6 +10,7 @@ import tables
 from footlights_bench.scenario.definition import Load, Scenario, Target, Trouble, TurnShape, settings_of
 from footlights_transports.access.policy import WireLimits
 from footlights_transports.config import schema as config_schema
+from footlights_transports.views.ag_ui.view import AgUiView
 from footlights_transports.views.chat_feed.view import ChatFeedView
 from footlights_transports.views.dexi.view import DexiView
 from footlights_transports.views.kgent.pure.settings import ChatFluxConfig
@@ -40,6 +41,10 @@ def analyst() -> str:
 
 def dexi() -> str:
     return _settings(DexiView.sections["dexi"])
+
+
+def ag_ui() -> str:
+    return _settings(AgUiView.sections["ag_ui"])
 
 
 def personas() -> str:

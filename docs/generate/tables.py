@@ -13,9 +13,10 @@ from footlights import Limits, errors, events, laws
 from footlights.turn import lifecycle
 from footlights.wire.writing import ONLY_IF_TRUE
 from footlights_transports.cli.commands import app
+from footlights_transports.views.ag_ui.pure.laws import AG_UI_LAWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -117,7 +118,15 @@ def amount(number: str) -> str:
 
 
 def all_laws() -> str:
-    rows = ([code(name), escape(sentence, quote=False)] for name, sentence in laws.LAWS.items())
+    return _laws(laws.LAWS)
+
+
+def ag_ui_laws() -> str:
+    return _laws(AG_UI_LAWS)
+
+
+def _laws(by_name: Mapping[str, str]) -> str:
+    rows = ([code(name), escape(sentence, quote=False)] for name, sentence in by_name.items())
     return table(["law", "what it says"], rows)
 
 

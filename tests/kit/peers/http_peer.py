@@ -21,6 +21,7 @@ from footlights_transports.access.session_access import SessionAccess
 from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import write_params
 from footlights_transports.server.metrics import Metrics
+from footlights_transports.views.ag_ui.view import AgUiView
 from footlights_transports.views.mission.view import MissionView
 from footlights_transports.views.native.sse_cursor import read_cursor, write_cursor
 from tests.kit.serving import serve_http, with_routes
@@ -94,6 +95,7 @@ async def open_house(
     headers: Mapping[str, str] | None = None,
     goodbye: float = 5.0,
     mission: MissionSettings | None = None,
+    ag_ui_grace: float = 5.0,
 ) -> AsyncGenerator[House]:
     """The server stops before the stage does."""
     cast = cast or standard_cast(model or ScriptedModel(lambda _: TALK))
@@ -107,7 +109,7 @@ async def open_house(
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             serve = partial(serve_http, access, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
             with scope:
-                await serve(views=with_routes(MissionView(mission)), task_status=task_status)
+                await serve(views=with_routes(MissionView(mission), AgUiView(ag_ui_grace)), task_status=task_status)
             stopped.set()
 
         listening: Listening = await nursery.start(run)

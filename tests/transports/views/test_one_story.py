@@ -1,6 +1,6 @@
 """One turn, watched in every way that there is at once, on one running server: all of them tell the same story.
 
-The five are the native events, the Dexi run, the K-gent observer, the chat feed and the mission board.
+The six are the native events, the Dexi run, the K-gent observer, the AG-UI run, the chat feed and the mission board.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from footlights import CommitFinal, EventType, TokenDelta, ToolCallResult, TurnF
 from footlights.testing import only as only_payload
 from footlights_transports import load_config
 from footlights_transports.server.serve import Opened, serve
+from footlights_transports.views.ag_ui.pure.position import Position
 from tests.kit.peers.kgent_peer import Client, connect_to, only, text
 from tests.kit.served import open_peer
 from tests.kit.story_game import BELL
+from tests.kit.views import ag_ui_kit
 from tests.kit.views.dexi_kit import lawful, output
 
 if TYPE_CHECKING:
@@ -38,12 +40,13 @@ SETTINGS = '[cast]\nmake = "tests.kit.story_game:make"\n[server]\nws_port = 0\nh
 
 @frozen(kw_only=True)
 class Story:
-    """One turn, as each of the five tells it."""
+    """One turn, as each of the six tells it."""
 
     turn_id: str
     events: list[StreamEvent]
     run: list[dict[str, Any]]
     kgent: list[dict[str, Any]]
+    ag_ui: list[dict[str, Any]]
     chat: list[str]
     callouts: list[dict[str, Any]]
 
@@ -76,12 +79,13 @@ class Story:
         is_ok = self.commit.commit_outcome == "ok"
         assert is_ok is (self.run[-1]["outcome"] == "completed")
         assert is_ok is bool(only(self.kgent, "message"))
+        assert is_ok is (self.ag_ui[-1].get("outcome", {}).get("type") in ("success", "interrupt"))
         assert is_ok is ("The turn is committed." in self.chat)
         assert is_ok is not any(said.startswith("Nothing of the turn was committed.") for said in self.chat)
         assert is_ok is any("A turn is committed." in told for told in self.board)
         assert is_ok is not any("Nothing of it was committed" in told for told in self.board)
         said = "".join(each.payload.delta for each in self.events if isinstance(each.payload, TokenDelta))
-        assert output(self.run) == text(self.kgent) == said
+        assert output(self.run) == text(self.kgent) == ag_ui_kit.text(self.ag_ui) == said
         for callout in self.callouts:
             assert callout["certainty_class"] == "confirmed"
             assert callout["evidence_refs"][0].startswith(f"turn:{self.turn_id}#")
@@ -122,6 +126,7 @@ class Audience:
             events=await self.native.take_until(EventType.COMMIT_FINAL, turn_id),
             run=run,
             kgent=await self.kgent.hear(turn_id),
+            ag_ui=await self._ag_ui(turn_id),
             chat=await self._chat_until(LAST),
             callouts=await self._callouts_until(turn_id, last_id),
         )
@@ -134,6 +139,14 @@ class Audience:
         answer = (await self.http.post("/api/agents/default/invoke", json=body)).json()
         run = (await self.http.get(f"/api/runs/{answer['run_id']}")).json()
         return run["turn_id"], lawful(answer["events"])
+
+    async def _ag_ui(self, turn_id: str) -> list[dict[str, Any]]:
+        """The turn as a run, from its beginning."""
+        port = self.http.base_url.port
+        assert port is not None
+        body = ag_ui_kit.asking("-", turn_id, SESSION)
+        async with ag_ui_kit.running(port, "default", body, str(Position(turn_id))) as reader:
+            return ag_ui_kit.lawful(await reader.take_all())
 
     async def _chat_until(self, last: str) -> list[str]:
         """The feed before this is said."""

@@ -16,6 +16,7 @@ import trio
 from trio_websocket import wrap_client_stream
 
 from tests.kit.served import open_server
+from tests.kit.views.ag_ui_kit import asking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -150,5 +151,8 @@ async def test_every_view_of_one_turn_is_as_recorded(tmp_path: Path) -> None:
             told["callouts.json"] = await clients.poll_until(board, "A turn is committed")
             told["world.json"] = await clients.http("GET", "/v1/world")
             told["ledger.json"] = await clients.http("GET", "/v1/sessions/shared/ledger")
+        told["ag_ui_run.txt"] = await clients.http(
+            "POST", "/ag-ui/default", asking("Sell me the lantern", thread_id="a")
+        )
         told["openapi.json"] = await clients.http("GET", "/v1/openapi.json")
     assert_as_recorded(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from footlights_transports.views.ag_ui.view import AgUiView
 from footlights_transports.views.chat_feed.view import ChatFeedView
 from footlights_transports.views.dexi.view import DexiView
 from footlights_transports.views.kgent.view import KgentView
@@ -19,5 +20,6 @@ VIEWS: tuple[type[View], ...] = (
     DexiView,
     MissionView,
     KgentView,
+    AgUiView,
 )
 """Every view of `footlights serve`. A new view is one package and one line here."""
