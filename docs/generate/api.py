@@ -21,7 +21,7 @@ _SHOWN = {
     "MemoryLedger": (),
     "FlakyLedger": (),
     "PolledStream": ("poll", "is_open", "cursor", "close"),
-    "Ticket": ("is_done", "result", "withdraw"),
+    "Ticket": ("result", "exception"),
 }
 
 # What a host makes by calling it; the others are handed out, or are plain fields.

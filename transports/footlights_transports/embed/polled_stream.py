@@ -6,10 +6,12 @@ the rules for slow subscribers apply: deltas are joined, and finally some are dr
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +19,18 @@ import trio
 
 from footlights.errors import Detached, InvalidCommand
 from footlights.events import EventType
+from footlights.failures import contained, describe
 from footlights.stream.cursor import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from footlights.errors import FootlightsError
     from footlights.events import StreamEvent
     from footlights.stream.subscription import Subscription
     from footlights_transports.embed.trio_thread import TrioThread
+
+log = logging.getLogger("footlights.embed")
 
 CAPACITY = 256
 _CHECK_SECONDS = 0.25
@@ -48,6 +53,11 @@ class PolledStream:
         self._detached_for: str | None = None
         self._has_ended = False
         self._end_was_raised = False
+        self._polling: dict[str, int] = {}
+        """The thread that is polling. Setting a default is atomic, and a Ctrl-C locks that thread out of nothing."""
+        self._on_ready: Callable[[], object] | None = None
+        self._is_call_due = True
+        """Whether the inbox was seen empty since the last call of `_on_ready`."""
 
     # -- on the thread of the host
 
@@ -57,9 +67,20 @@ class PolledStream:
         Raises:
             Detached: this subscriber was detached, and has polled everything before that.
             StageThreadDied: the stage failed, and everything before that was polled.
+            InvalidCommand: another thread is polling this stream, or this process is a fork.
         """
         if max_events < 1:
             raise InvalidCommand("A poll needs a max_events of at least 1.")
+        self._thread.check_process()
+        this = get_ident()
+        if self._polling.setdefault("thread", this) != this:
+            raise InvalidCommand("Another thread is polling this stream. Subscribe once more for a second reader.")
+        try:
+            return self._poll(max_events, timeout)
+        finally:
+            self._polling.clear()
+
+    def _poll(self, max_events: int, timeout: float) -> list[StreamEvent]:
         if timeout > 0:
             self._wait(timeout)
         # Checked first: if it is over, all events are in the inbox by now.
@@ -71,6 +92,13 @@ class PolledStream:
             raise end
         return events
 
+    def on_ready(self, call: Callable[[], object] | None) -> None:
+        """Have this called when events can be polled, or the stream has ended: see `ThreadSession.on_ready`."""
+        self._on_ready = call
+        if call is not None:
+            self._is_call_due = True
+            self._thread.run_soon(self._announce)
+
     @property
     def is_open(self) -> bool:
         """Whether there is, or may be, more to poll, including an error that `poll` has yet to raise."""
@@ -81,7 +109,7 @@ class PolledStream:
         """What was polled so far, for `subscribe(after=...)`."""
         if self._is_over:
             return self._cursor_now()
-        return self._thread.ask(lambda _stage: self._cursor_now()).result()
+        return self._thread.ask(lambda _: self._cursor_now()).result()
 
     @property
     def terminal_seen(self) -> frozenset[str]:
@@ -107,6 +135,10 @@ class PolledStream:
             if event.event_type is EventType.COMMIT_FINAL:
                 del self._polled.after[event.turn_id]
             events.append(event)
+        if not inbox:
+            self._is_call_due = True
+            if inbox:  # something came meanwhile, and its call may have been left out
+                self._thread.run_soon(self._announce)
         return events
 
     def _make_room(self) -> None:
@@ -131,14 +163,19 @@ class PolledStream:
                 async with self._subscription as stream:
                     task_status.started()
                     while batch := await stream.receive_batch(self._capacity - len(self._inbox)):
-                        self._inbox.extend(batch)
-                        self._ring()
+                        self._put(batch)
                         if len(self._inbox) >= self._capacity:
                             await self._wait_for_room()
         except Detached as detached:
             self._detached_for = detached.reason
         self._has_ended = True
         self._ring()
+
+    def take_in(self) -> None:
+        """Put into the inbox what is in the outbox now, as far as there is room."""
+        room = self._capacity - len(self._inbox)
+        if room > 0 and self._subscription.is_entered and (batch := self._subscription.receive_nowait(room)):
+            self._put(batch)
 
     def lift(self) -> None:
         """Remove the limit and take in the rest, which is little: the session is about to close."""
@@ -152,9 +189,27 @@ class PolledStream:
             await self._room.wait()
         self._room = None
 
+    def _put(self, batch: list[StreamEvent]) -> None:
+        self._inbox.extend(batch)
+        self._ring()
+
     def _ring(self) -> None:
         if self._bell.empty():
             self._bell.put(None)
+        self._announce()
+
+    def _announce(self) -> None:
+        """Call the host, if there is something that it has not been called for."""
+        call = self._on_ready
+        if call is None or not self._is_call_due or not (self._inbox or self._has_ended):
+            return
+        self._is_call_due = False
+        with contained(self._drop_call):
+            call()
+
+    def _drop_call(self, error: BaseException) -> None:
+        self._on_ready = None
+        log.error("on_ready failed, and is not called again: %s", describe(error))
 
     def _cursor_now(self) -> Mapping[str, int]:
         """On this thread, every event that the subscription has counted is in the inbox or was polled."""

@@ -14,7 +14,7 @@ events from before can still be polled.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from footlights.stage.stage import open_stage
 from footlights_transports.embed.thread_session import Readers, ThreadSession
@@ -22,8 +22,8 @@ from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from types import TracebackType
 
     from footlights.authority.ledger.protocol import Ledger
@@ -59,8 +59,7 @@ class StageThread:
         self._readers = Readers(self._thread)
 
     def __enter__(self) -> StageThread:
-        self._thread.open()
-        return self
+        return self.open()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -71,13 +70,22 @@ class StageThread:
             if error is None:
                 raise
 
-    def close(self) -> None:
+    def open(self) -> StageThread:
+        """Open the stage, for a server whose life is no `with` block; `close` ends it.
+
+        Raises what `open_stage` raises.
+        """
+        self._thread.open()
+        return self
+
+    def close(self, timeout: float | None = None) -> None:
         """Interrupt open turns, wait for the last commits, end the thread. Idempotent.
 
-        Raises `StageThreadDied` if the stage failed.
+        Raises `StageThreadDied` if the stage failed, and `StageThreadStuck` if it has not ended after `timeout`
+        seconds, because a tool resists: it goes on closing, and `close` may be called again.
         """
         self._thread.leave()
-        self._thread.join()
+        self._thread.join(timeout)
 
     def start(self, params: SessionParams | None = None) -> ThreadSession:
         """Start a session. Raises what `Stage.start` raises."""
@@ -98,13 +106,35 @@ class StageThread:
         """A copy of the world after the last commit."""
         return self.call(lambda stage: stage.world)
 
-    def call(self, work: Callable[[Stage], T]) -> T:
-        """Make any plain call on the stage, as in `call(Stage.statistics)`. It must not take long."""
+    @overload
+    def call(self, work: Callable[[Stage], Awaitable[T]]) -> T: ...
+    @overload
+    def call(self, work: Callable[[Stage], T]) -> T: ...
+    def call(self, work: Callable[[Stage], Any]) -> Any:
+        """Make any call on the stage, as in `call(Stage.statistics)`. A plain call must not take long.
+
+        What an async function returns is awaited: `call(lambda stage: stage.session("bob").close())`.
+        """
         return self.call_soon(work).result()
 
-    def call_soon(self, work: Callable[[Stage], T]) -> Ticket[T]:
+    @overload
+    def call_soon(self, work: Callable[[Stage], Awaitable[T]]) -> Ticket[T]: ...
+    @overload
+    def call_soon(self, work: Callable[[Stage], T]) -> Ticket[T]: ...
+    def call_soon(self, work: Callable[[Stage], Any]) -> Ticket[Any]:
         """The same, without waiting for the result."""
-        return self._thread.ask(work)
+        return self._thread.ask(lambda inside: work(inside.resource))
+
+    def together(self) -> AbstractContextManager[None]:
+        """Commands that this thread gives inside the block reach the stage together, when the block is left.
+
+            with stage.together():
+                tickets = [npc.begin_turn_soon("Move.") for npc in npcs]
+
+        Each crossing of threads may wait for Python's lock, so one is cheaper than many. Inside the block, use only the
+        variants that end in `_soon`: the others would wait for what is not sent yet.
+        """
+        return self._thread.together()
 
     def _listen(
         self,
@@ -117,7 +147,7 @@ class StageThread:
             stream = await self._readers.attach(session, after, terminal_seen, inside)
             return ThreadSession(self._readers, session, stream)
 
-        return self._thread.ask_task(listen)
+        return self._thread.ask(listen)
 
     @asynccontextmanager
     async def _until_left(self, stage: AbstractAsyncContextManager[Stage]) -> AsyncGenerator[Stage, None]:

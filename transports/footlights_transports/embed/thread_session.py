@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from footlights.errors import SessionClosed
 from footlights_transports.embed.polled_stream import PolledStream
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import trio
 
@@ -28,6 +30,7 @@ class ThreadSession:
         self._thread = readers.thread
         self._session = session
         self._stream = stream
+        self._on_ready: Callable[[], object] | None = None
 
     @property
     def session_id(self) -> str:
@@ -53,16 +56,25 @@ class ThreadSession:
         """
         session = self._session
         if request_id is None:
-            return self._thread.ask(lambda _stage: session.begin_turn(said, params))
-        return self._thread.ask_task(lambda _inside: session.begin_turn_once(said, params, request_id=request_id))
+            return self._thread.ask(lambda _: session.begin_turn(said, params))
+        return self._thread.ask(lambda _: session.begin_turn_once(said, params, request_id=request_id))
 
     def cancel(self, turn_id: str | None = None) -> tuple[str, ...]:
-        """Interrupt one turn, or every open one; return the ids of those that this call interrupted."""
+        """Interrupt one turn, or every open one; return the ids of those that this call interrupted.
+
+        When it returns, `turn_interrupted` can be polled, unless a tool of the turn has to end first.
+        """
         return self.cancel_soon(turn_id).result()
 
     def cancel_soon(self, turn_id: str | None = None) -> Ticket[tuple[str, ...]]:
         """The same, without waiting for the result."""
-        return self._thread.ask(lambda _stage: self._session.cancel(turn_id))
+
+        def cancel(_: object) -> tuple[str, ...]:
+            canceled = self._session.cancel(turn_id)
+            self._readers.take_in(self.session_id)
+            return canceled
+
+        return self._thread.ask(cancel)
 
     def heard(self, turn_id: str, seq: int) -> None:
         """Report that the player has heard the turn up to this event."""
@@ -70,18 +82,18 @@ class ThreadSession:
 
     def heard_soon(self, turn_id: str, seq: int) -> Ticket[None]:
         """The same, without waiting for the result."""
-        return self._thread.ask(lambda _stage: self._session.heard(turn_id, seq))
+        return self._thread.ask(lambda _: self._session.heard(turn_id, seq))
 
     def commit(self, turn_id: str) -> CommitFinal | None:
         """The commit of the turn if it is known now, without reading the ledger. Raises `UnknownTurn`."""
-        return self._thread.ask(lambda _stage: self._session.finalize(turn_id).commit).result()
+        return self._thread.ask(lambda _: self._session.finalize(turn_id).commit).result()
 
     def finalize(self, turn_id: str) -> Ticket[CommitFinal]:
         """A ticket for the commit of the turn; its `result` waits without limit.
 
         Raises what `CommitHandle.wait` raises.
         """
-        return self._thread.ask_task(lambda _inside: self._session.finalize(turn_id).wait(), patient=True)
+        return self._thread.ask(lambda _: self._session.finalize(turn_id).wait(), patient=True)
 
     # -- events
 
@@ -93,6 +105,17 @@ class ThreadSession:
             StageThreadDied: the stage failed, and everything before that was polled.
         """
         return self._stream.poll(max_events, timeout)
+
+    def on_ready(self, call: Callable[[], object] | None) -> None:
+        """Have this called when events can be polled, or the stream has ended; None removes it.
+
+        It is called once after each poll that left nothing, as soon as something comes, and at once if something is
+        there. So poll until an empty list comes back. It is called on the thread of the stage, and never on this one:
+        it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is made for it. If it
+        raises, that is logged, and it is not called again.
+        """
+        self._on_ready = call
+        self._stream.on_ready(call)
 
     @property
     def is_open(self) -> bool:
@@ -114,20 +137,26 @@ class ThreadSession:
         cursor, ended = self._stream.cursor, self._stream.terminal_seen
         self._stream.close()
         self._stream = self.subscribe(cursor, ended)
+        self._stream.on_ready(self._on_ready)
 
     def subscribe(self, after: Mapping[str, int] | None = None, terminal_seen: Collection[str] = ()) -> PolledStream:
         """Another stream of this session. Raises what `InteractionSession.subscribe` raises when it is entered."""
-        return self._thread.ask_task(partial(self._readers.attach, self._session, after, terminal_seen)).result()
+        return self._thread.ask(partial(self._readers.attach, self._session, after, terminal_seen)).result()
 
     # -- the end
 
     def close(self) -> None:
-        """Interrupt open turns, wait until every turn is settled. Events can still be polled. Idempotent."""
-        self.close_soon().result()
+        """Interrupt open turns, wait until every turn is settled. Events can still be polled. Idempotent.
+
+        It does nothing if the stage is closed.
+        """
+        if not self._thread.has_ended:
+            with suppress(SessionClosed):  # the stage is closing
+                self.close_soon().result()
 
     def close_soon(self) -> Ticket[None]:
         """The same, without waiting for the end."""
-        return self._thread.ask_task(self._close, patient=True)
+        return self._thread.ask(self._close, patient=True)
 
     async def _close(self, _inside: Inside[Stage]) -> None:
         self._readers.lift(self.session_id)
@@ -154,6 +183,12 @@ class Readers:
             stream.lift()
         await inside.tasks.start(self._read, session.session_id, stream, name=f"reader of {session.session_id}")
         return stream
+
+    def take_in(self, session_id: str) -> None:
+        """Let the hosts of this session poll what their outboxes have now."""
+        for stream, its_session in self._streams.items():
+            if its_session == session_id:
+                stream.take_in()
 
     def lift(self, session_id: str) -> None:
         """Let the readers of this session finish, because it is about to close."""

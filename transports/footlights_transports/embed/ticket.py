@@ -1,13 +1,14 @@
-"""Ticket: a call on another thread, and its result when there is one.
+"""Ticket: a call on the thread of a stage, as a `concurrent.futures.Future`.
 
-It holds no lock that a Ctrl-C could leave locked: the queue is the interpreter's own, and a claim is never released.
+So `asyncio.wrap_future(ticket)`, `add_done_callback` and `concurrent.futures.wait` work with it. A callback runs on the
+thread of the stage: it must be short, and must not call the stage.
 """
 
 from __future__ import annotations
 
-import threading
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import TYPE_CHECKING, TypeVar
 
 from footlights.errors import FootlightsError
 
@@ -24,25 +25,17 @@ class StageThreadStuck(FootlightsError):
     code = "stage_stuck"
 
 
-class Ticket(Generic[T]):
-    """A call on the thread of a stage. Its result, or its error, comes later."""
+class Ticket(Future[T]):
+    """A call on the thread of a stage. Its result, or its error, comes later.
 
-    __slots__ = ("_answer", "_answered", "_claim", "_error", "_is_done", "_timeout", "_traceback", "_work")
+    `cancel` withdraws it, which is possible until it begins.
+    """
 
     def __init__(self, work: Callable[[Ticket[T]], None], timeout: float | None) -> None:
+        super().__init__()
         self._work = work
         self._timeout = timeout
-        self._claim = threading.Lock()
-        self._answered: SimpleQueue[None] = SimpleQueue()
-        self._answer: T | None = None
-        self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
-        self._is_done = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether `result` would return, or raise, at once."""
-        return self._is_done
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error of the call.
@@ -50,44 +43,38 @@ class Ticket(Generic[T]):
         Raises `StageThreadStuck` after `timeout` seconds, or after `answer_timeout` if `timeout` is None; without
         `timeout`, `finalize` and `close` wait without limit. A call that has not begun by then is never made.
         """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error.with_traceback(self._traceback)  # a traceback would grow with each raise
+        return super().result()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The error of the call, or None, when it is done. Raises as `result` does if that takes too long."""
+        patience = self._timeout if timeout is None else timeout
         try:
-            self._wait(self._timeout if timeout is None else timeout)
+            return super().exception(patience)
+        except NotYet:
+            fate = "nothing was done" if self.cancel() else "it is being done"
+            raise StageThreadStuck(f"The stage did not answer for {patience:g} seconds; {fate}.") from None
         except BaseException:
-            self.withdraw()  # the caller has given up
+            self.cancel()  # the caller has given up
             raise
-        if self._error is not None:
-            raise self._error.with_traceback(self._traceback)  # a traceback would grow with each raise
-        return cast("T", self._answer)
-
-    def withdraw(self) -> bool:
-        """Withdraw the call; False if it has begun."""
-        # The claim is taken once, by the caller who withdraws or by the thread that makes the call.
-        return self._claim.acquire(blocking=False)
-
-    def _wait(self, timeout: float | None) -> None:
-        try:
-            self._answered.get(timeout=timeout)
-        except Empty:
-            fate = "nothing was done" if self.withdraw() else "it is being done"
-            raise StageThreadStuck(f"The stage did not answer for {timeout:g} seconds; {fate}.") from None
-        self._answered.put(None)  # for the next `result`
 
     # -- for the thread that makes the call
 
     def take(self) -> None:
         """Make the call, unless it was withdrawn."""
-        if self.withdraw():
+        if self.set_running_or_notify_cancel():
             self._work(self)
 
+    def refuse(self, error: BaseException) -> None:
+        """Fail instead of making the call, unless it was withdrawn."""
+        if self.set_running_or_notify_cancel():
+            self.fail(error)
+
     def succeed(self, answer: T) -> None:
-        self._answer = answer
-        self._finish()
+        self.set_result(answer)
 
     def fail(self, error: BaseException) -> None:
-        self._error = error
         self._traceback = error.__traceback__
-        self._finish()
-
-    def _finish(self) -> None:
-        self._is_done = True
-        self._answered.put(None)
+        self.set_exception(error)

@@ -6,22 +6,24 @@ calls raise `StageThreadDied`. It ends on request, or when no other thread is le
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from inspect import isawaitable, iscoroutine
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import trio
 from attrs import frozen
 
 from footlights.errors import Busy, FootlightsError, InvalidCommand, SessionClosed
 from footlights.failures import contained
-from footlights_transports.embed.ticket import Ticket
+from footlights_transports.embed.ticket import StageThreadStuck, Ticket
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from contextlib import AbstractAsyncContextManager
 
 R = TypeVar("R")
@@ -58,6 +60,9 @@ class TrioThread(Generic[R]):
         self._jobs: deque[Ticket[Any]] = deque()
         self._begun: set[Ticket[Any]] = set()
         """The tickets of tasks that have begun, until they are answered."""
+        self._gathering: set[int] = set()
+        """The threads that are in `together`."""
+        self._process = os.getpid()
         self._opened: SimpleQueue[None] = SimpleQueue()
         self._leave = trio.Event()
         self._leaving = False
@@ -87,44 +92,70 @@ class TrioThread(Generic[R]):
         if self._inside is not None:
             self.run_soon(self._leave.set)
 
-    def join(self) -> None:
-        """Wait for the end of the thread. Raises `StageThreadDied` if the run failed."""
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of the thread. Raises `StageThreadDied` if the run failed.
+
+        Raises `StageThreadStuck` after `timeout` seconds; the thread goes on to its end.
+        """
+        self.check_process()
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                raise StageThreadStuck(f"The stage did not close within {timeout:g} seconds; it goes on closing.")
         self.raise_failure()
+
+    def check_process(self) -> None:
+        """Raises `InvalidCommand` in a process that was forked from that of the thread."""
+        if os.getpid() != self._process:
+            raise InvalidCommand("The stage runs in the process that this one was forked from. Open one here.")
 
     def run_soon(self, work: Callable[[], object]) -> None:
         """Make a call soon; once, if it is requested several times before. Not at all if the run has ended."""
         with suppress(trio.RunFinishedError):
             self._now_inside().token.run_sync_soon(work, idempotent=True)
 
-    def ask(self, work: Callable[[R], T]) -> Ticket[T]:
-        """Request a plain call."""
+    @overload
+    def ask(self, work: Callable[[Inside[R]], Awaitable[T]], *, patient: bool = False) -> Ticket[T]: ...
+    @overload
+    def ask(self, work: Callable[[Inside[R]], T], *, patient: bool = False) -> Ticket[T]: ...
+    def ask(self, work: Callable[[Inside[R]], Any], *, patient: bool = False) -> Ticket[Any]:
+        """Request a call. If it returns something to await, a task awaits it.
+
+        The `result` of a `patient` ticket waits without limit.
+        """
         inside, context = self._now_inside(), copy_context()
 
-        def call(ticket: Ticket[T]) -> None:
+        def call(ticket: Ticket[Any]) -> None:
             try:
-                ticket.succeed(context.run(work, inside.resource))
+                answer = context.run(work, inside)
             except BaseException as error:  # noqa: BLE001 - every error of the call is raised to its caller
                 ticket.fail(error)
-
-        return self._hand_over(Ticket(call, self._timeout))
-
-    def ask_task(self, work: Callable[[Inside[R]], Awaitable[T]], *, patient: bool = False) -> Ticket[T]:
-        """Request a task. The `result` of a `patient` ticket waits without limit."""
-        inside, context = self._now_inside(), copy_context()
-
-        async def task(ticket: Ticket[T]) -> None:
-            with contained(ticket.fail):
-                ticket.succeed(await work(inside))
-            self._begun.remove(ticket)
-
-        def start(ticket: Ticket[T]) -> None:
+                return
+            if not isawaitable(answer):
+                ticket.succeed(answer)
+                return
             self._begun.add(ticket)
-            with suppress(RuntimeError):  # the nursery is closed, and the run is about to end
-                context.run(inside.tasks.start_soon, task, ticket)
+            try:
+                context.run(inside.tasks.start_soon, self._await, ticket, answer)
+            except RuntimeError:  # the nursery is closed, and the run is about to end
+                if iscoroutine(answer):
+                    answer.close()
 
-        return self._hand_over(Ticket(start, None if patient else self._timeout))
+        return self._hand_over(Ticket(call, None if patient else self._timeout))
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """Requests of this thread inside the block cross to the other one together, when it is left."""
+        this = threading.get_ident()
+        if this in self._gathering:
+            yield
+            return
+        self._gathering.add(this)
+        try:
+            yield
+        finally:
+            self._gathering.discard(this)
+            self.run_soon(self._do_jobs)
 
     def raise_failure(self) -> None:
         """Raise `StageThreadDied` if the run failed."""
@@ -144,31 +175,33 @@ class TrioThread(Generic[R]):
         return self.failure() or SessionClosed("The stage is closed.")
 
     def _now_inside(self) -> Inside[R]:
+        self.check_process()
         if self._inside is None:
-            raise SessionClosed("The stage is not open yet: enter it with `with`.")
+            raise SessionClosed("The stage is not open yet: enter it with `with`, or call `open`.")
         if threading.current_thread() is self._thread:
             raise InvalidCommand("This is the stage's own thread, which would wait for itself.")
         return self._inside
 
     def _hand_over(self, ticket: Ticket[T]) -> Ticket[T]:
         if len(self._jobs) >= MAX_WAITING:
-            ticket.fail(Busy(f"The thread of the stage is blocked, and {MAX_WAITING} calls wait for it already."))
+            ticket.refuse(Busy(f"The thread of the stage is blocked, and {MAX_WAITING} calls wait for it already."))
             return ticket
         try:
             self._jobs.append(ticket)
-            self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
+            if threading.get_ident() not in self._gathering:
+                self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
         except trio.RunFinishedError:
             self._thread.join()
             self._refuse_jobs()
         except BaseException:
-            ticket.withdraw()  # a Ctrl-C: the caller never gets this ticket
+            ticket.cancel()  # a Ctrl-C: the caller never gets this ticket
             raise
         return ticket
 
     def _refuse_jobs(self) -> None:
         with suppress(IndexError):  # several threads may be doing this
             while True:
-                self._jobs.popleft().fail(self._gone())
+                self._jobs.popleft().refuse(self._gone())
 
     # -- on the thread
 
@@ -182,7 +215,8 @@ class TrioThread(Generic[R]):
         self.has_ended = True
         self._refuse_jobs()
         for ticket in self._begun:
-            ticket.fail(self._gone())
+            if not ticket.done():
+                ticket.fail(self._gone())
         self._opened.put(None)
 
     async def _main(self) -> None:
@@ -192,6 +226,11 @@ class TrioThread(Generic[R]):
             while not (self._leaving or _program_has_ended()):
                 with trio.move_on_after(_CHECK_SECONDS):
                     await self._leave.wait()
+
+    async def _await(self, ticket: Ticket[T], work: Awaitable[T]) -> None:
+        with contained(ticket.fail):
+            ticket.succeed(await work)
+        self._begun.remove(ticket)
 
     def _do_jobs(self) -> None:
         while self._jobs:

@@ -1,0 +1,227 @@
+"""Stage threads inside other people's programs: wake-ups, futures, commands together, forks, a stage that is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from footlights import EventType, InvalidCommand, Stage, Tool, TurnInterrupted, laws
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports import StageThread, StageThreadStuck
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from footlights import Cast, Prompt, StreamEvent, ToolContext
+    from footlights.events import JsonValue
+    from footlights_actors import Line
+    from footlights_transports import ThreadSession
+
+LONG = 30.0
+"""Seconds that a hang would take. Threads and processes are the system's, so the clock is real."""
+
+
+def talker(text: str = "Good evening, my friend.") -> Cast:
+    return standard_cast(ScriptedModel(lambda _: [Say(text)]))
+
+
+def poll_all(session: ThreadSession, woken: queue.Queue[None]) -> list[StreamEvent]:
+    """Everything up to the commit, read only when woken."""
+    events: list[StreamEvent] = []
+    while not events or events[-1].event_type is not EventType.COMMIT_FINAL:
+        woken.get(timeout=LONG)
+        while batch := session.poll(max_events=3):
+            events += batch
+    return events
+
+
+def test_a_host_that_polls_only_when_it_is_woken_misses_nothing() -> None:
+    with StageThread(talker("word " * 3_000)) as stage:
+        sessions = [stage.start() for _ in range(8)]
+        woken: list[queue.Queue[None]] = [queue.Queue() for _ in sessions]
+        for session, bell in zip(sessions, woken, strict=True):
+            session.on_ready(lambda bell=bell: bell.put(None))  # type: ignore[misc]
+            session.begin_turn_soon("Talk.")
+        told: dict[int, list[StreamEvent]] = {}
+
+        def read(number: int) -> None:
+            told[number] = poll_all(sessions[number], woken[number])
+
+        threads = [threading.Thread(target=read, args=[number]) for number in range(len(sessions))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
+        assert sorted(told) == list(range(len(sessions)))
+        for events in told.values():
+            assert laws.check(events) == []
+
+
+def test_a_host_is_not_woken_again_before_it_has_polled() -> None:
+    calls: list[int] = []
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        session.on_ready(lambda: calls.append(threading.get_ident()))
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+        stage.call(Stage.statistics)
+        assert len(calls) == 1
+        assert calls[0] != threading.get_ident()
+        while session.poll():
+            pass
+        stage.close()
+        assert len(calls) == 2  # the stream has ended
+
+
+def test_a_host_that_comes_late_is_woken_for_what_is_there() -> None:
+    woken: queue.Queue[None] = queue.Queue()
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+        session.on_ready(lambda: woken.put(None))
+        assert poll_all(session, woken)[-1].event_type is EventType.COMMIT_FINAL
+        session.on_ready(None)
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+        assert woken.empty()
+
+
+def test_a_wake_up_that_fails_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("what the player said")
+
+    with StageThread(talker()) as stage, caplog.at_level(logging.ERROR, "footlights.embed"):
+        session = stage.start()
+        session.on_ready(fail)
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+        assert session.poll()
+    assert "ZeroDivisionError" in caplog.text
+    assert "player" not in caplog.text
+
+
+def test_what_a_call_hands_back_is_a_future() -> None:
+    done: list[bool] = []
+    with StageThread(talker()) as stage:
+        session = stage.start_soon().result(LONG)
+        began = session.begin_turn_soon("Talk.")
+        assert isinstance(began, Future)
+        commit = session.finalize(began.result(LONG))
+        commit.add_done_callback(lambda future: done.append(future.done()))
+        both: list[Future[Any]] = [began, commit]
+        assert wait(both, timeout=LONG).not_done == set()
+        stage.call(Stage.statistics)
+        assert done == [True]
+
+
+def test_asyncio_awaits_calls_of_the_stage() -> None:
+    async def host(stage: StageThread) -> str:
+        session = await asyncio.wrap_future(stage.start_soon())
+        turn_id = await asyncio.wrap_future(session.begin_turn_soon("Talk."))
+        return (await asyncio.wrap_future(session.finalize(turn_id))).commit_outcome
+
+    with StageThread(talker()) as stage:
+        assert asyncio.run(host(stage)) == "ok"
+
+
+def test_what_an_async_call_returns_is_awaited() -> None:
+    async def count(stage: Stage) -> int:
+        await trio.lowlevel.checkpoint()
+        return stage.statistics().sessions
+
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        assert stage.call(count) == 1
+        stage.call(lambda inner: inner.session(session.session_id).close())
+        assert stage.call(count) == 0
+
+
+def test_commands_given_together_reach_the_stage_together() -> None:
+    with StageThread(talker()) as stage:
+        sessions = [stage.start() for _ in range(20)]
+        with stage.together():
+            began = [session.begin_turn_soon("Talk.") for session in sessions]
+            with stage.together():
+                began.append(sessions[0].begin_turn_soon("And more."))
+            assert not any(each.done() for each in began)
+        turns = [each.result(LONG) for each in began]
+        assert turns == sorted(turns)
+
+
+def test_an_interruption_can_be_polled_when_cancel_returns() -> None:
+    with StageThread(standard_cast(ScriptedModel(lambda _: [Say("Well,"), Stall()]))) as stage:
+        for _ in range(50):
+            session = stage.start()
+            turn_id = session.begin_turn("Talk.")
+            assert session.cancel(turn_id) == (turn_id,)
+            assert any(isinstance(each.payload, TurnInterrupted) for each in session.poll())
+
+
+def test_a_second_thread_that_polls_a_stream_is_refused() -> None:
+    got: list[list[StreamEvent]] = []
+    with StageThread(talker()) as stage:
+        session = stage.start()
+
+        def wait_for_events() -> None:
+            while not got:
+                with suppress(InvalidCommand):  # the other thread was first
+                    got.append(session.poll(timeout=LONG))
+
+        first = threading.Thread(target=wait_for_events)
+        first.start()
+        with pytest.raises(InvalidCommand, match="Another thread"):
+            list(iter(session.poll, None))
+        session.begin_turn("Talk.")
+        first.join(LONG)
+    assert got[0][0].event_type is EventType.TURN_ACCEPTED
+
+
+def test_a_stage_whose_tool_is_slow_does_not_freeze_its_host() -> None:
+    may_end = threading.Event()
+
+    async def slow(_: Mapping[str, JsonValue], __: ToolContext) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(may_end.wait, LONG)
+        return "done"
+
+    def script(prompt: Prompt) -> Iterable[Line]:
+        return [Say("Done.")] if prompt.rounds else [Call("slow")]
+
+    stage = StageThread(standard_cast(ScriptedModel(script), tools=[Tool(name="slow", run=slow)])).open()
+    session = stage.start()
+    session.begin_turn("Go.")
+    while not any(each.event_type is EventType.TOOL_CALL_STARTED for each in session.poll(timeout=LONG)):
+        pass
+    with pytest.raises(StageThreadStuck, match="goes on closing"):
+        stage.close(timeout=0.05)
+    may_end.set()
+    stage.close(timeout=LONG)
+    session.close()
+
+
+def test_a_fork_cannot_use_the_stage_of_its_parent() -> None:
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            told = []
+            for call in (stage.start, session.poll, lambda: session.begin_turn("Talk."), stage.close):
+                try:
+                    call()
+                    told.append("done")
+                except InvalidCommand:
+                    told.append("refused")
+            os.write(writer, ",".join(told).encode())
+            os._exit(0)
+        os.close(writer)
+        os.waitpid(child, 0)
+        assert os.read(reader, 100) == b"refused,refused,refused,refused"
+        os.close(reader)
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
