@@ -119,7 +119,8 @@ class SessionCore:
         self._open: dict[str, Turn] = {}
         self._retained: dict[str, Turn] = {}
         self.turns_dropped = 0
-        is_new = ids.epoch_of_session(session_id) == self.epoch
+        # The stage gives out s1-000001, and a server with users ann:s1-000001: in its own epoch such a session is new.
+        is_new = ids.epoch_of_session(session_id.rpartition(":")[2]) == self.epoch
         self.dropped_requests: frozenset[int] | None = NONE_DROPPED if is_new else None
         self.unwritten: dict[str, CommitFinal] = {}
         """The commits of the last dropped turns that the ledger could not write."""

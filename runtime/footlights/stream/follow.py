@@ -34,18 +34,18 @@ class Followable(Protocol):
     ) -> Subscription: ...
 
 
-def follow(session: Followable, after: Mapping[str, int] | None = None, *, observer: bool = False) -> Follower:
-    """A follower, to be entered with `async with`. It begins with the turns that are open now, or after a cursor."""
-    return Follower(session, after, observer=observer)
+def follow(session: Followable, *, observer: bool = False) -> Follower:
+    """A follower that begins with the turns that are open now, to be entered with `async with`."""
+    return Follower(session, observer=observer)
 
 
 class Follower:
     """Made by `follow`; read by one task."""
 
-    def __init__(self, session: Followable, after: Mapping[str, int] | None, *, observer: bool) -> None:
+    def __init__(self, session: Followable, *, observer: bool) -> None:
         self._session = session
         self._observer = observer
-        self._stream = session.subscribe(after, observer=observer)
+        self._stream = session.subscribe(observer=observer)
         self._is_ended = False
 
     async def __aenter__(self) -> Follower:
@@ -58,6 +58,14 @@ class Follower:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._stream.__aexit__(kind, error, traceback)
+
+    async def include(self, turn_id: str) -> None:
+        """Have the stream bring this turn from its beginning, also if it was settled before. Before the first read.
+
+        Raises what `subscribe` raises. No checkpoint if the stream brings the turn anyway.
+        """
+        if not self._stream.will_bring(turn_id):
+            await self._subscribe_again({turn_id: -1})
 
     def end(self) -> None:
         """Stop: the reader gets what waits in the outbox, then the end."""
@@ -89,12 +97,11 @@ class Follower:
                     return []
             else:
                 return None
-            await self._subscribe_again()
+            await self._subscribe_again(self._stream.cursor, self._stream.terminal_seen)
 
-    async def _subscribe_again(self) -> None:
-        left = self._stream
-        await left.__aexit__(None, None, None)
-        again = self._session.subscribe(left.cursor, left.terminal_seen, observer=self._observer)
+    async def _subscribe_again(self, after: Mapping[str, int], terminal_seen: Collection[str] = ()) -> None:
+        await self._stream.__aexit__(None, None, None)
+        again = self._session.subscribe(after, terminal_seen, observer=self._observer)
         # Until it is entered the old one stays: if this is cancelled, the next read comes here again.
         await again.__aenter__()
         self._stream = again

@@ -192,6 +192,10 @@ class Subscription(trio.abc.ReceiveChannel[StreamEvent]):
         will_come = self.host.is_open(turn_id) or self._holds(turn_id)
         return UntilCommit(self, turn_id, done=not will_come)
 
+    def will_bring(self, turn_id: str) -> bool:
+        """Whether events of this turn are ready or may come. Raises `UnknownTurn` for an id that was not given out."""
+        return self.host.is_open(turn_id) or self._holds(turn_id)
+
     @property
     def cursor(self) -> Mapping[str, int]:
         """The events taken so far, for `subscribe(after=...)`. A turn that was taken whole has 1,000,000,001."""

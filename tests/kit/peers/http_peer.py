@@ -109,7 +109,9 @@ async def open_house(
         async def run(task_status: trio.TaskStatus[Listening]) -> None:
             serve = partial(serve_http, access, host="127.0.0.1", port=0, tls=tls, metrics=metrics, goodbye=goodbye)
             with scope:
-                await serve(views=with_routes(MissionView(mission), AgUiView(ag_ui_grace)), task_status=task_status)
+                await serve(
+                    views=with_routes(MissionView(mission), AgUiView(ag_ui_grace, ag_ui_grace)), task_status=task_status
+                )
             stopped.set()
 
         listening: Listening = await nursery.start(run)

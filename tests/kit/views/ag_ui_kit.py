@@ -16,7 +16,7 @@ from tests.kit.peers.http_peer import Answer
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-    from footlights.authority import Artifact
+    from footlights.authority import PendingApproval
     from footlights.events import StreamEvent
     from footlights_transports.views.ag_ui.pure.projection import AgUiEvent
     from tests.kit.peers.http_peer import House
@@ -27,11 +27,11 @@ THREAD, RUN = "bob#7", "run-1"
 
 
 def project(
-    events: Sequence[StreamEvent], after: Position | None = None, artifacts: Sequence[Artifact] = ()
+    events: Sequence[StreamEvent], after: Position | None = None, pending: Sequence[PendingApproval] = ()
 ) -> list[AgUiEvent]:
     """The run of a turn, after a position."""
     projection = AgUiProjection(THREAD, RUN, after or Position(events[0].turn_id))
-    projection.artifacts = artifacts
+    projection.pending = pending
     return [*projection.begin(0.0), *(each for event in events for each in projection.take(event, 0.0))]
 
 

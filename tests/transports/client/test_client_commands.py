@@ -174,8 +174,9 @@ async def test_a_server_that_stays_busy_is_given_up_when_patience_is_over() -> N
     _, answer = losing(*["busy"] * 1_000)
     hasty = Retry(first=1e-6, longest=1e-6, patience=1e-3)
     async with open_script(answer) as address, connect(address, retry=hasty) as client:
-        with pytest.raises(Busy):
+        with pytest.raises(ConnectionLost) as lost:
             await client.session("inn").begin_turn("A room?")
+    assert lost.value.maybe_done
 
 
 async def test_a_first_attempt_is_refused_at_once() -> None:

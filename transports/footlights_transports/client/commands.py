@@ -104,7 +104,12 @@ class Commands:
             except (Busy, RateLimited) as refused:
                 if not maybe_done:
                     raise
-                await refusals.wait_after(refused)
+                try:
+                    await refusals.wait_after(refused)
+                except (Busy, RateLimited) as still:
+                    raise ConnectionLost(
+                        "The server is too busy to say whether it was done.", maybe_done=True
+                    ) from still
 
     async def _connected(self) -> _Replies:
         while self._replies is None or not self._replies.connection.is_open:

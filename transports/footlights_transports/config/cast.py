@@ -54,7 +54,7 @@ def read_cast(source: Source) -> Cast | None:
 
 def _tavern(source: Source, given: Mapping[str, Any]) -> Cast | None:
     path = ("analyst", "documents")
-    source.defaults["dexi", "chat_agent"] = "analyst"
+    source.chat_agent = "analyst"
     documents = source.section(("analyst",), ANALYST).get("documents")
     folder = DOCUMENTS if documents is None else source.resolve(path, documents)
     return _attempt(

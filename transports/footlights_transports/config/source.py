@@ -82,8 +82,8 @@ class Source:
         self.file = file
         self.environ = environ
         self.problems: list[Problem] = []
-        self.defaults: dict[KeyPath, object] = {}
-        """Values of settings that are not set, where the cast has better ones than the schema."""
+        self.chat_agent: str | None = None
+        """The persona of the cast that answers where a request names none; None means the first."""
         self.tree: dict[str, Any] = {}
         self._text = ""
         self._origins: dict[KeyPath, str] = {}
@@ -167,8 +167,7 @@ class Source:
             if setting.required and setting.name not in table:
                 self.complain(path, f"needs {setting.name}, {setting.kind.allowed}.")
         read = {each.name: self.read((*path, each.name), each.kind) for each in settings if each.name in table}
-        defaults = {name[-1]: value for name, value in self.defaults.items() if name[:-1] == path}
-        return defaults | {name: value for name, value in read.items() if value is not None}
+        return {name: value for name, value in read.items() if value is not None}
 
     def checked(self, path: KeyPath, settings: Collection[Setting], make: Callable[..., _T]) -> _T:
         """An instance of a class that checks its values, made of those values of the section that it accepts."""

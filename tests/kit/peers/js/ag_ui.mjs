@@ -4,13 +4,11 @@ import { HttpAgent } from "@ag-ui/client";
 import { hangUp, options, print, told } from "./script.mjs";
 
 const Agent = options.ours ? FootlightsAgent : HttpAgent;
-const agent = new Agent({ url: options.url, threadId: options.threadId });
+const agent = new Agent({ url: options.url, threadId: options.threadId, ...(options.ours ? { retryMs: options.retryMs } : {}) });
 let running;
-if (!options.ours) {
-    // The stock client reports a broken connection here too, and throws once more where nothing can catch it.
-    console.error = () => {};
-    process.on("unhandledRejection", () => {});
-}
+// The stock client reports a broken connection here too, and throws once more where nothing can catch it.
+console.error = () => {};
+if (!options.ours) process.on("unhandledRejection", () => {});
 
 function run(parameters) {
     const watch = {
@@ -27,6 +25,7 @@ for (let order = await told(); order !== null; order = await told()) {
     if (order.say !== undefined) {
         if (order.say !== null) agent.addMessage({ id: String(agent.messages.length), role: "user", content: order.say });
         run({ runId: order.runId });
+        if (order.abortAtOnce) agent.abortRun();
     } else if (order.answer !== undefined) {
         run({ resume: [{ interruptId: order.answer, status: "resolved", payload: order.payload }] });
     } else if (order.abort) {

@@ -64,7 +64,7 @@ def test_a_run_that_is_canceled_anywhere_ends_once() -> None:
             runs = await open_runs(stage, nursery)
             run, _ = await runs.open(ANN, "default", ASKED)
             won: list[bool] = []
-            trial.aim(lambda: won.append(runs.cancel(ANN, RUN)))
+            trial.aim(lambda: won.append(runs.cancel_by_id(ANN, "default", RUN)))
             await run.wait_over()
             trial.disarm()
             ends.add(end := check(run))

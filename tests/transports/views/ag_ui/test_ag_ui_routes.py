@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 
-from footlights import CommitOutcome
+from footlights import CommitOutcome, Limits, MemoryLedger
 from footlights.authority import SqliteLedger
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy
+from footlights_transports.views.ag_ui.pure.position import Position
 from tests.kit.peers.http_peer import CuedModel, open_house, refused
 from tests.kit.views.ag_ui_kit import RUN, asking, lawful, running, text, types, whole_run
 
@@ -67,10 +69,10 @@ async def test_requests_at_the_same_time_begin_one_turn() -> None:
 
 async def test_another_input_under_the_same_run_is_refused_while_it_is_known() -> None:
     async with open_house() as house:
-        first = await whole_run(house, asking("A room?"))
-        assert await whole_run(house, asking("A house?")) == first  # the kept run is what its name says
-        answer = await house.client.post("/ag-ui/default", json=asking("A room?", thread_id="another"))
+        await whole_run(house, asking("A room?"))
+        answer = await house.client.post("/ag-ui/default", json=asking("A house?"))
         assert refused(answer) == (422, "invalid_command")
+        assert text(await whole_run(house, asking("A house?", thread_id="another"))) != ""
 
 
 async def test_a_client_continues_after_every_event() -> None:
@@ -195,3 +197,100 @@ async def test_a_run_from_before_a_restart_ends_once_with_what_the_ledger_knows(
         again = lawful(await whole_run(house, asking("A room?")))
         assert types(again) == ["RUN_STARTED", "text_forgotten", "commit", "RUN_FINISHED"]
         assert await commits(house) == [CommitOutcome.OK]
+
+
+# -- what hostile readers found
+
+
+async def test_a_client_that_resumes_after_the_end_gets_nothing_and_holds_nothing(tmp_path: Path) -> None:
+    async with (
+        SqliteLedger(tmp_path / "a.ledger") as ledger,
+        open_house(ledger=ledger) as house,
+        running(house.listening.port, "default", asking("A room?")) as reader,
+    ):
+        await reader.take_all()
+    async with SqliteLedger(tmp_path / "a.ledger") as ledger, open_house(ledger=ledger) as house:
+        turn_id = reader.events[0]["metadata"]["turn_id"]
+        hostile = ["9999999999.0.0.n", "1000000001.9.0.n", "1000000001.0.0.d", "5.9999.9999999999.m4"]
+        for last_id in [reader.last_id, *(f"{turn_id}.{rest}" for rest in hostile)]:
+            rest = await whole_run(house, asking("A room?"), last_id=last_id)
+            assert not rest or rest[-1]["type"] == "RUN_FINISHED"
+        assert house.stage.session(SESSION).statistics().subscribers == ()
+
+
+async def test_a_thread_without_a_place_for_another_reader_refuses_a_run_before_it_begins() -> None:
+    async with open_house(limits=Limits(max_subscribers=2)) as house:
+        await whole_run(house, asking("A room?", "run-0"))
+        session = house.stage.session(SESSION)
+        async with session.subscribe(), session.subscribe():
+            assert refused(await house.client.post("/ag-ui/default", json=asking("A room?"))) == (409, "busy")
+        assert text(await whole_run(house, asking("A room?"))) == "Good evening, my friend."
+        assert await commits(house) == [CommitOutcome.OK] * 2
+
+
+async def test_the_same_run_id_in_two_threads_is_two_runs() -> None:
+    told: dict[str, str] = {}
+    async with open_house(CuedModel(), ledger=SlowLedger()) as house:
+
+        async def ask(thread_id: str) -> None:
+            events = lawful(await whole_run(house, asking(f"I am {thread_id}", thread_id=thread_id)))
+            assert events[0]["threadId"] == thread_id
+            told[thread_id] = text(events)
+
+        async with trio.open_nursery() as nursery:
+            for thread_id in ("alice", "bob"):
+                nursery.start_soon(ask, thread_id)
+    assert told == {"alice": "I am alice", "bob": "I am bob"}
+
+
+class SlowLedger(MemoryLedger):
+    """Lets everybody else go first."""
+
+    async def find_request(self, session_id: str, request_id: str) -> str | None:
+        await trio.testing.wait_all_tasks_blocked()
+        return await super().find_request(session_id, request_id)
+
+
+async def test_a_question_that_is_open_ends_the_next_run_too() -> None:
+    """A page that was reloaded, or that stopped its own answer, gets the question again."""
+    async with open_house(cast=tavern_cast(load_seconds=0.0, pace=0.0)) as house:
+        asked = lawful(await whole_run(house, BUY, "innkeeper"))[-1]["outcome"]
+        again = lawful(await whole_run(house, asking("Good evening.", "run-2"), "innkeeper"))[-1]["outcome"]
+        assert asked["type"] == "interrupt"
+        assert again == asked
+        elsewhere = asking("Good evening.", "run-3", thread_id="another")
+        assert lawful(await whole_run(house, elsewhere, "innkeeper"))[-1]["outcome"] == {"type": "success"}
+
+
+async def test_a_reader_who_leaves_cancels_nothing_that_another_one_reads() -> None:
+    model = CuedModel()
+    async with open_house(model, ag_ui_grace=0.0) as house:
+        port = house.listening.port
+        async with running(port, "default", asking(HELD)) as first:
+            events = await first.take_until("TEXT_MESSAGE_CONTENT")
+            beginning = f"{events[0]['metadata']['turn_id']}.-1.0.0.n"
+            async with running(port, "default", asking(HELD)) as second:
+                await second.take()
+            async with running(port, "default", asking(HELD), beginning) as third:
+                await third.take()
+            assert text(await whole_run(house, asking("Next.", "run-2", "another"))) == "Next."
+            model.cue("then")
+            assert text(lawful(await first.take_all())) == SAID
+
+
+async def test_text_that_a_canceled_turn_said_and_nobody_has_any_more_is_declared() -> None:
+    async with open_house(CuedModel(), limits=Limits(replay_turns=0)) as house:
+        async with running(house.listening.port, "default", asking(HELD)) as reader:
+            await reader.take_until("TEXT_MESSAGE_CONTENT")
+            await house.client.post(CANCEL)
+            await reader.take_all()
+        first = str(Position(reader.events[0]["metadata"]["turn_id"], parts=1))
+        rest = await whole_run(house, asking(HELD, "another-id"), last_id=first)
+        assert types(rest) == ["text_forgotten", "commit", "RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("run_id", ["a/b", ".", ".."])
+async def test_a_run_that_could_not_be_canceled_by_its_name_is_refused(run_id: str) -> None:
+    async with open_house() as house:
+        answer = await house.client.post("/ag-ui/default", json=asking("A room?", run_id))
+        assert refused(answer) == (422, "invalid_command")

@@ -20,7 +20,6 @@ from footlights_transports.views.ag_ui.openapi import CANCELED, LAST_ID, RUN
 from footlights_transports.views.ag_ui.pure.position import read_position
 from footlights_transports.views.ag_ui.pure.request import read_request
 from footlights_transports.views.ag_ui.runs import AgUiStream
-from footlights_transports.views.base.run_keeper import UnknownRun
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -54,10 +53,7 @@ class AgUiRoutes:
     async def cancel_agent_run(self, request: Request, user: User) -> Response:
         """Cancel a run, unless it is ending or has ended."""
         names = path_of(request)
-        run = self._runs.find(user, names["run_id"])
-        if run.agent != names["agent"]:
-            raise UnknownRun("This agent has no such run.")
-        return json_response({"canceled": self._runs.cancel_run(run)})
+        return json_response({"canceled": self._runs.cancel_by_id(user, names["agent"], names["run_id"])})
 
     @Operation("GET", "/footlights-ag-ui.js", SOURCE, (404,), public=True)
     async def ag_ui_javascript(self, request: Request) -> Response:

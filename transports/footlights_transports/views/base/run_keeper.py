@@ -6,7 +6,8 @@ tasks run in `keep`. When the server cancels that, every run ends and its reader
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections import Counter
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ import trio
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import contained
 from footlights.fair_share import eviction_candidate
+from footlights.ids import in_order
 from footlights.params import SessionParams
 from footlights.stream.follow import follow
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from footlights import InteractionSession
+    from footlights.stream.follow import Follower
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.views.base.run_log import RunLog
@@ -58,6 +61,10 @@ class RunKeeper(Generic[R]):
     def __init__(self, access: SessionAccess) -> None:
         self._access = access
         self._runs: dict[_Key, R] = {}
+        self._in_session: dict[str, dict[_Key, R]] = {}
+        """The same runs, by their sessions."""
+        self._beginning: Counter[str] = Counter()
+        """How many requests are beginning a run in each session."""
         self._finished: dict[_Key, int] = {}
         """The size in bytes of each finished run, the oldest first."""
         self._nursery: trio.Nursery | None = None
@@ -85,41 +92,74 @@ class RunKeeper(Generic[R]):
         a run of that id, it is returned instead. A run that is not kept can be read, and not be found. Raises what
         `begin` and starting a session raise.
         """
+        self._check_open()
         session, is_new = self._session(user, session_id)
+        name = session.session_id
+        self._beginning[name] += 1
         is_begun = False
         try:
-            begun = await begin(session)
-            is_begun = True
+            async with AsyncExitStack() as leaving:
+                # Before the turn begins: a session without a place for another subscriber refuses the run.
+                stream = await leaving.enter_async_context(follow(session))
+                begun = await begin(session)
+                is_begun = True
+                await stream.include(begun.turn_id)
+                self._check_open()
+                run = self._keep(begun) if is_kept else begun
+                if run is begun:
+                    self._start(run, session, stream, leaving.pop_all(), is_alone=session_id is None)
+                return run
         finally:
-            if is_new and not is_begun and not _is_used(session):
+            self._beginning -= Counter([name])  # which also forgets names that have none left
+            if is_new and not is_begun and not self._is_used(session):
                 await self._close(user, session)
+
+    def _check_open(self) -> None:
         if self._nursery is None:
             raise SessionClosed("The server is closing.")
-        run = self._runs.setdefault((user, begun.run_id), begun) if is_kept else begun
-        if run is begun:
-            self._nursery.start_soon(partial(self._perform, run, session, is_alone=session_id is None), name="run")
-        return run
+
+    def _start(
+        self, run: R, session: InteractionSession, stream: Follower, leaving: AsyncExitStack, *, is_alone: bool
+    ) -> None:
+        assert self._nursery is not None
+        self._nursery.start_soon(partial(self._perform, run, session, stream, leaving, is_alone=is_alone), name="run")
+
+    def _keep(self, begun: R) -> R:
+        """The run as it can be found: this one, or the one that another request has begun meanwhile."""
+        key = (begun.user, begun.key)
+        if key not in self._runs:
+            self._runs[key] = begun
+            self._in_session.setdefault(begun.session_id, {})[key] = begun
+        return self._runs[key]
+
+    def _is_used(self, session: InteractionSession) -> bool:
+        """Whether another request uses a session that this one has started."""
+        now = session.statistics()
+        is_busy = bool(sum(now.turns_by_state.values()) or now.turns_retained or now.subscribers or now.observers)
+        return is_busy or self._beginning[session.session_id] > 0
 
     def check_agent(self, agent: str | None) -> None:
         """Raises `UnknownAgent`."""
         if agent is not None and agent not in self._access.stage.personas:
             raise UnknownAgent("There is no agent of that name.")
 
-    def find(self, user: User, run_id: str) -> R:
+    def find(self, user: User, key: str) -> R:
         """A run of this user. Raises `UnknownRun`."""
-        run = self.find_kept(user, run_id)
+        run = self.find_kept(user, key)
         if run is None:
             raise UnknownRun("There is no such run, or it was long ago.")
         return run
 
-    def find_kept(self, user: User, run_id: str) -> R | None:
+    def find_kept(self, user: User, key: str) -> R | None:
         """A run of this user, or None."""
-        return self._runs.get((user, run_id))
+        return self._runs.get((user, key))
 
-    def kept_in(self, user: User, session_id: str) -> list[R]:
-        """The runs of a session of this user, in the order in which they began."""
-        name = self.name_of(user, session_id)
-        return [run for (owner, _), run in self._runs.items() if owner == user and run.session_id == name]
+    def kept_in(self, session_id: str) -> list[R]:
+        """The runs of the session with this full name, in the order of their turns."""
+        return sorted(self._in_session.get(session_id, {}).values(), key=lambda run: in_order(run.turn_id))
+
+    def kept_of(self, user: User) -> list[R]:
+        return [run for (owner, _), run in self._runs.items() if owner == user]
 
     def name_of(self, user: User, session_id: str) -> str:
         """The full name of the session which this user names so."""
@@ -144,9 +184,12 @@ class RunKeeper(Generic[R]):
 
     # -- the task of a run
 
-    async def _perform(self, run: R, session: InteractionSession, *, is_alone: bool) -> None:
+    async def _perform(
+        self, run: R, session: InteractionSession, stream: Follower, leaving: AsyncExitStack, *, is_alone: bool
+    ) -> None:
         try:
-            await self._fill(run, session)
+            async with leaving:
+                await self._fill(run, stream)
         finally:
             if is_alone:
                 await self._close(run.user, session)
@@ -165,7 +208,7 @@ class RunKeeper(Generic[R]):
         except UnknownSession:
             return self._access.start(user, SessionParams(session_id=name)), True
 
-    async def _fill(self, run: R, session: InteractionSession) -> None:
+    async def _fill(self, run: R, stream: Follower) -> None:
         """The supervision boundary of a run: a failure here ends its log and affects no other run."""
 
         def fail(error: BaseException) -> None:
@@ -174,8 +217,7 @@ class RunKeeper(Generic[R]):
 
         try:
             with contained(fail):
-                async with follow(session, {run.turn_id: -1}) as stream:
-                    await run.fill(stream)
+                await run.fill(stream)
         finally:
             with contained(fail):
                 run.lose_sight()  # if the server closes; clients still have a moment to read it
@@ -183,11 +225,11 @@ class RunKeeper(Generic[R]):
 
     def _retain(self, run: R) -> None:
         """Keep a finished run for clients that reconnect, and forget others while there is no room."""
-        key = (run.user, run.run_id)
+        key = (run.user, run.key)
         if self._runs.get(key) is not run:
             return
         self._finished[key] = run.size
-        if run.size > MAX_RUN_BYTES:
+        if run.size > MAX_RUN_BYTES or run.is_broken:
             self._forget(key)
         of_user = [each for each in self._finished if each[0] == run.user]
         for each in of_user[:-MAX_RUNS_OF_A_USER]:
@@ -198,14 +240,12 @@ class RunKeeper(Generic[R]):
             self._forget(eviction_candidate(self._finished, _user_of))
 
     def _forget(self, key: _Key) -> None:
-        del self._finished[key], self._runs[key]
+        del self._finished[key]
+        name = self._runs.pop(key).session_id
+        del self._in_session[name][key]
+        if not self._in_session[name]:
+            del self._in_session[name]
 
 
 def _user_of(key: _Key) -> User:
     return key[0]
-
-
-def _is_used(session: InteractionSession) -> bool:
-    """Whether another request has begun a turn in a session that this one started."""
-    now = session.statistics()
-    return sum(now.turns_by_state.values()) + now.turns_retained > 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import trio
 from attrs import frozen
 
+from footlights.events import EventType
 from footlights_transports.http.sse import SseResponse
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class RunLog(Generic[E]):
         self.turn_id = turn_id
         self.entries: list[Entry[E]] = []
         """The log. Only this class appends to it."""
+        self.is_over = False
+        """Whether the log is complete."""
+        self.is_broken = False
+        """Whether the log ended although the turn may have gone on, so that it is worth nothing later."""
         self._projection = projection
         self._clock_offset = wall_time - trio.current_time()
         self._news = trio.Event()
@@ -60,9 +65,9 @@ class RunLog(Generic[E]):
         return self._projection.run_id
 
     @property
-    def is_over(self) -> bool:
-        """Whether the log is complete."""
-        return bool(self.entries) and self._projection.is_end(self.entries[-1].event)
+    def key(self) -> str:
+        """Identifies the run among those of its user."""
+        return self.run_id
 
     @property
     def size(self) -> int:
@@ -81,7 +86,10 @@ class RunLog(Generic[E]):
     # -- writing, by the task of the run
 
     async def fill(self, stream: Follower) -> None:
-        """Append what the turn's events add, and heartbeats, until the run is over."""
+        """Append what the turn's events add, and heartbeats, until the turn is committed.
+
+        The run is over then, also if a client that resumed has seen its end already and nothing is added.
+        """
         while not self.is_over:
             due = self._projection.heartbeat_at
             batch = await stream.receive_batch_until(inf if due is None else due - self._clock_offset)
@@ -94,26 +102,37 @@ class RunLog(Generic[E]):
             else:
                 for event in batch:
                     if event.turn_id == self.turn_id:
-                        await self.before(event)
+                        self.before(event)
                         self._append(self._projection.take(event, now))
+                        if event.event_type is EventType.COMMIT_FINAL:
+                            self._finish()
 
-    async def before(self, event: StreamEvent) -> None:
-        """Find what the projection needs to know beside the event."""
+    def before(self, event: StreamEvent) -> None:
+        """Tell the projection what it needs to know beside the event."""
 
     def lose_sight(self) -> None:
         """End the run, unless it has ended: the server closes before the outcome is known."""
         if not self.is_over:
             self._append(self._projection.lose_sight(self._now()))
+            self._finish()
 
     def break_off(self) -> None:
-        """End the run, which has not ended, because its projection failed."""
-        self._append(self._projection.break_off([each.event for each in self.entries], self._now()))
+        """End the run, unless it has ended, because it cannot be shown any further."""
+        if not self.is_over:
+            self.is_broken = True
+            self._append(self._projection.break_off([each.event for each in self.entries], self._now()))
+            self._finish()
+
+    def _finish(self) -> None:
+        self.is_over = True
+        self._news.set()
 
     def _now(self) -> float:
         return self._clock_offset + trio.current_time()
 
     def _append(self, events: Iterable[E]) -> None:
         for event in events:
+            self.is_over = self.is_over or self._projection.is_end(event)
             text = self._projection.write(len(self.entries), event)
             self.entries.append(Entry(event, text, self._projection.is_heartbeat(event)))
         self._news.set()

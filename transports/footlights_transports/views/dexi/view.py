@@ -43,7 +43,7 @@ class DexiView(View):
     @classmethod
     def read(cls, source: Source, cast: Cast | None, limits: Limits) -> DexiView:
         given = source.section(("dexi",), _SETTINGS)
-        agent = given.get("chat_agent")
+        agent = given.get("chat_agent", source.chat_agent)
         if agent is not None and cast is not None and agent not in cast.personas:
             source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {', '.join(cast.personas)}.")
         patterns = (*STANDARD_PATTERNS, *_patterns(source, given.get("secret_patterns", ())))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from footlights.authority import Artifact
+from footlights import Intent, IntentType
+from footlights.authority import PendingApproval
 from footlights.events import InterruptReason, TokenDelta, ToolCallResult, ToolCallStarted, TurnFinal, TurnInterrupted
 from footlights_transports.views.ag_ui.pure.laws import AG_UI_LAWS, check_ag_ui
 from tests.kit.views.ag_ui_kit import Raw, bodies, project
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     Breach: TypeAlias = Callable[[list[Raw]], None]
 
 LOOK = (ToolCallStarted("call-1", "look"), ToolCallResult("call-1", "look", canceled=False, summary="Seen."))
-ASKED = Artifact("approval.pending", {"id": "a-000001", "question": "Buy it?"})
+ASKED = PendingApproval("a-000001", "Buy it?", Intent(IntentType.DECISION, "buy", {}), "s1")
 
 
 def finished() -> list[Raw]:
     payloads = (*HOT, TokenDelta("Well.", 0), *LOOK, TokenDelta(" So.", 5), TurnFinal("Well. So."), OK)
-    return bodies(project(core_events(payloads), artifacts=[ASKED]))
+    return bodies(project(core_events(payloads), pending=[ASKED]))
 
 
 def canceled() -> list[Raw]:

@@ -7,7 +7,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from footlights.authority import Artifact
+from footlights import Intent, IntentType
+from footlights.authority import PendingApproval
 from footlights.errors import InvalidCommand
 from footlights.events import (
     CommitFinal,
@@ -104,9 +105,8 @@ def test_a_turn_that_the_rules_refuse_is_an_error_that_says_why() -> None:
 
 
 def test_an_act_that_waits_for_an_approval_is_an_interrupt() -> None:
-    asked = Artifact("approval.pending", {"id": "a-000001", "question": "Buy it?"})
-    other = Artifact("approval.approved", {"id": "a-000000", "question": "Sell it?"})
-    run = lawful(bodies(project(core_events([TurnAccepted(), TurnFinal(""), OK]), artifacts=[other, asked])))
+    asked = PendingApproval("a-000001", "Buy it?", Intent(IntentType.DECISION, "buy", {}), "s1")
+    run = lawful(bodies(project(core_events([TurnAccepted(), TurnFinal(""), OK]), pending=[asked])))
     (interrupt,) = run[-1]["outcome"]["interrupts"]
     assert run[-1]["outcome"]["type"] == "interrupt"
     assert (interrupt["id"], interrupt["reason"], interrupt["message"]) == ("a-000001", "approval", "Buy it?")

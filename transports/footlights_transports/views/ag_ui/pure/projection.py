@@ -4,7 +4,8 @@
 
 AG-UI allows nothing after the end of a run, so the run ends with the commit and not with the text. A turn that was
 canceled ends as `cancelled`, one that failed or was refused ends with RUN_ERROR, which gives the reason. An act that
-waits for an approval ends the run as an `interrupt`, which the next run answers.
+waits for an approval ends the run as an `interrupt`, which the next run answers. A question that is still open ends the
+runs after it in the same way, so that a page which has lost it gets it again.
 
 Every event carries the turn and the seq of its core event in `metadata`, and has a `Position`. A projection can begin
 at any position: it shows what comes after it.
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import orjson
 from attrs import evolve, frozen
 
-from footlights.authority.approvals import PENDING
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
@@ -39,7 +39,7 @@ from footlights_transports.views.ag_ui.pure.position import Phase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from footlights.authority.artifacts import Artifact
+    from footlights.authority.pending import PendingApproval
     from footlights.events import JsonValue, StreamEvent
     from footlights_transports.views.ag_ui.pure.position import Position
 
@@ -90,8 +90,8 @@ class AgUiProjection:
     def __init__(self, thread_id: str, run_id: str, position: Position) -> None:
         self.run_id = run_id
         self.turn_id = position.turn_id
-        self.artifacts: Sequence[Artifact] = ()
-        """The artifacts of the commit, to be set before its event is taken."""
+        self.pending: Sequence[PendingApproval] = ()
+        """The approvals for which the session waits, to be set before the commit is taken."""
         self._thread_id = thread_id
         self._given = position
         self._at = position
@@ -150,12 +150,10 @@ class AgUiProjection:
             case TokenDelta(delta=delta, offset=offset):
                 yield from self._text(delta, offset)
             case TurnFinal(text=text, text_forgotten=is_forgotten):
-                is_news = is_forgotten and self._at.phase is Phase.RUNNING
                 yield from self._text(text, 0)
-                yield from self._end_turn()
-                yield from self._parts([_custom("text_forgotten", {})] if is_news else [])
-            case TurnInterrupted():
-                yield from self._end_turn()
+                yield from self._end_turn(is_text_missing=is_forgotten)
+            case TurnInterrupted(dropped_seq_ranges=dropped):
+                yield from self._end_turn(is_text_missing=bool(dropped))
             case ToolCallStarted():
                 yield from self._end_text()
                 yield from self._parts(self._tool_started(payload))
@@ -190,10 +188,13 @@ class AgUiProjection:
             self._at = evolve(self._at, message=None)
             yield self._event({"type": "TEXT_MESSAGE_END", "messageId": message_id})
 
-    def _end_turn(self) -> Iterator[AgUiEvent]:
-        if self._at.phase is Phase.RUNNING:
-            self._at = evolve(self._at, phase=Phase.TURN_ENDED)
+    def _end_turn(self, *, is_text_missing: bool) -> Iterator[AgUiEvent]:
+        if self._at.phase is not Phase.RUNNING:
+            return
+        if is_text_missing:
             yield from self._end_text()
+        self._at = evolve(self._at, phase=Phase.TURN_ENDED)
+        yield from [self._event(_custom("text_forgotten", {}))] if is_text_missing else self._end_text()
 
     def _tool_started(self, call: ToolCallStarted) -> list[Body]:
         name: Body = {"toolCallId": self._call_id(call.tool_call_id)}
@@ -228,7 +229,7 @@ class AgUiProjection:
         if commit.commit_outcome is not CommitOutcome.OK:
             issue = commit.issues[0] if commit.issues else Issue(commit.commit_outcome.value, "Nothing was committed.")
             return {"type": "RUN_ERROR", "code": issue.code, "message": issue.message}
-        questions: list[JsonValue] = [_interrupt(each) for each in self.artifacts if each.kind == PENDING]
+        questions: list[JsonValue] = [_interrupt(each) for each in self.pending]
         return self._finished({"type": "interrupt", "interrupts": questions} if questions else {"type": "success"})
 
     def _finished(self, outcome: Body) -> Body:
@@ -237,6 +238,8 @@ class AgUiProjection:
         return {"type": "RUN_FINISHED", **names, "outcome": outcome, **usage}
 
     def _broken(self, code: str, message: str) -> list[AgUiEvent]:
+        if self._at.phase is Phase.DONE:
+            return []
         return [*self._end_text(), self._event({"type": "RUN_ERROR", "code": code, "message": message})]
 
     # -- positions
@@ -295,9 +298,8 @@ def _decision(commit: CommitFinal) -> Body:
     }
 
 
-def _interrupt(pending: Artifact) -> Body:
-    data = pending.data if isinstance(pending.data, dict) else {}
-    question: Body = {"id": data.get("id"), "reason": "approval", "message": data.get("question")}
+def _interrupt(pending: PendingApproval) -> Body:
+    question: Body = {"id": pending.id, "reason": "approval", "message": pending.question}
     return {**question, "responseSchema": APPROVAL_ANSWER}
 
 

@@ -1,7 +1,7 @@
 """Request of a run: the fields of AG-UI's RunAgentInput that mean something here.
 
 Clients send the whole conversation with each run. Chat is not memory: the last message of the user is what is said, and
-earlier ones are ignored. So are `state`, `context` and `forwardedProps`. If the run answers interrupts, the messages
+earlier ones are ignored. So are `state` and `context`. If the run answers interrupts, the messages
 are what the run before was about: only a message of the user at their very end is said.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from attrs import frozen
+from attrs import field, frozen
 
 from footlights.errors import FootlightsError, InvalidCommand
 from footlights.wire import values
@@ -37,6 +37,8 @@ class RunRequest:
     said: str
     approvals: Mapping[str, bool]
     """The answers to interrupts, by their ids."""
+    resumes: bool = field(default=False, eq=False)
+    """Whether the client says that it comes back after a lost connection: `forwardedProps.footlights.resumes`."""
 
 
 def read_request(fields: Mapping[str, Any]) -> RunRequest:
@@ -44,14 +46,26 @@ def read_request(fields: Mapping[str, Any]) -> RunRequest:
     thread_id, run_id = (_read(fields, name) for name in ("threadId", "runId"))
     if fields.get("tools"):
         raise FrontendTools("tools: the tools of a page cannot be used here. Leave `tools` empty.")
-    approvals = dict(_answer(each) for each in _objects(fields, "resume"))
+    if "/" in run_id or run_id in (".", ".."):
+        raise InvalidCommand("runId: must not contain a slash, or be . or .. because it is a part of an address.")
+    answers = [_answer(each) for each in _objects(fields, "resume")]
+    approvals = dict(answers)
+    if len(approvals) != len(answers):
+        raise InvalidCommand("resume: answers an interrupt more than once.")
+    resumes = _is_true(fields, "forwardedProps", "footlights", "resumes")
     messages = _objects(fields, "messages")
     if approvals and (not messages or messages[-1].get("role") != "user"):
-        return RunRequest(thread_id, run_id, _YES if all(approvals.values()) else _NO, approvals)
+        return RunRequest(thread_id, run_id, _YES if all(approvals.values()) else _NO, approvals, resumes)
     of_user = [each for each in messages if each.get("role") == "user"]
     if not of_user:
         raise InvalidCommand("messages: must have a message of the role user. The last one is what is said.")
-    return RunRequest(thread_id, run_id, _said(of_user[-1].get("content")), approvals)
+    return RunRequest(thread_id, run_id, _said(of_user[-1].get("content")), approvals, resumes)
+
+
+def _is_true(value: object, *names: str) -> bool:
+    for name in names:
+        value = cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
+    return value is True
 
 
 def _read(fields: Mapping[str, Any], name: str) -> str:
@@ -85,7 +99,10 @@ def _answer(entry: Mapping[str, Any]) -> tuple[str, bool]:
     interrupt_id, payload = entry.get("interruptId"), entry.get("payload")
     if not isinstance(interrupt_id, str):
         raise InvalidCommand("resume: each entry needs the interruptId that it answers.")
-    if entry.get("status") == "cancelled":
+    status = entry.get("status", "resolved")
+    if status not in ("resolved", "cancelled"):
+        raise InvalidCommand("resume: the status of an answer must be resolved or cancelled.")
+    if status == "cancelled":
         return interrupt_id, False
     approved = cast("dict[str, Any]", payload).get("approved") if isinstance(payload, dict) else payload
     if type(approved) is not bool:
