@@ -17,7 +17,7 @@ import trio
 
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
-from footlights.failures import code_of, contained, describe, leaves
+from footlights.failures import code_of, contained, leaves, report
 from footlights.models.model import ToolExchange
 from footlights.tools.artifact_notes import artifacts_ext, summary_of
 from footlights.tools.tool import SideEffects, ToolContext, ToolReturn
@@ -190,7 +190,8 @@ class ToolCall:
             if self._state.phase in _AFTER_IGNORING:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
             self._fail("tool_error", "The tool failed.")
-            log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
+            for crash in crashes:
+                report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", crash)
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
@@ -260,7 +261,7 @@ class ToolCall:
 
     async def _record(self, tool: Tool, key: str) -> None:
         def fail(error: BaseException) -> None:  # the tool has ended, but the ledger does not know
-            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
+            report(log, f"the tool {tool.name} ended unrecorded in {self._context.turn_id}", error)
 
         with contained(fail):
             if self._state.phase is Phase.ENDED and not self._scope.cancelled_caught:

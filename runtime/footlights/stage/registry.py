@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from footlights.checks import check_text
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
-from footlights.failures import contained, describe
+from footlights.failures import contained, report
 from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
@@ -165,12 +166,12 @@ class SessionRegistry:
     def _call_observer(self, turn: Turn) -> None:
         if self._observe is None:
             return
-        with contained(lambda error: log.error("the observer failed: %s", describe(error))):
+        with contained(partial(report, log, "the observer failed")):
             self._observe(summarize(turn))
 
     def _call_listeners(self, turn: Turn) -> None:
         for listener in self.settled_listeners:
-            with contained(lambda error: log.error("a listener to settled turns failed: %s", describe(error))):
+            with contained(partial(report, log, "a listener to settled turns failed")):
                 listener(turn.session_id, turn.turn_id)
 
     def _trace(self, turn: Turn) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.failures import describe
+from footlights.failures import report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Incidents:
             return
         self._written_at[kind] = now
         count = self._unwritten.pop(kind)
-        if before is None or count == 1:
-            log.log(level, "%s failed: %s", kind, describe(error))
-        else:
-            log.log(level, "%s failed %d times in %.0f s, last: %s", kind, count, now - before, describe(error))
+        what = f"{kind} failed"
+        if before is not None and count > 1:
+            what += f" {count} times in {now - before:.0f} s, last"
+        report(log, what, error, level)
