@@ -116,7 +116,7 @@ def describe(error: BaseException) -> str:
 
 
 @contextmanager
-def watch_failures(hook: FailureHook) -> Generator[None]:
+def watch_failures(hook: Callable[[str, BaseException], None]) -> Generator[None]:
     """Call `hook` with every exception of host code that Footlights contains, until the block ends.
 
     It is called once for each exception, with what failed (fixed words and ids) and the exception, at the moment of the
