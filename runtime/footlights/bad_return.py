@@ -1,11 +1,12 @@
-"""Bad return: an error about host code that returned what its caller cannot use.
+"""Bad return: an error about host code that returned what its caller cannot use, or that is async where it may not be.
 
 Its message consists of fixed words that say what to write instead, so it may be logged, unlike those of others.
 """
 
 from __future__ import annotations
 
-from inspect import isasyncgen, iscoroutine, unwrap
+from functools import partial
+from inspect import isasyncgen, isasyncgenfunction, iscoroutine, iscoroutinefunction, unwrap
 from typing import Any
 
 from attrs import frozen
@@ -31,7 +32,8 @@ class BadReturn(RegistrationError):
 
 
 def _place_of(function: Any) -> Place | None:
-    code = getattr(unwrap(getattr(function, "__func__", function)), "__code__", None)
+    bare = function.func if isinstance(function, partial) else function
+    code = getattr(unwrap(getattr(bare, "__func__", bare)), "__code__", None)
     return None if code is None else Place(code.co_filename, code.co_firstlineno, code.co_name)
 
 
@@ -41,3 +43,9 @@ def is_unawaited(value: object) -> bool:
         value.close()
         return True
     return isasyncgen(value)
+
+
+def check_plain(what: str, function: object) -> None:
+    """Raises `RegistrationError` for an async function. `what` begins the sentence."""
+    if iscoroutinefunction(function) or isasyncgenfunction(function):
+        raise RegistrationError(f"{what} is an async function: write def, not async def.")

@@ -8,21 +8,24 @@ A script is a function from the prompt to lines. The same prompt gives the same 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 from attrs import Factory, frozen
 
+from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import RegistrationError
 from footlights.events import WarmState
 from footlights.models.model import ModelTraits, ToolRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from footlights.events import JsonValue
     from footlights.models.model import Output, Prompt
 
+_LINES = "Return a list of Say(...), Call(...) and the like."
 _TOKEN = re.compile(r"\s*\S+|\s+")
 
 
@@ -95,6 +98,7 @@ class ScriptedModel:
     ) -> None:
         if pace < 0 or load_seconds < 0 or load_steps < 1:
             raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
+        check_plain("The script", script)
         self._script = script
         self._model_id = model_id
         self._pace = pace
@@ -154,7 +158,7 @@ class ScriptedModel:
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         """Follow the script."""
-        for line in self._script(prompt):
+        for line in self._lines(prompt):
             match line:
                 case Say(text):
                     for token in _TOKEN.findall(text):
@@ -176,3 +180,13 @@ class ScriptedModel:
                         del error, line  # breaks the reference cycle of traceback and frame
                 case Stall():
                     await trio.sleep_forever()
+                case _:
+                    raise BadReturn(f"The script returned something that is not a line. {_LINES}", self._script)
+
+    def _lines(self, prompt: Prompt) -> Iterable[object]:
+        lines: object = self._script(prompt)
+        if is_unawaited(lines):
+            raise BadReturn("The script returned a coroutine. Write it with def, and await nothing.", self._script)
+        if not isinstance(lines, Iterable):
+            raise BadReturn(f"The script returned no lines. {_LINES}", self._script)
+        return cast("Iterable[object]", lines)

@@ -10,16 +10,19 @@ from __future__ import annotations
 import logging
 import math
 from enum import Enum, auto
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import trio
 
+from footlights.bad_return import BadReturn
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import code_of, contained, leaves, report
 from footlights.models.model import ToolExchange
 from footlights.tools.artifact_notes import artifacts_ext, summary_of
+from footlights.tools.decorator import check_awaited
 from footlights.tools.tool import SideEffects, ToolContext, ToolReturn
 from footlights.wire import payload_size
 from footlights.wire.values import Unfit, json_value
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from footlights.models.model import ToolRequest
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Turn
+
+_NOT_ASYNC = "The tool's run is not async. Write it with async def, or make the tool with @tool."
 
 log = logging.getLogger("footlights.tools")
 
@@ -178,7 +183,12 @@ class ToolCall:
         arguments = tool.read_arguments(self._request.arguments)
         if await self._claim(tool, arguments) and self._state.phase is Phase.WAITING:
             self._state.phase = Phase.RUNNING
-            self._succeed(await tool.run(arguments, self._context))
+            running = tool.run(arguments, self._context)
+            if not isawaitable(running):
+                raise BadReturn(_NOT_ASYNC, tool.run)
+            answer = await running
+            check_awaited(answer, tool.run)
+            self._succeed(answer)
 
     def _record_failure(self, error: BaseException) -> None:
         members = list(leaves(error))
@@ -189,7 +199,8 @@ class ToolCall:
         if crashes:
             if self._state.phase in _AFTER_IGNORING:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
-            self._fail("tool_error", "The tool failed.")
+            hint = next((each for each in crashes if isinstance(each, BadReturn)), None)
+            self._fail("tool_error", "The tool failed." if hint is None else str(hint))
             for crash in crashes:
                 report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", crash)
 

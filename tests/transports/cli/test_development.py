@@ -113,6 +113,7 @@ async def test_without_dev_only_types_and_places_are_logged(game: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.usefixtures("logs_as_they_were")
 def test_serve_refuses_dev_with_tokens(
     game: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -213,7 +213,8 @@ def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -
     if set(allowed or ()) - tools:
         source.complain((*path, "tools"), f"must be some of {_listed(tools, 'tools')}.")
     named: dict[str, Any] = {} if facts is None else {"facts": facts}
-    return Persona(**given, **named, tools=None if allowed is None else frozenset(allowed))
+    may_use = None if allowed is None else frozenset(allowed)
+    return _attempt(source, path, lambda: Persona(**given, **named, tools=may_use)) or Persona()
 
 
 def _listed(names: set[str], kind: str) -> str:
