@@ -19,14 +19,20 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx2
 import orjson
 import trio
 from attrs import frozen
 
 from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights.extras import name_extra
 from footlights_actors.models.http_resend import trace, was_lost
 from footlights_actors.models.sse import EventReader
+
+try:
+    import httpx2
+except ModuleNotFoundError as missing:
+    name_extra(missing)
+    raise
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping

@@ -187,6 +187,6 @@ class ScriptedModel:
         lines: object = self._script(prompt)
         if is_unawaited(lines):
             raise BadReturn("The script returned a coroutine. Write it with def, and await nothing.", self._script)
-        if not isinstance(lines, Iterable):
+        if not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - a script need not be typed
             raise BadReturn(f"The script returned no lines. {_LINES}", self._script)
         return cast("Iterable[object]", lines)

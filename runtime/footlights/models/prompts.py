@@ -83,7 +83,8 @@ def facts_of(persona: Persona, view: object) -> tuple[Fact, ...]:
     told: object = persona.facts(view)
     if is_unawaited(told):
         raise BadReturn("The facts are a coroutine. Make them with def, and await nothing.", persona.facts)
-    if isinstance(told, str | Mapping) or not isinstance(told, Iterable):
+    is_list = isinstance(told, Iterable) and not isinstance(told, str | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+    if not is_list:
         raise BadReturn(f"The facts are not a list. {_LIST_OF_FACTS}", persona.facts)
     facts = tuple(cast("Iterable[object]", told))
     if not all(isinstance(fact, Fact) for fact in facts):
