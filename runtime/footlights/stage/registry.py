@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.checks import check_text
+from footlights.checks import check_text, listed
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
 from footlights.failures import contained, report
 from footlights.fair_share import eviction_candidate
@@ -116,10 +116,10 @@ class SessionRegistry:
             raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not done yet (max_open_turns).")
         cast = self._supervisor.cast
         if params.workload is not None and cast.workloads.get(params.workload) is None:
-            known = ", ".join(cast.workloads.names) or "none"
+            known = listed(cast.workloads.names)
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
         if params.persona is not None and params.persona not in cast.personas:
-            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {', '.join(cast.personas)}.")
+            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {listed(cast.personas)}.")
         if len(params.approvals) > self.limits.max_intents_per_turn:
             raise InvalidCommand("The turn answers more approvals than it may stage intents (max_intents_per_turn).")
         if params.model is not None:
@@ -130,7 +130,7 @@ class SessionRegistry:
         check_text("A model id", model_id)
         models = self._supervisor.cast.models
         if model_id not in models:
-            raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {', '.join(models) or 'none'}.")
+            raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {listed(models)}.")
 
     def turn_begun(self, number: int) -> None:
         self.open_turns += 1
