@@ -64,8 +64,8 @@ async def test_a_node_without_websocket_is_told_what_to_do(node: str) -> None:
     command = [node, "--no-warnings", "--input-type=module", "-"]
     done = await trio.run_process(command, stdin=program.encode(), capture_stdout=True)
     assert done.stdout.decode() == (
-        "There is no WebSocket here: use Node 22 or newer, start Node 20 with --experimental-websocket, or pass a class "
-        "as options.WebSocket.\n"
+        "There is no WebSocket here: use Node 22 or newer, start Node 20 with --experimental-websocket, or pass a "
+        "class as options.WebSocket.\n"
     )
 
 
