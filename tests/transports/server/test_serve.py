@@ -409,6 +409,22 @@ async def test_without_arguments_it_is_a_tavern_and_the_line_that_it_prints_work
         assert server.complaints.read_text() == ""
 
 
+async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "my_inn.py").write_text("def odo(prompt): return []")
+    file, model = tmp_path / "game.toml", '[models.odo]\nkind = "scripted"\nscript = "my_inn:odo"\n[world]\n'
+    warned: list[str] = []
+    for world in ("purse = 20", "purse = 20", "purse = 50"):
+        file.write_text(f"{model}{world}")
+        async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
+            assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 20}}
+            warned.append(server.complaints.read_text())
+    assert warned[:2] == ["", ""]
+    assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
+    assert "is not used: game.ledger began with another one" in warned[2]
+    assert "use another ledger (--ledger PATH)" in warned[2]
+    assert "50" not in warned[2].partition(" warning ")[2]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_stop_is_announced_and_after_a_restart_nothing_is_repeated(
     tmp_path: Path, number: signal.Signals
