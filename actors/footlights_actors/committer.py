@@ -23,7 +23,7 @@ from footlights.events import CommitOutcome, Issue
 from footlights.failures import report
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, TurnRequest, World
+    from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.limits import Limits
     from footlights.turn.turn import Turn
 
@@ -109,9 +109,15 @@ class AuthorityCommitter:
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
-            for what, error in judgement.failures:
-                report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
+            if judgement.failures:
+                _report(turn, judgement)
+            del judgement  # breaks the reference cycle of its exceptions and this frame
         return records, world
+
+
+def _report(turn: Turn, judgement: Judgement) -> None:
+    for what, error in judgement.failures:
+        report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
 
 
 def _timed(name: str, rule: Rule, budget: float) -> Rule:

@@ -116,7 +116,10 @@ def judge(
         previous=previous_digest,
         mode_decision=request.mode_decision,
     )
-    return Judgement(sealed(record), after, tuple(failures))
+    try:
+        return Judgement(sealed(record), after, tuple(failures))
+    finally:
+        failures.clear()  # breaks the reference cycle of the exceptions and the frames around them
 
 
 @frozen

@@ -18,7 +18,7 @@ from footlights_actors import standard_cast
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from footlights import Cast, CommitFinal, InteractionContext, Stage
+    from footlights import Cast, CommitFinal, InteractionContext, JsonValue, Stage
     from footlights.testing.trial import Trial
 
 NOTE = TurnParams(workload="note")
@@ -49,7 +49,8 @@ async def note(stage: Stage, *said: str, session_id: str = "guest") -> list[Comm
 async def test_a_stage_says_whether_its_ledger_began_with_another_world(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     ignored: list[bool] = []
-    for world in ({"purse": 20}, {"purse": 20}, {"purse": 50}, {"purse": 20.0}):
+    worlds: list[JsonValue] = [{"purse": 20}, {"purse": 20}, {"purse": 50}, {"purse": 20.0}]
+    for world in worlds:
         async with open_stage(standard_cast(world=world), ledger=path) as stage:
             ignored.append(stage.ignores_world)
             assert stage.world == {"purse": 20}
@@ -65,7 +66,8 @@ async def test_a_world_that_has_changed_since_is_not_another_one(tmp_path: Path)
 
 async def test_a_ledger_that_keeps_no_world_ignores_none() -> None:
     ledger = MemoryLedger()
-    for world in ({"purse": 20}, {"purse": 50}):
+    worlds: list[JsonValue] = [{"purse": 20}, {"purse": 50}]
+    for world in worlds:
         async with open_stage(standard_cast(world=world), ledger=ledger) as stage:
             assert (stage.ignores_world, stage.world) == (False, world)
 
