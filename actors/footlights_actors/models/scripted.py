@@ -8,8 +8,7 @@ A script is a function from the prompt to lines. The same prompt gives the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 from attrs import Factory, frozen
@@ -20,7 +19,7 @@ from footlights.events import WarmState
 from footlights.models.model import ModelTraits, ToolRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from footlights.events import JsonValue
     from footlights.models.model import Output, Prompt
@@ -158,7 +157,10 @@ class ScriptedModel:
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         """Follow the script."""
-        for line in self._lines(prompt):
+        lines = self._script(prompt)
+        if not hasattr(lines, "__iter__"):  # a script need not be typed
+            raise _without_lines(lines, self._script)
+        for line in lines:
             match line:
                 case Say(text):
                     for token in _TOKEN.findall(text):
@@ -183,10 +185,8 @@ class ScriptedModel:
                 case _:
                     raise BadReturn(f"The script returned something that is not a line. {_LINES}", self._script)
 
-    def _lines(self, prompt: Prompt) -> Iterable[object]:
-        lines: object = self._script(prompt)
-        if is_unawaited(lines):
-            raise BadReturn("The script returned a coroutine. Write it with def, and await nothing.", self._script)
-        if not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - a script need not be typed
-            raise BadReturn(f"The script returned no lines. {_LINES}", self._script)
-        return cast("Iterable[object]", lines)
+
+def _without_lines(returned: object, script: Script) -> BadReturn:
+    if is_unawaited(returned):
+        return BadReturn("The script returned a coroutine. Write it with def, and await nothing.", script)
+    return BadReturn(f"The script returned no lines. {_LINES}", script)

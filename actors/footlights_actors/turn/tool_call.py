@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 from enum import Enum, auto
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
@@ -22,7 +21,7 @@ from footlights.events import ErrorInfo, ToolCallResult
 from footlights.failures import code_of, contained, leaves, report
 from footlights.models.model import ToolExchange
 from footlights.tools.artifact_notes import artifacts_ext, summary_of
-from footlights.tools.decorator import check_awaited
+from footlights.tools.decorator import not_awaited
 from footlights.tools.tool import SideEffects, ToolContext, ToolReturn
 from footlights.wire import payload_size
 from footlights.wire.values import Unfit, json_value
@@ -184,10 +183,11 @@ class ToolCall:
         if await self._claim(tool, arguments) and self._state.phase is Phase.WAITING:
             self._state.phase = Phase.RUNNING
             running = tool.run(arguments, self._context)
-            if not isawaitable(running):
+            if not hasattr(running, "__await__"):  # a tool need not be typed
                 raise BadReturn(_NOT_ASYNC, tool.run)
             answer = await running
-            check_awaited(answer, tool.run)
+            if hasattr(answer, "__await__"):
+                raise not_awaited(answer, tool.run)
             self._succeed(answer)
 
     def _record_failure(self, error: BaseException) -> None:

@@ -170,7 +170,7 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, failures: _Fail
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if APPROVALS in rules:
+    if not request.intents or APPROVALS in rules:
         return ()
     answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
@@ -203,11 +203,8 @@ _LIMITS = (
 
 def _taken(ruling: object, rule: Rule) -> Ruling:
     """The ruling as it reads back from canonical JSON. Raises if it has no canonical form."""
-    if is_unawaited(ruling):
-        raise BadReturn("The rule returned a coroutine. Write it with def, and await nothing: a rule is pure.", rule)
     if not isinstance(ruling, Ruling):
-        what = "nothing" if ruling is None else "no Ruling"
-        raise BadReturn(f"The rule returned {what}. Return accept(...) or refuse(...) on every path.", rule)
+        raise _no_ruling(ruling, rule)
     if not (ruling.changes or ruling.issues or ruling.artifacts):
         return _NOTHING
     if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
@@ -223,6 +220,13 @@ def _taken(ruling: object, rule: Rule) -> Ruling:
     if any(issue["code"] == TURN_INTERRUPTED for issue in issues):
         raise TypeError("only the runtime says that a turn was interrupted")
     return Ruling(map(change_from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
+
+
+def _no_ruling(returned: object, rule: Rule) -> BadReturn:
+    if is_unawaited(returned):
+        return BadReturn("The rule returned a coroutine. Write it with def, and await nothing: a rule is pure.", rule)
+    what = "nothing" if returned is None else "no Ruling"
+    return BadReturn(f"The rule returned {what}. Return accept(...) or refuse(...) on every path.", rule)
 
 
 _NOTHING = accept()

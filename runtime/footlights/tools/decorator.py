@@ -218,19 +218,19 @@ def _call_and_keep_error(
     """Call, and append an exception to `raised`: an exception that trio re-raises forms a reference cycle."""
     try:
         answer = call()
-        check_awaited(answer, call)
+        if hasattr(answer, "__await__"):
+            raise not_awaited(answer, call)  # noqa: TRY301 - likewise raised again
     except BaseException as error:  # noqa: BLE001 - raised again in the tool's task
         raised.append(error)
         return None
     return answer
 
 
-def check_awaited(answer: object, function: Function) -> None:
-    """Raises `BadReturn` if a tool's answer is a coroutine."""
-    if is_unawaited(answer):
-        raise BadReturn(
-            "The tool returned a coroutine that was not awaited. Write it with async def, and await the call.", function
-        )
+def not_awaited(answer: object, function: Function) -> BadReturn:
+    """The error of a tool that returned this coroutine."""
+    is_unawaited(answer)
+    told = "The tool returned a coroutine that was not awaited. Write it with async def, and await the call."
+    return BadReturn(told, function)
 
 
 def _limiter() -> trio.CapacityLimiter:
