@@ -67,9 +67,9 @@ def test_a_command_that_lacks_a_module_names_the_extra(module: str, command: str
         ("starlette", "serve --ws-port 0 --http-port 0", "server"),
         ("trio_websocket", "serve --ws-port 0 --http-port 0", "server"),
         ("rich", "play", "server"),
-        ("httpx2", "play --model openai:any", "remote"),
+        ("httpx2 httpcore2", "play --model openai:any", "remote"),
         ("anthropic", "play --model anthropic:any", "anthropic"),
-        ("anthropic httpx2", "play --model anthropic:any", "anthropic"),
+        ("anthropic httpx2 httpcore2", "play --model anthropic:any", "anthropic"),
         ("xllamacpp", "play --model any.gguf", "local"),
         ("cryptography", "content new-key", "content"),
     ],
@@ -87,8 +87,8 @@ def test_each_extra_is_named(missing: str, arguments: str, extra: str, tmp_path:
     [
         ("wsproto", "from footlights_transports import connect", "server"),
         ("starlette", "from footlights_transports import serve", "server"),
-        ("httpx2", "from footlights_actors.models.openai import OpenAIModel", "remote"),
-        ("httpx2", "from footlights_actors.models.anthropic import AnthropicModel", "remote"),
+        ("httpx2 httpcore2", "from footlights_actors.models.openai import OpenAIModel", "remote"),
+        ("httpx2 httpcore2", "from footlights_actors.models.anthropic import AnthropicModel", "remote"),
         ("anthropic", "from footlights_actors.models.anthropic import AnthropicModel", "anthropic"),
     ],
 )
@@ -107,10 +107,10 @@ kind = "{kind}"
 @pytest.mark.parametrize(
     ("missing", "kind", "options", "extra"),
     [
-        ("httpx2", "openai", 'name = "any"\nbase_url = "http://127.0.0.1:1/v1"', "remote"),
+        ("httpx2 httpcore2", "openai", 'name = "any"\nbase_url = "http://127.0.0.1:1/v1"', "remote"),
         ("anthropic", "anthropic", 'name = "any"', "anthropic"),
         ("xllamacpp", "local", 'weights = "any.gguf"', "local"),
-        ("httpx2", "my_game:odo", "", "remote"),
+        ("httpx2 httpcore2", "my_game:odo", "", "remote"),
     ],
 )
 def test_settings_that_lack_a_module_name_the_extra(

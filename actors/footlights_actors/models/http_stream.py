@@ -23,16 +23,18 @@ import orjson
 import trio
 from attrs import frozen
 
-from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
 from footlights.extras import name_extra
-from footlights_actors.models.http_resend import trace, was_lost
-from footlights_actors.models.sse import EventReader
 
+# First, because the others import what it depends on.
 try:
     import httpx2
 except ModuleNotFoundError as missing:
     name_extra(missing)
     raise
+
+from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights_actors.models.http_resend import trace, was_lost
+from footlights_actors.models.sse import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
