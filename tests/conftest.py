@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import sys
+import threading
+import warnings
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -47,6 +51,16 @@ def interruptible() -> Generator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def logs_as_they_were() -> Generator[None]:
+    """What `set_up_logs` changes in the process, as it was before the test."""
+    root, hooks = logging.getLogger(), (sys.unraisablehook, threading.excepthook, warnings.showwarning)
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers, root.level = handlers, level
+    sys.unraisablehook, threading.excepthook, warnings.showwarning = hooks
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import trio
@@ -19,9 +20,10 @@ from footlights.authority import JudgeRequest, RuleBook, judge, refuse, sealed
 from footlights.authority.record import commit_final
 from footlights.errors import LedgerUnavailable
 from footlights.events import CommitOutcome, Issue
+from footlights.failures import report
 
 if TYPE_CHECKING:
-    from footlights.authority import CommitRecord, Intent, Ledger, Rule, Ruling, TurnRequest, World
+    from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
     from footlights.limits import Limits
     from footlights.turn.turn import Turn
 
@@ -107,12 +109,21 @@ class AuthorityCommitter:
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
+            if judgement.failures:
+                _report(turn, judgement)
+            del judgement  # breaks the reference cycle of its exceptions and this frame
         return records, world
+
+
+def _report(turn: Turn, judgement: Judgement) -> None:
+    for what, error in judgement.failures:
+        report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
 
 
 def _timed(name: str, rule: Rule, budget: float) -> Rule:
     """The rule with a time budget. A rule cannot be stopped, so it is measured and fails the turn afterwards."""
 
+    @wraps(rule)
     def timed(view: object, intents: tuple[Intent, ...]) -> Ruling:
         began = trio.current_time()
         ruling = rule(view, intents)

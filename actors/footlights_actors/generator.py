@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.failures import is_failure
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
-from footlights.models.prompts import fitted
+from footlights.models.prompts import facts_of, fitted, no_facts
 from footlights.params import Mode
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
@@ -60,7 +60,7 @@ async def generate(
         temperature=turn.params.temperature,
         max_tokens=tokens_left,
     )
-    facts = tuple(persona.facts(services.committed_world.view()))
+    facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view())
     for tool_round in count(1):
         fitting = fitted(prompt, facts, lease.model.traits.context_tokens)
         generated = await _generate_round(turn, services, lease, fitting)

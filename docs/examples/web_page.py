@@ -2,7 +2,8 @@
 
     .venv/bin/python docs/examples/web_page.py
 
-The page has another port than the WebSocket server, so the server's policy names the page's origin.
+The page has another port than the WebSocket server, and so another origin. Without tokens, pages of this machine may
+connect all the same; for a page from elsewhere, the policy has to name its origin.
 """
 
 import argparse
@@ -47,7 +48,7 @@ async def main(page_port: int, ws_port: int) -> None:
     web = page_server(page_port, pages)
     origin = f"http://127.0.0.1:{web.server_port}"
     async with open_stage(tavern_cast(load_seconds=0.5, tool_seconds=0.2)) as stage, trio.open_nursery() as nursery:
-        access = SessionAccess(stage, AccessPolicy(origins=[origin]))
+        access = SessionAccess(stage, AccessPolicy())
         native = NativeView().mount(access)
         listening = await nursery.start(partial(serve_ws, access, [native], host="127.0.0.1", port=ws_port))
         page = PAGE.read_text(encoding="utf-8").replace("WS_URL", f"ws://127.0.0.1:{listening.port}")

@@ -90,7 +90,12 @@ _PARTS: dict[str, Callable[[], str]] = {
     "kgent-turn-types": kgent.turn_types,
     "kgent-names": kgent.names,
     "api-stage": lambda: api.described(
-        footlights.open_stage, footlights.Stage, footlights.TraceFiles, footlights.TurnSummary
+        footlights.open_stage,
+        footlights.Stage,
+        footlights.TraceFiles,
+        footlights.TurnSummary,
+        footlights.watch_failures,
+        footlights.traceback_text,
     ),
     "api-sessions": lambda: api.described(
         footlights.InteractionSession,

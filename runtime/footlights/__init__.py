@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         TurnInterrupted as TurnInterrupted,
         WarmState as WarmState,
     )
+    from footlights.failures import watch_failures as watch_failures
     from footlights.limits import Limits as Limits
     from footlights.models.budget import BudgetConfig as BudgetConfig, BudgetTier as BudgetTier
     from footlights.models.llm_client import LLMClient as LLMClient, LLMResponse as LLMResponse
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
         ToolReturn as ToolReturn,
     )
     from footlights.trace.files import TraceFiles as TraceFiles
+    from footlights.tracebacks import traceback_text as traceback_text
     from footlights.turn.commit_handle import CommitHandle as CommitHandle
     from footlights.turn.extensions import (
         ExtensionManager as ExtensionManager,
@@ -135,6 +137,8 @@ _HOMES = {
         "ModelLoading ModelReady ModelSelected Payload SeqRange StreamEvent TokenDelta ToolCallResult "
         "ToolCallStarted TurnAccepted TurnFinal TurnInterrupted WarmState"
     ),
+    "footlights.failures": "watch_failures",
+    "footlights.tracebacks": "traceback_text",
     "footlights.turn.extensions": "ExtensionManager InteractionContext Workload draft_event",
     "footlights.turn.lifecycle": "TurnState",
     "footlights.limits": "Limits",

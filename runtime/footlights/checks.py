@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 from footlights.errors import InvalidCommand
 
 _E = TypeVar("_E", bound=StrEnum)
+_MOST_NAMES = 20
 
 
 def member(kind: type[_E], name: str, value: str) -> _E:
@@ -17,6 +18,12 @@ def member(kind: type[_E], name: str, value: str) -> _E:
         return kind(value)
     except ValueError:
         raise InvalidCommand(f"{name} must be one of {', '.join(kind)}.") from None
+
+
+def listed(names: Collection[str]) -> str:
+    """Names in a sentence: those that exist, after one that does not. A long list is cut."""
+    shown = ", ".join(list(names)[:_MOST_NAMES]) or "none"
+    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
 def check_text(name: str, value: object) -> None:

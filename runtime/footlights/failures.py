@@ -1,24 +1,32 @@
-"""Supervision of host code: the `contained` boundary, and the reason and log text of a failure.
+"""Supervision of host code: the `contained` boundary, the reason and log text of a failure, and the failure hook.
 
-An exception's message is never used, because it may quote a player or a model.
+An exception's message is never used here, because it may quote a player or a model. The hook gets the exception itself:
+whoever sets it decides what to do with the message.
 """
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from traceback import extract_tb
-from typing import TYPE_CHECKING, cast
+from traceback import walk_tb
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 
+from footlights.bad_return import BadReturn
 from footlights.errors import FootlightsError, ModelError, ModelTimeout, StrayCancel, ToolError
 from footlights.events import InterruptReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
+    from collections.abc import Callable, Generator, Iterator
+    from types import FrameType, TracebackType
+
+FailureHook: TypeAlias = "Callable[[str, BaseException], None]"
+"""Called with what failed, in fixed words and ids, and the exception."""
 
 _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
     (ModelTimeout, InterruptReason.TIMEOUT),
@@ -34,6 +42,13 @@ _CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 _MAX_WRAPPERS = 8
 """Bound on a chain of causes, because an error may be its own cause."""
+
+_OURS = frozenset({"footlights", "footlights_actors", "footlights_transports", "trio", "outcome"})
+_DEMO = "footlights_actors.demo."
+"""The demo games are host code."""
+_REPORTED = "__footlights_reported__"
+
+_hook: FailureHook | None = None
 
 
 class contained:  # noqa: N801 - used as a statement, like contextlib.suppress
@@ -97,23 +112,71 @@ def explain(error: BaseException) -> tuple[InterruptReason, str]:
 
 def describe(error: BaseException) -> str:
     """The failure and its source line, safe to log."""
-    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}" for leaf in leaves(error))
+    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}{_hint(leaf)}" for leaf in leaves(error))
 
 
-def _culprit(error: BaseException) -> BaseException:
+@contextmanager
+def watch_failures(hook: Callable[[str, BaseException], None]) -> Generator[None]:
+    """Call `hook` with every exception of host code that Footlights contains, until the block ends.
+
+    It is called once for each exception, with what failed (fixed words and ids) and the exception, at the moment of the
+    failure and in its task or thread, so it must be quick. It counts for all stages of the process; of nested blocks,
+    the inner one counts. The log has the type and the place of each failure in any case.
+    """
+    global _hook
+    before, _hook = _hook, hook
+    try:
+        yield
+    finally:
+        _hook = before
+
+
+def report(log: logging.Logger, what: str, error: BaseException, level: int = logging.ERROR) -> None:
+    """Pass a failure to the hook, if there is one, and log it by its type and place.
+
+    The record says in `was_watched` whether there is a hook, for handlers that need not repeat what it shows.
+    """
+    if _hook is not None:
+        _call(_hook, log, what, error)
+    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": _hook is not None})
+
+
+def _call(hook: FailureHook, log: logging.Logger, what: str, error: BaseException) -> None:
+    # A tool that fails also fails its turn, and a load every turn that waits for it. Groups are made on the way.
+    originals = [vars(culprit(leaf)) for leaf in leaves(error)]
+    if all(_REPORTED in each for each in originals):
+        return
+    for each in originals:
+        each[_REPORTED] = True
+    try:
+        hook(what, error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:  # noqa: BLE001 - a boundary: the hook is the host's, and this is about another failure
+        log.error("the failure hook failed: %s", describe(failure))
+
+
+def culprit(error: BaseException) -> BaseException:
     """The original exception behind a `ModelError` or `ToolError` that wraps it."""
+    return wrappers(error)[-1]
+
+
+def wrappers(error: BaseException) -> list[BaseException]:
+    """The exception, those that it wraps, and the original one."""
+    found = [error]
     for _ in range(_MAX_WRAPPERS):
         if not isinstance(error, ModelError | ToolError) or error.__cause__ is None:
             break
         error = next(leaves(error.__cause__))
-    return error
+        found.append(error)
+    return found
 
 
 def _detail(error: BaseException) -> str:
-    culprit = _culprit(error)
-    if isinstance(culprit, trio.Cancelled):  # stray: a regular one has propagated to its scope
+    original = culprit(error)
+    if isinstance(original, trio.Cancelled):  # stray: a regular one has propagated to its scope
         return StrayCancel.code
-    return code_of(culprit) if isinstance(culprit, FootlightsError) else _name_of(culprit)
+    return code_of(original) if isinstance(original, FootlightsError) else _name_of(original)
 
 
 def code_of(error: FootlightsError) -> str:
@@ -132,8 +195,34 @@ def _name_of(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    frames = extract_tb(_culprit(error).__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown place"
+    """The innermost line of the host; without one, the innermost line."""
+    original = culprit(error)
+    if isinstance(original, SyntaxError) and original.filename is not None:
+        return f"{Path(original.filename).name}:{original.lineno}"
+    if isinstance(original, BadReturn) and original.place is not None:
+        return f"{Path(original.place.file).name}:{original.place.line}"
+    frames = list(walk_tb(original.__traceback__))
+    if not frames:
+        return "unknown place"
+    frame, line = next((each for each in reversed(frames) if not is_library(each[0])), frames[-1])
+    return f"{Path(frame.f_code.co_filename).name}:{line}"
+
+
+def _hint(error: BaseException) -> str:
+    original = culprit(error)
+    return f" ({original})" if isinstance(original, BadReturn) else ""
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether the frame is one of Footlights or trio, and not of the host."""
+    module = str(frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] in _OURS and not module.startswith(_DEMO)
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether the frame is of Footlights, trio, Python or an installed package."""
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return is_ours(frame) or package in sys.stdlib_module_names or "site-packages" in frame.f_code.co_filename
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

@@ -28,7 +28,13 @@ def lazy_exports(
             return import_module(f"{package}.{name}")
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(home_of[name]), name)
+        try:
+            value: object = getattr(import_module(home_of[name]), name)
+        except ModuleNotFoundError as missing:
+            from footlights.extras import name_extra  # not needed otherwise
+
+            name_extra(missing)
+            raise
         namespace[name] = value  # later lookups bypass `__getattr__`
         return value
 

@@ -157,7 +157,7 @@ async def test_a_crash_cancels_the_tools_beside_it(quiet_clock: MockClock) -> No
 async def test_a_tool_that_is_no_coroutine_is_a_crash_like_any_other() -> None:
     plain = Tool(name="plain", run=lambda arguments, context: 5)  # type: ignore[arg-type, return-value]
     events = await played(asking_for(Call("plain")), plain)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "TypeError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "invalid_registration")
 
 
 async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream() -> None:

@@ -146,7 +146,7 @@ async def test_a_thread_that_answers_with_a_coroutine_ends_its_turn(quiet_clock:
         return later()
 
     events = await played(promise)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "TypeError")
+    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "invalid_registration")
 
 
 async def test_threads_that_are_too_many_wait_for_their_turn(

@@ -6,8 +6,8 @@ So collections can be rare and short, in `footlights serve` and in games that de
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -18,12 +18,15 @@ from footlights import (
     Cast,
     InteractionContext,
     Limits,
+    Persona,
     SideEffects,
     ToolError,
     TurnParams,
     WarmState,
     open_stage,
     tool,
+    traceback_text,
+    watch_failures,
 )
 from footlights_actors import Call, Fail, Say, ScriptedModel, Stall, standard_cast
 
@@ -105,7 +108,25 @@ async def dawdle() -> str:
     raise AssertionError
 
 
+async def dream() -> None:
+    raise AssertionError
+
+
+@tool(side_effects=SideEffects.NONE)
+async def forget_to_await() -> Any:
+    """Return a coroutine."""
+    return dream()
+
+
+@tool(side_effects=SideEffects.NONE)
+def forget_to_await_in_a_thread() -> Any:
+    """Return a coroutine."""
+    return dream()
+
+
 TOOLS = (
+    forget_to_await,
+    forget_to_await_in_a_thread,
     look,
     pay,
     stumble,
@@ -291,6 +312,44 @@ async def test_a_turn_whose_model_cannot_be_loaded_leaves_nothing(quiet_clock: o
 async def test_a_workload_leaves_nothing(name: str, quiet_clock: object) -> None:
     cast = standard_cast(ScriptedModel(speaks), workloads={"ends": Ends(), "breaks": Breaks()})
     assert await garbage_of(cast, with_workload(name)) == 0
+
+
+def breaks(*_: object) -> Any:
+    raise ValueError
+
+
+def gives_nothing(*_: object) -> Any:
+    return None
+
+
+@pytest.mark.parametrize("is_watched", [False, True], ids=["", "watched"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: standard_cast(ScriptedModel(speaks), rules={"it": breaks}), id="a rule fails"),
+        pytest.param(
+            lambda: standard_cast(ScriptedModel(speaks), rules={"it": gives_nothing}), id="a rule without ruling"
+        ),
+        pytest.param(lambda: standard_cast(ScriptedModel(speaks), personas=Persona(facts=breaks)), id="facts fail"),
+        pytest.param(
+            lambda: standard_cast(ScriptedModel(speaks), personas=Persona(facts=gives_nothing)), id="no facts"
+        ),
+        pytest.param(lambda: standard_cast(ScriptedModel(gives_nothing)), id="a script without lines"),
+        pytest.param(lambda: cast_of(calls("stumble")), id="a tool fails"),
+        pytest.param(lambda: cast_of(calls("forget_to_await")), id="a tool that awaits nothing"),
+        pytest.param(
+            lambda: cast_of(calls("forget_to_await_in_a_thread")), id="a tool in a thread that awaits nothing"
+        ),
+    ],
+)
+async def test_a_bug_of_the_host_leaves_nothing(
+    make: Callable[[], Cast], is_watched: bool, quiet_clock: object
+) -> None:
+    def look_at(_what: str, error: BaseException) -> None:
+        traceback_text(error)
+
+    with watch_failures(look_at) if is_watched else nullcontext():
+        assert await garbage_of(make(), to_the_end) == 0
 
 
 @pytest.mark.parametrize("script", [speaks, calls("pay")], ids=["ok", "a tool with effects"])

@@ -26,8 +26,9 @@ FOOTLIGHTS = """
     RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
     SideEffects Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
-    TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession UnknownTurn Usage
-    WarmState wire Workload
+    traceback_text TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession
+    UnknownTurn Usage
+    WarmState watch_failures wire Workload
 """
 
 FOOTLIGHTS_ACTORS = "Call ClientModel Fail Flood Line ModelClient Pause Say Script ScriptedModel Stall standard_cast"

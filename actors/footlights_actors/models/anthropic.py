@@ -16,9 +16,16 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-import anthropic
-from anthropic.resources.messages import AsyncMessages
-from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from footlights.extras import name_extra
+
+# First, because the extra of this SDK also installs what the other modules need.
+try:
+    import anthropic
+    from anthropic.resources.messages import AsyncMessages
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+except ModuleNotFoundError as missing:
+    name_extra(missing)
+    raise
 
 from footlights.errors import StreamError
 from footlights.models.model import Usage

@@ -19,10 +19,18 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx2
 import orjson
 import trio
 from attrs import frozen
+
+from footlights.extras import name_extra
+
+# First, because the others import what it depends on.
+try:
+    import httpx2
+except ModuleNotFoundError as missing:
+    name_extra(missing)
+    raise
 
 from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
 from footlights_actors.models.http_resend import trace, was_lost

@@ -26,7 +26,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import ModelError, RegistrationError
 from footlights.events import WarmState
-from footlights.failures import contained, describe
+from footlights.failures import contained, report
 from footlights.models.pool import ModelStatus
 from footlights_actors.models.slots import Slots
 
@@ -120,7 +120,7 @@ class StandardPool:
     async def _run_load(self, entry: _Entry, load: _Load, earlier: _Load | None) -> None:
         def fail(error: BaseException) -> None:
             load.error = error
-            log.error("the model %s could not be loaded: %s", entry.model.model_id, describe(error))
+            report(log, f"the model {entry.model.model_id} could not be loaded", error)
 
         try:
             with contained(fail), load.scope:
@@ -177,7 +177,7 @@ class StandardPool:
     async def _unload(self, entry: _Entry) -> None:
         def fail(error: BaseException) -> None:
             entry.stuck = True  # not tried again until the model is used
-            log.error("the model %s could not be unloaded: %s", entry.model.model_id, describe(error))
+            report(log, f"the model {entry.model.model_id} could not be unloaded", error)
 
         entry.leaving = True
         try:

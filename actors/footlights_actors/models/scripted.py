@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 from attrs import Factory, frozen
 
+from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import RegistrationError
 from footlights.events import WarmState
 from footlights.models.model import ModelTraits, ToolRequest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
     from footlights.models.model import Output, Prompt
 
+_LINES = "Return a list of Say(...), Call(...) and the like."
 _TOKEN = re.compile(r"\s*\S+|\s+")
 
 
@@ -95,6 +97,7 @@ class ScriptedModel:
     ) -> None:
         if pace < 0 or load_seconds < 0 or load_steps < 1:
             raise RegistrationError("pace and load_seconds must be at least 0, and load_steps at least 1.")
+        check_plain("The script", script)
         self._script = script
         self._model_id = model_id
         self._pace = pace
@@ -154,7 +157,10 @@ class ScriptedModel:
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         """Follow the script."""
-        for line in self._script(prompt):
+        lines = self._script(prompt)
+        if not hasattr(lines, "__iter__"):  # a script need not be typed
+            raise _without_lines(lines, self._script)
+        for line in lines:
             match line:
                 case Say(text):
                     for token in _TOKEN.findall(text):
@@ -176,3 +182,11 @@ class ScriptedModel:
                         del error, line  # breaks the reference cycle of traceback and frame
                 case Stall():
                     await trio.sleep_forever()
+                case _:
+                    raise BadReturn(f"The script returned something that is not a line. {_LINES}", self._script)
+
+
+def _without_lines(returned: object, script: Script) -> BadReturn:
+    if is_unawaited(returned):
+        return BadReturn("The script returned a coroutine. Write it with def, and await nothing.", script)
+    return BadReturn(f"The script returned no lines. {_LINES}", script)

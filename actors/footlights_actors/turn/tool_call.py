@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 import trio
 
+from footlights.bad_return import BadReturn
 from footlights.errors import LedgerUnavailable, ToolError
 from footlights.events import ErrorInfo, ToolCallResult
-from footlights.failures import code_of, contained, describe, leaves
+from footlights.failures import code_of, contained, leaves, report
 from footlights.models.model import ToolExchange
 from footlights.tools.artifact_notes import artifacts_ext, summary_of
+from footlights.tools.decorator import not_awaited
 from footlights.tools.tool import SideEffects, ToolContext, ToolReturn
 from footlights.wire import payload_size
 from footlights.wire.values import Unfit, json_value
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from footlights.models.model import ToolRequest
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Turn
+
+_NOT_ASYNC = "The tool's run is not async. Write it with async def, or make the tool with @tool."
 
 log = logging.getLogger("footlights.tools")
 
@@ -178,7 +182,13 @@ class ToolCall:
         arguments = tool.read_arguments(self._request.arguments)
         if await self._claim(tool, arguments) and self._state.phase is Phase.WAITING:
             self._state.phase = Phase.RUNNING
-            self._succeed(await tool.run(arguments, self._context))
+            running = tool.run(arguments, self._context)
+            if not hasattr(running, "__await__"):  # a tool need not be typed
+                raise BadReturn(_NOT_ASYNC, tool.run)
+            answer = await running
+            if hasattr(answer, "__await__"):
+                raise not_awaited(answer, tool.run)
+            self._succeed(answer)
 
     def _record_failure(self, error: BaseException) -> None:
         members = list(leaves(error))
@@ -189,8 +199,10 @@ class ToolCall:
         if crashes:
             if self._state.phase in _AFTER_IGNORING:  # otherwise the tool runner no longer waits for it
                 self.crash = crashes[0]
-            self._fail("tool_error", "The tool failed.")
-            log.error("%s in %s: %s", self.tool_name, self._context.turn_id, "; ".join(map(describe, crashes)))
+            hint = next((each for each in crashes if isinstance(each, BadReturn)), None)
+            self._fail("tool_error", "The tool failed." if hint is None else str(hint))
+            for crash in crashes:
+                report(log, f"the tool {self.tool_name} failed in {self._context.turn_id}", crash)
 
     def _succeed(self, answer: ToolReturn | JsonValue) -> None:
         given = answer if isinstance(answer, ToolReturn) else ToolReturn(answer)
@@ -260,7 +272,7 @@ class ToolCall:
 
     async def _record(self, tool: Tool, key: str) -> None:
         def fail(error: BaseException) -> None:  # the tool has ended, but the ledger does not know
-            log.error("%s in %s ended unrecorded: %s", tool.name, self._context.turn_id, describe(error))
+            report(log, f"the tool {tool.name} ended unrecorded in {self._context.turn_id}", error)
 
         with contained(fail):
             if self._state.phase is Phase.ENDED and not self._scope.cancelled_caught:

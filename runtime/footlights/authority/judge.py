@@ -10,10 +10,10 @@ judged and recorded. So a rule cannot change them later, and every record can be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import orjson
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
@@ -34,6 +34,7 @@ from footlights.authority.record import (
 from footlights.authority.rules import Ruling, accept, refuse
 from footlights.authority.values import MAX_DEPTH
 from footlights.authority.world import JsonWorld, checked_digest
+from footlights.bad_return import BadReturn, is_unawaited
 from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_Failures: TypeAlias = "list[tuple[str, BaseException]]"
 
 MAX_RULING_BYTES = 4_000_000
 """Maximum size of one ruling, including changes and artifacts."""
@@ -78,6 +80,8 @@ class Judgement:
     """The record for the ledger."""
     world: World
     """The world after the turn: the same object as before, unless the turn changed it."""
+    failures: tuple[tuple[str, BaseException], ...] = field(default=(), eq=False, repr=False)
+    """The exceptions of rules and of the world, each with what raised it. The record has none of them."""
 
 
 def judge(
@@ -95,7 +99,8 @@ def judge(
     """
     reason = request.interrupted
     before = checked_digest(world) if world_digest is None else world_digest
-    finding = _examine(request, world, before, rules) if reason is None else _discard(reason)
+    failures: _Failures = []
+    finding = _examine(request, world, before, rules, failures) if reason is None else _discard(reason)
     after, world_after = finding.after or (world, before)
     record = CommitRecord(
         session_id=request.session_id,
@@ -111,7 +116,10 @@ def judge(
         previous=previous_digest,
         mode_decision=request.mode_decision,
     )
-    return Judgement(sealed(record), after)
+    try:
+        return Judgement(sealed(record), after, tuple(failures))
+    finally:
+        failures.clear()  # breaks the reference cycle of the exceptions and the frames around them
 
 
 @frozen
@@ -129,31 +137,31 @@ def _discard(reason: InterruptReason) -> _Finding:
     return _Finding((interruption(reason),))
 
 
-def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook) -> _Finding:
+def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook, failures: _Failures) -> _Finding:
     """Apply the rules. The turn is refused if the world was changed in place, before or by the rules."""
     if type(world) is JsonWorld:  # immutable
-        return _ruled(request, world, rules)
-    found = _supervised(lambda: _same_world(world, before)) or _ruled(request, world, rules)
+        return _ruled(request, world, rules, failures)
+    found = _supervised(lambda: _same_world(world, before), failures) or _ruled(request, world, rules, failures)
     if isinstance(found, Issue):
         return _Finding((found,))
-    changed = _supervised(lambda: _same_world(world, before))
+    changed = _supervised(lambda: _same_world(world, before), failures)
     return found if changed is None else _Finding((changed,), found.intents, found.verdicts)
 
 
-def _ruled(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
+def _ruled(request: JudgeRequest, world: World, rules: RuleBook, failures: _Failures) -> _Finding:
     try:
         entries = tuple(IntentEntry(it.type, it.ref, check_intent(it).payload_digest) for it in request.intents)
     except (InvalidCommand, TooLarge) as error:
         return _Finding((Issue("invalid_intent", f"An intent of the turn cannot be judged: {error.code}."),))
 
-    rulings = [(name, _ask(name, rule, world, request)) for name, rule in rules.items()]
+    rulings = [(name, _ask(name, rule, world, request, failures)) for name, rule in rules.items()]
     verdicts = tuple(Verdict(name, tuple(issue.code for issue in ruling.issues)) for name, ruling in rulings)
     issues = tuple(issue for _, ruling in rulings for issue in ruling.issues) + _unasked(request, rules)
     if issues:
         return _Finding(issues, entries, verdicts)
 
     steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
-    after = _supervised(lambda: _changed(world, steps)) if steps else None
+    after = _supervised(lambda: _changed(world, steps), failures) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
     artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
@@ -162,7 +170,7 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook) -> _Finding:
 
 def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
     """Issues for answers to approvals in a rule book without approvals, so that no answer seems to have an effect."""
-    if APPROVALS in rules:
+    if not request.intents or APPROVALS in rules:
         return ()
     answers = (intent.ref for intent in request.intents if answer_in(intent) is not None)
     return tuple(issue for ref in answers for issue in unknown(ref).issues)
@@ -173,17 +181,18 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 # because nothing awaits; `KeyboardInterrupt` propagates. Issues name only the type, because a message may quote text.
 
 
-def _ask(name: str, rule: Rule, world: World, request: JudgeRequest) -> Ruling:
+def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
     try:
         # Each rule gets its own copies, so that none can affect a later one.
         intents = tuple(evolve(intent, session_id=request.session_id) for intent in request.intents)
-        return _taken(rule(world.view(), intents))
+        return _taken(rule(world.view(), intents), rule)
     except TooLarge:
         return refuse("ruling_too_large", _LIMITS, name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - see above
-        return refuse("rule_error", type(error).__name__, name)
+        failures.append((f"the rule {name}", error))
+        return refuse("rule_error", str(error) if isinstance(error, BadReturn) else type(error).__name__, name)
 
 
 _LIMITS = (
@@ -192,10 +201,10 @@ _LIMITS = (
 )
 
 
-def _taken(ruling: object) -> Ruling:
+def _taken(ruling: object, rule: Rule) -> Ruling:
     """The ruling as it reads back from canonical JSON. Raises if it has no canonical form."""
     if not isinstance(ruling, Ruling):
-        raise TypeError("a rule returns a Ruling")
+        raise _no_ruling(ruling, rule)
     if not (ruling.changes or ruling.issues or ruling.artifacts):
         return _NOTHING
     if len(ruling.issues) > MAX_RULING_ISSUES or len(ruling.artifacts) > MAX_RULING_ARTIFACTS:
@@ -213,15 +222,23 @@ def _taken(ruling: object) -> Ruling:
     return Ruling(map(change_from_json, changes), map(issue_from_json, issues), map(artifact_from_json, artifacts))
 
 
+def _no_ruling(returned: object, rule: Rule) -> BadReturn:
+    if is_unawaited(returned):
+        return BadReturn("The rule returned a coroutine. Write it with def, and await nothing: a rule is pure.", rule)
+    what = "nothing" if returned is None else "no Ruling"
+    return BadReturn(f"The rule returned {what}. Return accept(...) or refuse(...) on every path.", rule)
+
+
 _NOTHING = accept()
 
 
-def _supervised(ask: Callable[[], _T]) -> _T | Issue:
+def _supervised(ask: Callable[[], _T], failures: _Failures) -> _T | Issue:
     try:
         return ask()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - see above
+        failures.append(("the world", error))
         return Issue("world_error", type(error).__name__)
 
 

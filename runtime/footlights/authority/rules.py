@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from inspect import iscoroutinefunction
 from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
@@ -22,6 +21,7 @@ from attrs import field, frozen
 from footlights.authority.artifacts import Artifact
 from footlights.authority.intents import Intent
 from footlights.authority.patch import PatchOp
+from footlights.bad_return import check_plain
 from footlights.errors import RegistrationError
 from footlights.events import Issue
 
@@ -75,8 +75,9 @@ class RuleBook(Mapping[str, Rule]):
             raise RegistrationError(f"The rule name {name!r} does not match {_NAME.pattern}.")
         if name in self._rules:
             raise RegistrationError(f"There are two rules named {name!r}.")
-        if not callable(rule) or iscoroutinefunction(rule):
-            raise RegistrationError(f"The rule {name!r} is not a plain function.")
+        if not callable(rule):
+            raise RegistrationError(f"The rule {name!r} is not a function.")
+        check_plain(f"The rule {name!r}", rule)
 
     def __getitem__(self, name: str) -> Rule:
         return self._rules[name]

@@ -10,13 +10,14 @@ window, parts are omitted in this order, and the turn fails if that is not enoug
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 from attrs import evolve, frozen
 
+from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
 
@@ -27,6 +28,7 @@ _BYTES_PER_TOKEN = 3
 """For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
 _WORDS = re.compile(rb"[A-Za-z \n]+")
 _TOKENS_PER_PART = 8
+_LIST_OF_FACTS = 'Return a list of Fact("name", "text").'
 _OMITTED = "This answer was left out, because it did not fit."
 
 
@@ -53,7 +55,10 @@ def no_facts(_: object) -> tuple[Fact, ...]:
 
 @frozen(kw_only=True)
 class Persona:
-    """The character that speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
+    """The character that speaks in a turn.
+
+    Raises `RegistrationError` if its text is not valid Unicode, or its facts are made by an async function.
+    """
 
     text: str = ""
     """Its description, as part of the system prompt."""
@@ -66,10 +71,25 @@ class Persona:
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
+        check_plain("The function that makes the facts of a persona", self.facts)
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""
         return self.tools is None or tool_name in self.tools
+
+
+def facts_of(persona: Persona, view: object) -> tuple[Fact, ...]:
+    """What a persona knows of this view of the world. Raises `BadReturn`, and what the host's function raises."""
+    told: object = persona.facts(view)
+    if is_unawaited(told):
+        raise BadReturn("The facts are a coroutine. Make them with def, and await nothing.", persona.facts)
+    is_list = isinstance(told, Iterable) and not isinstance(told, str | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+    if not is_list:
+        raise BadReturn(f"The facts are not a list. {_LIST_OF_FACTS}", persona.facts)
+    facts = tuple(cast("Iterable[object]", told))
+    if not all(isinstance(fact, Fact) for fact in facts):
+        raise BadReturn(f"The facts hold something that is not a Fact. {_LIST_OF_FACTS}", persona.facts)
+    return cast("tuple[Fact, ...]", facts)
 
 
 def _check_unicode(text: str, what: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.checks import check_text
+from footlights.checks import check_text, listed
 from footlights.errors import Busy, InvalidCommand, SessionClosed, UnknownSession
-from footlights.failures import contained, describe
+from footlights.failures import contained, report
 from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
@@ -115,10 +116,10 @@ class SessionRegistry:
             raise Busy(f"The stage has {self.limits.max_open_turns} turns that are not done yet (max_open_turns).")
         cast = self._supervisor.cast
         if params.workload is not None and cast.workloads.get(params.workload) is None:
-            known = ", ".join(cast.workloads.names) or "none"
+            known = listed(cast.workloads.names)
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
         if params.persona is not None and params.persona not in cast.personas:
-            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {', '.join(cast.personas)}.")
+            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {listed(cast.personas)}.")
         if len(params.approvals) > self.limits.max_intents_per_turn:
             raise InvalidCommand("The turn answers more approvals than it may stage intents (max_intents_per_turn).")
         if params.model is not None:
@@ -129,7 +130,7 @@ class SessionRegistry:
         check_text("A model id", model_id)
         models = self._supervisor.cast.models
         if model_id not in models:
-            raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {', '.join(models) or 'none'}.")
+            raise InvalidCommand(f"There is no model {model_id[:64]!r}; registered: {listed(models)}.")
 
     def turn_begun(self, number: int) -> None:
         self.open_turns += 1
@@ -165,12 +166,12 @@ class SessionRegistry:
     def _call_observer(self, turn: Turn) -> None:
         if self._observe is None:
             return
-        with contained(lambda error: log.error("the observer failed: %s", describe(error))):
+        with contained(partial(report, log, "the observer failed")):
             self._observe(summarize(turn))
 
     def _call_listeners(self, turn: Turn) -> None:
         for listener in self.settled_listeners:
-            with contained(lambda error: log.error("a listener to settled turns failed: %s", describe(error))):
+            with contained(partial(report, log, "a listener to settled turns failed")):
                 listener(turn.session_id, turn.turn_id)
 
     def _trace(self, turn: Turn) -> None:

@@ -75,9 +75,10 @@ class StageStatistics:
 class Stage:
     """The runtime of one game: sessions and their turns. Made by `open_stage`."""
 
-    def __init__(self, supervisor: Supervisor, registry: SessionRegistry) -> None:
+    def __init__(self, supervisor: Supervisor, registry: SessionRegistry, *, ignores_world: bool) -> None:
         self._supervisor = supervisor
         self._registry = registry
+        self._ignores_world = ignores_world
 
     @enable_ki_protection
     def start(self, params: SessionParams | None = None) -> InteractionSession:
@@ -125,6 +126,11 @@ class Stage:
     def world(self) -> Any:
         """A copy of the world as it was committed last."""
         return self._supervisor.committed_world.view()
+
+    @property
+    def ignores_world(self) -> bool:
+        """Whether the ledger began with another world than the cast has now. The cast's world is then not used."""
+        return self._ignores_world
 
     def world_for(self, user: User) -> Any:
         """The part of the world that this user may see, as the cast's `visibility` decides."""
@@ -278,6 +284,7 @@ async def _open(
     observe: Callable[[TurnSummary], None] | None,
 ) -> AsyncGenerator[Stage, None]:
     opening = await ledger.begin_epoch(cast.world)
+    ignores_world = opening.genesis_digest not in (None, cast.world.digest())
     supervisor = Supervisor(cast, ledger, opening.world, limits)
     tracer = None if files is None else _tracer(files, opening.epoch, limits)
     registry = SessionRegistry(supervisor, opening.epoch, wall_clock, tracer, observe)
@@ -290,7 +297,7 @@ async def _open(
                 nursery.start_soon(tracer.run, name="tracer")
             try:
                 await supervisor.opened.wait()
-                yield Stage(supervisor, registry)
+                yield Stage(supervisor, registry, ignores_world=ignores_world)
             except BaseException as error:  # noqa: BLE001 - carried around the nursery, which would wrap it
                 host_error = error
             supervisor.closing.set()

@@ -16,7 +16,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
-from footlights.failures import contained, describe, explain, leaves
+from footlights.failures import contained, explain, leaves, report
 from footlights.fair_share import FairShare
 from footlights.ids import owner_of
 
@@ -178,4 +178,4 @@ def _fail(turn: Turn, error: BaseException) -> None:
     overtaken = turn.is_interrupted and all(isinstance(leaf, IllegalTransition) for leaf in leaves(error))
     turn.stop(*explain(error))
     if not overtaken:
-        log.error("%s of %s failed: %s", turn.turn_id, turn.session_id, describe(error))
+        report(log, f"{turn.turn_id} of {turn.session_id} failed", error)

@@ -7,13 +7,14 @@ reach the function: the model gets an error, and the turn continues.
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import trio
 from attrs import frozen
 
+from footlights.bad_return import BadReturn, is_unawaited
 from footlights.errors import RegistrationError
 from footlights.tools.arguments import arguments_reader
 from footlights.tools.schema import Member, NoJsonForm, hints_of, object_schema, plain
@@ -147,6 +148,7 @@ def _reader(parameters: _Parameters) -> Callable[[object], dict[str, Any]]:
 
 
 def _as_a_task(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
+    @wraps(function)
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         answer: ToolReturn | JsonValue = await function(**arguments, **dict.fromkeys(contexts, context))
         return answer
@@ -155,6 +157,7 @@ def _as_a_task(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
 
 
 def _in_a_thread(function: Function, contexts: tuple[str, ...]) -> ToolFunction:
+    @wraps(function)
     async def run(arguments: Mapping[str, Any], context: ToolContext) -> ToolReturn | JsonValue:
         call = partial(function, **{**arguments, **dict.fromkeys(contexts, context)})
         return await _Thread(call, f"tool {function.__name__}", context).run()
@@ -214,10 +217,20 @@ def _call_and_keep_error(
 ) -> ToolReturn | JsonValue:
     """Call, and append an exception to `raised`: an exception that trio re-raises forms a reference cycle."""
     try:
-        return call()
+        answer = call()
+        if hasattr(answer, "__await__"):
+            raise not_awaited(answer, call)  # noqa: TRY301 - likewise raised again
     except BaseException as error:  # noqa: BLE001 - raised again in the tool's task
         raised.append(error)
         return None
+    return answer
+
+
+def not_awaited(answer: object, function: Function) -> BadReturn:
+    """The error of a tool that returned this coroutine."""
+    is_unawaited(answer)
+    told = "The tool returned a coroutine that was not awaited. Write it with async def, and await the call."
+    return BadReturn(told, function)
 
 
 def _limiter() -> trio.CapacityLimiter:

@@ -233,3 +233,12 @@ def text_frame(text: str) -> bytes:
     data = text.encode()
     assert len(data) < 126
     return bytes((0x81, 0x80 | len(data))) + bytes(4) + data
+
+
+async def refusal(house: House, request: bytes) -> tuple[int, str]:
+    """The status and the error code that a handshake is refused with."""
+    async with await open_stream(house) as stream:
+        await stream.send_all(request)
+        head, _, body = (await read_until_end(stream)).partition(b"\r\n\r\n")
+        assert b"content-type: application/json" in head.lower()
+        return int(head.split()[1]), orjson.loads(body)["error"]["code"]

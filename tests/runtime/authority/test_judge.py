@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import gc
 import math
 import os
 import subprocess
 import sys
+import weakref
 from functools import reduce
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -573,3 +575,28 @@ def test_no_rule_can_steer_the_ones_behind_it() -> None:
         judgement = judge(request, world, RuleBook(rules), None)
         assert [issue.code for issue in judgement.record.issues] == ["too_dear"]
         assert judgement.world is world
+
+
+def test_the_exceptions_of_rules_and_worlds_come_with_the_judgement_and_are_no_garbage() -> None:
+    class Odd(LookupError):
+        pass
+
+    raised: list[weakref.ref[Odd]] = []
+
+    def odd(view: Any, intents: tuple[Intent, ...]) -> Ruling:
+        error = Odd()
+        raised.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    gc.disable()
+    try:
+        judgement = decide(BUY, rules=one_rule(odd))
+        ((what, error),) = judgement.failures
+        assert (what, type(error)) == ("the rule tavern.it", Odd)
+        del judgement, error
+        assert raised[0]() is None, "only a collector would find it"
+    finally:
+        gc.enable()

@@ -103,7 +103,7 @@ def test_only_pages_on_the_list_may_connect_and_programs_may() -> None:
     with pytest.raises(RegistrationError, match="configure tokens"):
         AccessPolicy(origins=["*"])
     with pytest.raises(Unauthorized):
-        AccessPolicy().check_origin("http://localhost")
+        AccessPolicy({"ann": ANN}).check_origin("http://localhost")
 
 
 def test_sessions_carry_their_users_names() -> None:

@@ -163,9 +163,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.delitem(sys.modules, "footlights_transports.cli.commands", raising=False)
     monkeypatch.setitem(sys.modules, "typer", None)
     assert footlights(monkeypatch, "play") == 2
-    assert (
-        capsys.readouterr().err == "The command line needs typer. Install it with: pip install 'footlights[server]'\n"
-    )
+    assert capsys.readouterr().err == "This needs typer. Install it with: pip install 'footlights[server]'\n"
 
 
 def _without_rich(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -177,7 +175,7 @@ def _without_rich(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_half_an_extra_is_named_too() -> None:
     done = _without_rich("audit", "some.ledger")
     assert done.returncode == 2
-    assert done.stderr.startswith("The command line needs rich.")
+    assert done.stderr.startswith("This needs rich.")
     assert done.stderr.count("\n") == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from typing import TYPE_CHECKING
 
@@ -99,10 +98,3 @@ def test_without_a_matching_key_nothing_is_shown_or_lost(
         assert "key" in complaint
         assert keys.read_text().strip() not in complaint
     assert {each.name: each.read_bytes() for each in kept.iterdir()} == before
-
-
-@pytest.mark.parametrize("command", [["new-key"], ["sessions", "."]])
-def test_a_missing_extra_is_named(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("footlights_transports.cli.content.find_spec", lambda name: None)
-    assert importlib.util.find_spec("cryptography") is not None, "so that the test says something"
-    assert content(*command) == (2, [], "This needs an extra: pip install 'footlights[content]'\n")

@@ -83,22 +83,6 @@ def test_known_weights_that_are_not_here_are_named() -> None:
     assert missing.value.weights is KNOWN["smollm2"]
 
 
-@pytest.mark.parametrize(
-    ("name", "missing", "extra"),
-    [
-        ("openai:x", "httpx2", "remote"),
-        ("anthropic:x", "httpx2", "anthropic"),
-        ("anthropic:x", "anthropic", "anthropic"),
-    ],
-)
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str, missing: str, extra: str) -> None:
-    for module in ("openai", "anthropic", "remote", "http_stream"):
-        monkeypatch.delitem(sys.modules, f"footlights_actors.models.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(RegistrationError, match=rf"That needs {missing}: pip install 'footlights\[{extra}\]'"):
-        tavern_with(name, None)
-
-
 # -- on the command line
 
 

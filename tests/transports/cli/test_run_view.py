@@ -283,7 +283,7 @@ def test_what_is_denied_is_explained_and_nothing_is_run(
 
 def test_an_unknown_agent_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert footlights(monkeypatch, "run", "--agent", "nobody", "Hello.") == 2
-    assert capsys.readouterr().err == "There is no agent of that name.\n"
+    assert capsys.readouterr().err == "There is no agent of that name; there are: innkeeper, analyst.\n"
 
 
 def test_the_events_themselves_are_lawful(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,19 @@ def node() -> str:
     return found(NODES[-1])
 
 
+async def test_a_node_without_websocket_is_told_what_to_do(node: str) -> None:
+    client = (files("footlights_transports") / "static" / "footlights.js").read_text(encoding="utf-8")
+    program = (
+        f"delete globalThis.WebSocket;\n{client}\nconnect('ws://127.0.0.1:1').catch((e) => console.log(e.message));"
+    )
+    command = [node, "--no-warnings", "--input-type=module", "-"]
+    done = await trio.run_process(command, stdin=program.encode(), capture_stdout=True)
+    assert done.stdout.decode() == (
+        "There is no WebSocket here: use Node 22 or newer, start Node 20 with --experimental-websocket, or pass a "
+        "class as options.WebSocket.\n"
+    )
+
+
 @pytest.fixture(params=NODES, ids=version)
 def every_node(request: pytest.FixtureRequest) -> str:
     return found(request.param)

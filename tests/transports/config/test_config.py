@@ -630,17 +630,6 @@ def test_a_world_and_a_world_file_are_a_problem(folder: Path) -> None:
     assert problems(written(folder, text)) == ["2: cast.world_file and [world] are both set: use one of them."]
 
 
-@pytest.mark.parametrize(("kind", "extra"), [("openai", "remote"), ("anthropic", "anthropic"), ("local", "local")])
-def test_a_model_whose_extra_is_missing_names_it(
-    folder: Path, kind: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "tiny.gguf").write_bytes(b"GGUF")
-    monkeypatch.setitem(sys.modules, f"footlights_actors.models.{kind}" + (".model" if kind == "local" else ""), None)
-    given = "weights = 'tiny.gguf'" if kind == "local" else "name = 'x'\nbase_url = 'http://127.0.0.1/v1'"
-    (told,) = problems(written(folder, f"[models.odo]\nkind = '{kind}'\n{given}"))
-    assert told.endswith(f"pip install 'footlights[{extra}]'")
-
-
 def test_weights_with_a_name_that_are_not_here_say_how_to_fetch_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

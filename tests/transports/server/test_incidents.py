@@ -56,3 +56,17 @@ async def test_refusals_are_counted_and_not_logged(caplog: pytest.LogCaptureFixt
         incidents.refused("ws_command_rate_limited")
     assert incidents.counts == {"ws_command_rate_limited": 3}
     assert written(caplog) == []
+
+
+async def test_refusals_that_a_setting_would_allow_are_logged_like_failures(
+    caplog: pytest.LogCaptureFixture, quiet_clock: MockClock
+) -> None:
+    incidents = Incidents()
+    for _ in range(1_000):
+        incidents.refused("http_403", "List it in server.origins.")
+        incidents.refused("http_403", "Use tokens.")
+    assert written(caplog) == ["http_403: List it in server.origins.", "http_403: Use tokens."]
+    await trio.sleep(INTERVAL)
+    incidents.refused("http_403", "List it in server.origins.")
+    assert written(caplog) == ["http_403: List it in server.origins. (1000 times in 60 s)"]
+    assert incidents.counts == {"http_403": 2_001}

@@ -15,6 +15,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import warnings
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,6 @@ from tests.kit.peers.ws_peer import HeldModel
 from tests.kit.served import FOOTLIGHTS, open_peer, open_server, request, write_game
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from pathlib import Path
 
     from footlights import StreamEvent
@@ -277,16 +277,6 @@ def test_with_tokens_the_line_to_try_takes_one_and_tells_none(tmp_path: Path) ->
 # -- the command
 
 
-@pytest.fixture
-def logs_as_they_were() -> Generator[None]:
-    root, hooks = logging.getLogger(), (sys.unraisablehook, threading.excepthook)
-    handlers, level = list(root.handlers), root.level
-    yield
-    logging.captureWarnings(False)
-    root.handlers, root.level = handlers, level
-    sys.unraisablehook, threading.excepthook = hooks
-
-
 @pytest.mark.usefixtures("logs_as_they_were")
 class TestCommand:
     @pytest.fixture(autouse=True)
@@ -375,6 +365,24 @@ def test_an_uncaught_exception_is_logged_without_its_message(capsys: pytest.Capt
     assert unknown.endswith(" error footlights.process: lost: unknown")
 
 
+@pytest.mark.usefixtures("logs_as_they_were")
+def test_a_warning_of_python_is_logged_by_its_place_and_a_forgotten_await_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_logs("warning", sys.stderr)
+
+    async def rent() -> None:
+        pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("do not quote me", UserWarning, stacklevel=1)
+        rent()  # type: ignore[unused-coroutine]
+    quoted, forgotten = capsys.readouterr().err.splitlines()
+    assert re.search(r" warning footlights.process: UserWarning at test_serve.py:\d+$", quoted)
+    assert re.search(r": RuntimeWarning at test_serve.py:\d+ \(a coroutine was not awaited: write await ", forgotten)
+
+
 # -- as a process
 
 
@@ -399,6 +407,22 @@ async def test_without_arguments_it_is_a_tavern_and_the_line_that_it_prints_work
         await shell.stdout.aclose()
         assert b'"turn_final"' in said
         assert server.complaints.read_text() == ""
+
+
+async def test_an_edited_world_that_the_ledger_does_not_use_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "my_inn.py").write_text("def odo(prompt): return []")
+    file, model = tmp_path / "game.toml", '[models.odo]\nkind = "scripted"\nscript = "my_inn:odo"\n[world]\n'
+    warned: list[str] = []
+    for world in ("purse = 20", "purse = 20", "purse = 50"):
+        file.write_text(f"{model}{world}")
+        async with open_server(tmp_path, "--config", "game.toml", "--ws-port", "0", "--http-port", "0") as server:
+            assert (await request(server.http_port, "GET", "/v1/world"))[1] == {"world": {"purse": 20}}
+            warned.append(server.complaints.read_text())
+    assert warned[:2] == ["", ""]
+    assert " warning footlights.serve: The initial world of the settings ([world], cast.world_file or " in warned[2]
+    assert "is not used: game.ledger began with another one" in warned[2]
+    assert "use another ledger (--ledger PATH)" in warned[2]
+    assert "50" not in warned[2].partition(" warning ")[2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

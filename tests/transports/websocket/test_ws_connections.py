@@ -30,6 +30,7 @@ from tests.kit.peers.ws_peer import (
     open_house,
     open_stream,
     read_until_end,
+    refusal,
     shake_hands,
     text_frame,
 )
@@ -48,15 +49,6 @@ async def until(condition: Callable[[], bool]) -> None:
     """Let the others run until it is so. No time passes."""
     while not condition():
         await trio.lowlevel.checkpoint()
-
-
-async def refusal(house: House, request: bytes) -> tuple[int, str]:
-    """The status and the error code that a handshake is refused with."""
-    async with await open_stream(house) as stream:
-        await stream.send_all(request)
-        head, _, body = (await read_until_end(stream)).partition(b"\r\n\r\n")
-        assert b"content-type: application/json" in head.lower()
-        return int(head.split()[1]), orjson.loads(body)["error"]["code"]
 
 
 def with_header(header: str) -> bytes:

@@ -18,6 +18,7 @@ from attrs import evolve, fields, frozen
 from footlights.authority.visibility import User
 from footlights.errors import RegistrationError, UnknownSession
 from footlights.token_bucket import TokenBucket
+from footlights_transports.access.origins import is_of_this_machine
 from footlights_transports.errors import RateLimited, Unauthorized
 
 if TYPE_CHECKING:
@@ -150,12 +151,26 @@ class AccessPolicy:
     def check_host(self, host: str | None) -> None:
         """Raises `Unauthorized` for a foreign host if there are no tokens: a page may use DNS rebinding."""
         if host is not None and not self._users and not is_loopback(_name_in(host)):
-            raise Unauthorized("Without tokens this server answers only to localhost and loopback addresses.")
+            raise Unauthorized(
+                "Without tokens this server answers only to localhost and loopback addresses: use one of them, or "
+                "configure tokens (server.tokens_file)."
+            )
 
     def check_origin(self, origin: str | None) -> None:
-        """Raises `Unauthorized` for a page of another origin. Programs that are not browsers send no origin."""
-        if origin is not None and origin not in self._origins and "*" not in self._origins:
-            raise Unauthorized("Pages from this origin may not connect.")
+        """Raises `Unauthorized` for a page of another origin. Programs that are not browsers send no origin.
+
+        Without tokens, pages that this machine serves may connect, as any program on it may.
+        """
+        if origin is None or origin in self._origins or "*" in self._origins:
+            return
+        if not self._users and is_of_this_machine(origin):
+            return
+        if origin == "null":
+            raise Unauthorized(
+                "A page that was opened as a file has no origin, and may not connect: serve it by HTTP, for example "
+                "with python -m http.server."
+            )
+        raise Unauthorized("Pages from this origin may not connect: list it in server.origins.")
 
     def admit(self, authorization: str | None) -> User:
         """The user whose token this is: `Bearer TOKEN`. Raises `Unauthorized`."""

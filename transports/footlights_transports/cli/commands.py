@@ -21,9 +21,10 @@ from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
 from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
+from footlights_transports.cli.recordings import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from io import TextIOWrapper
 
 app = typer.Typer(
@@ -106,7 +107,10 @@ class Dialect(StrEnum):
 def check_laws(
     file: Annotated[
         typer.FileBinaryRead,
-        typer.Argument(metavar="FILE", help="A recording or a trace, one event a line; - is standard input."),
+        typer.Argument(
+            metavar="FILE",
+            help="A recording or a trace, one event a line, or Server-Sent Events; - is standard input.",
+        ),
     ],
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="The recording was cut short: turns may be open at its end.")
@@ -120,38 +124,44 @@ def check_laws(
 ) -> None:
     """Check a recorded stream against the laws of streams.
 
-    Prints one line for each violation, then a summary. Exits with 1 if there was any.
+    Prints one line for each violation, then a summary. Exits with 1 if there was any. A recording has one event as JSON
+    a line, or is a stream of Server-Sent Events as curl -N saves it.
     """
     if dialect is Dialect.DEXI:
-        violations, size = judge_dexi(file, complete=not incomplete, replayed=replayed)
+        recording = Recording(file, "type")
+        violations, size = judge_dexi(recording, complete=not incomplete, replayed=replayed)
     else:
-        violations, size = _judge_native(file, complete=not incomplete)
+        recording = Recording(file, "event_type")
+        violations, size = _judge_native(recording, complete=not incomplete)
     for violation in violations:
         typer.echo(violation)
     verdict = f"broken {count(len(violations), 'time')}" if violations else "lawful"
     typer.echo(f"{size}: {verdict}")
+    if recording.strange_line is not None:
+        typer.echo(f"Stopped at line {recording.strange_line}: it is not a recording. {_RECORDINGS}", err=True)
     raise typer.Exit(1 if violations else 0)
 
 
-def _judge_native(lines: Iterable[bytes], *, complete: bool) -> tuple[list[str], str]:
+_RECORDINGS = "A recording has one event as JSON a line, or is a stream of Server-Sent Events as curl -N saves it."
+
+
+def _judge_native(recording: Recording, *, complete: bool) -> tuple[list[str], str]:
     from footlights.laws import check_jsonl
 
-    tally = _Tally(lines)
-    violations = check_jsonl(tally, complete=complete)
-    return [str(each) for each in violations], f"{count(tally.events, 'event')}, {count(len(tally.turns), 'turn')}"
+    noted = _Turns(recording)
+    violations = check_jsonl(noted, complete=complete)
+    return [str(each) for each in violations], f"{count(recording.count, 'event')}, {count(len(noted.turns), 'turn')}"
 
 
-class _Tally:
-    """Counts events and turns on their way to the checker."""
+class _Turns:
+    """Notes the turns of events on their way to the checker."""
 
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self._lines = lines
-        self.events = 0
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
         self.turns: set[tuple[str, str]] = set()
 
     def __iter__(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self.events += 1
+        for line in self._recording:
             self._note_turn(line)
             yield line
 

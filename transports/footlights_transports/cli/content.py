@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -40,7 +39,6 @@ Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a ses
 @app.command("new-key")
 def make_key() -> None:
     """Print a new random key: a line for the top of the key file."""
-    _check_extra()
     from footlights_transports.views.kgent.store import new_key
 
     typer.echo(new_key())
@@ -92,7 +90,6 @@ def rotate_keys(folder: Folder, keys: Keys = None) -> None:
 
 def _done(folder: Path, keys: Path | None, work: Callable[[ContentStore], Awaitable[_T]]) -> _T:
     """The result of `work` on the store; an error ends the command."""
-    _check_extra()
     import trio
 
     from footlights_transports.views.kgent.store import ContentStore, keys_from_environment, keys_from_file
@@ -100,12 +97,6 @@ def _done(folder: Path, keys: Path | None, work: Callable[[ContentStore], Awaita
     with exit_on_refusal():
         found = keys_from_environment(os.environ) if keys is None else keys_from_file(keys)
         return trio.run(partial(work, ContentStore(folder, found)))
-
-
-def _check_extra() -> None:
-    if find_spec("cryptography") is None:
-        typer.echo("This needs an extra: pip install 'footlights[content]'", err=True)
-        raise typer.Exit(2)
 
 
 def _sessions(number: int) -> str:

@@ -1,10 +1,11 @@
-"""Entry point of the `footlights` command. It names the extra to install if the command line's modules are missing."""
+"""Entry point of the `footlights` command. It names the extra to install if a module is missing."""
 
 from __future__ import annotations
 
 import sys
 
-_EXTRA = ("typer", "rich")
+from footlights.extras import installing
+
 _INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended; typer uses it for a bare `KeyboardInterrupt`."""
 
@@ -15,10 +16,10 @@ def main() -> None:
 
         app(prog_name="footlights")  # each command imports what it needs
     except ModuleNotFoundError as error:
-        missing, _, _ = (error.name or "").partition(".")
-        if missing not in _EXTRA:
+        command = installing(error)
+        if command is None:
             raise
-        sys.stderr.write(f"The command line needs {missing}. Install it with: pip install 'footlights[server]'\n")
+        sys.stderr.write(f"This needs {error.name}. Install it with: {command}\n")
         sys.exit(2)
     except BaseExceptionGroup as group:
         if group.split(KeyboardInterrupt)[1] is not None:

@@ -5,15 +5,14 @@ API keys are never part of a command: remote models read them from the environme
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from footlights.errors import InvalidCommand, RegistrationError
+from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetConfig
 from footlights_actors.models.local.weights import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from footlights import Cast, Model
 
@@ -47,8 +46,7 @@ def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Ca
 
 
 def _openai(name: str, base_url: str | None) -> Model:
-    with _extra("remote"):
-        from footlights_actors.models.openai import OpenAIModel
+    from footlights_actors.models.openai import OpenAIModel
 
     if base_url is None:  # the default address gets no key: the user did not say what listens there
         return OpenAIModel(_named(name), base_url=_LOCAL_HOST_BY_DEFAULT, key_env=None)
@@ -56,18 +54,9 @@ def _openai(name: str, base_url: str | None) -> Model:
 
 
 def _anthropic(name: str, base_url: str | None) -> Model:
-    with _extra("anthropic"):
-        from footlights_actors.models.anthropic import AnthropicModel
+    from footlights_actors.models.anthropic import AnthropicModel
 
     return AnthropicModel(_named(name)) if base_url is None else AnthropicModel(_named(name), base_url=base_url)
-
-
-@contextmanager
-def _extra(name: str) -> Generator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        raise RegistrationError(f"That needs {missing.name}: pip install 'footlights[{name}]'") from None
 
 
 def _named(name: str) -> str:

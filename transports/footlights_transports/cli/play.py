@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from footlights import CommitFinal, FootlightsError, TurnParams, open_stage
+from footlights_transports.cli.development import development_mode
 from footlights_transports.cli.narration import Narration, Tone, note, tell_approvals, tell_changes
-from footlights_transports.cli.screen import Typed, is_terminal, standard_screen
+from footlights_transports.cli.screen import EndWords, Typed, is_terminal, standard_screen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
@@ -67,14 +69,16 @@ def play_here(cast: Cast, trace: Path | None = None) -> None:
 
 async def _play_here(cast: Cast, trace: Path | None) -> None:
     lines, screen = FdLines(sys.stdin.fileno()), standard_screen()
-    if not is_terminal():
-        await play(cast, lines, screen, trace=trace)
-        return
-    screen.show(note(Tone.ASIDE, WELCOME))
-    screen.show(note(Tone.ASIDE, KEYS))
-    with trio.open_signal_receiver(signal.SIGINT) as interrupts:
-        await play(cast, lines, screen, interrupts, trace)
-    screen.show(note(Tone.ASIDE, FAREWELL))
+    # Whoever plays is the developer: there are no other players, and no tokens.
+    with development_mode(sys.stderr, partial(screen.show, EndWords())):
+        if not is_terminal():
+            await play(cast, lines, screen, trace=trace)
+            return
+        screen.show(note(Tone.ASIDE, WELCOME))
+        screen.show(note(Tone.ASIDE, KEYS))
+        with trio.open_signal_receiver(signal.SIGINT) as interrupts:
+            await play(cast, lines, screen, interrupts, trace)
+        screen.show(note(Tone.ASIDE, FAREWELL))
 
 
 async def play(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from footlights.errors import FootlightsError
+from footlights.errors import FootlightsError, InvalidCommand
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from footlights_transports.config.config import Config
     from footlights_transports.server.serve import Opened
 
@@ -48,6 +51,10 @@ def serve(
         float | None,
         typer.Option(metavar="SECONDS", help="How long turns may run after SIGTERM or Ctrl-C; 5 by default."),
     ] = None,
+    dev: Annotated[
+        bool,
+        typer.Option("--dev", help="Print tracebacks of your own code, with what they quote. Not with tokens."),
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the settings; exits with 1 if there is a problem.")
     ] = False,
@@ -79,6 +86,7 @@ def serve(
             ("server", name): value for name, value in given.items() if value is not None
         }
         config = load_config(config_file, os.environ, options)
+        printing = _development(config) if dev else nullcontext()
         if check:
             typer.echo(f"{config_file or 'The settings'}: Configuration OK.")
             return
@@ -89,7 +97,8 @@ def serve(
             gc.freeze()  # what exists now stays
             gc.enable()
 
-        serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
+        with printing:
+            serve_here(config, announce, lambda: load_config(config_file, os.environ, options, cast=config.cast))
     except ConfigError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1 if check else 2) from None
@@ -102,6 +111,18 @@ def serve(
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def _development(config: Config) -> AbstractContextManager[None]:
+    """Development mode, as a context manager. Raises `InvalidCommand` if there are tokens."""
+    from footlights_transports.cli.development import development_mode
+
+    if config.policy.wants_tokens:
+        raise InvalidCommand(
+            "--dev prints what exceptions say, which may quote people, so it does not go with tokens. Leave it out, or "
+            "remove the tokens: server.tokens_file, and FOOTLIGHTS_TOKENS__NAME in the environment."
+        )
+    return development_mode(sys.stderr)
 
 
 def summary(config: Config, opened: Opened) -> str:

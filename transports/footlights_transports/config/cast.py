@@ -15,6 +15,7 @@ import orjson
 from footlights.cast import Cast
 from footlights.errors import FootlightsError
 from footlights.events import WarmState
+from footlights.extras import installing
 from footlights.failures import describe
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WHOLE_CAST = ("models", "personas", "world", "budget")
-_EXTRAS = {"openai": "remote", "anthropic": "anthropic", "local": "local"}
 
 
 def read_cast(source: Source) -> Cast | None:
@@ -131,9 +131,7 @@ def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     options = source.section(path, MODELS[kind], beside=("kind",))
     if len(source.problems) > before:
         return None
-    return _attempt(
-        source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}), _EXTRAS.get(kind)
-    )
+    return _attempt(source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}))
 
 
 def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> Model | None:
@@ -213,7 +211,8 @@ def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -
     if set(allowed or ()) - tools:
         source.complain((*path, "tools"), f"must be some of {_listed(tools, 'tools')}.")
     named: dict[str, Any] = {} if facts is None else {"facts": facts}
-    return Persona(**given, **named, tools=None if allowed is None else frozenset(allowed))
+    may_use = None if allowed is None else frozenset(allowed)
+    return _attempt(source, path, lambda: Persona(**given, **named, tools=may_use)) or Persona()
 
 
 def _listed(names: set[str], kind: str) -> str:
@@ -228,7 +227,9 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part, None)
     except ModuleNotFoundError as error:
-        source.complain(path, f"names the module {module}, but {error.name} is not installed.")
+        how = installing(error)
+        hint = "." if how is None else f": {how}"
+        source.complain(path, f"names the module {module}, but {error.name} is not installed{hint}")
         return None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the host's code
         source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
@@ -238,13 +239,13 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
     return found
 
 
-def _attempt(source: Source, path: KeyPath, make: Callable[[], _T], extra: str | None = None) -> _T | None:
-    """The result of `make`; None and a problem if it fails. `extra` installs the modules that it needs."""
+def _attempt(source: Source, path: KeyPath, make: Callable[[], _T]) -> _T | None:
+    """The result of `make`; None and a problem if it fails."""
     try:
         return make()
     except ModuleNotFoundError as missing:
-        how = f": pip install 'footlights[{extra}]'" if extra else ", which is not installed."
-        source.complain(path, f"needs {missing.name}{how}")
+        how = installing(missing)
+        source.complain(path, f"needs {missing.name}{', which is not installed.' if how is None else f': {how}'}")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's function may raise anything
         source.complain(path, f"cannot be made: {_why(error)}")
     return None

@@ -106,7 +106,13 @@ SERVER = (
     Setting("grace", SECONDS, "How long turns may run after SIGTERM or SIGINT before they are interrupted.", 5.0),
     Setting("gentle_gc", FLAG, "Whether garbage is collected so that no turn waits; if not, as Python does it.", True),
     Setting("tokens_file", FILE, "The users who may connect: a user and a token on each line."),
-    Setting("origins", TEXTS, 'Web pages that may connect, such as "https://game.example"; "*" is all.', ()),
+    Setting(
+        "origins",
+        TEXTS,
+        'Web pages that may connect, such as "https://game.example"; "*" is all. '
+        "Without tokens, those of loopback addresses may too.",
+        (),
+    ),
     Setting("tls_cert", FILE, "A certificate chain in PEM; with it both servers use TLS."),
     Setting("tls_key", FILE, "The key of the certificate."),
 )

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
             ...
 
 
+_WRONG_PLACE = 403
+"""The status of a refused host or origin."""
+
 CONNECTION = "footlights.connection"
 """Key of the connection in the state of a scope."""
 
@@ -101,7 +104,8 @@ class HttpGuard:
                 _take_place(connection, user)
         except (FootlightsError, Refused) as error:
             app = _refusal(error)
-            self._access.incidents.refused(f"http_{app.status_code}")
+            why = str(error) if app.status_code == _WRONG_PLACE else None
+            self._access.incidents.refused(f"http_{app.status_code}", why)
         else:
             if origin is not None and scope["method"] == "OPTIONS":
                 app = Response(status_code=204, headers=_PREFLIGHT)
@@ -123,7 +127,7 @@ class HttpGuard:
             self._policy.check_host(host)
             self._policy.check_origin(origin)
         except Unauthorized as error:
-            raise Refused(403, error) from None
+            raise Refused(_WRONG_PLACE, error) from None
 
     async def _read_body(self, connection: Connection, user: User, headers: Headers, receive: Receive) -> bytes | None:
         """The body, charged to its user as it arrives; None if the client disconnected.

@@ -1,7 +1,7 @@
 """Incidents: refusals and failures that clients can cause at will, counted by kind.
 
 A log line for each would let a client fill the disk. The first failure of a kind is logged at once, later ones at most
-once per interval, with their number; /metrics has every count.
+once per interval, with their number; /metrics has every count. Refusals that a setting would allow are logged likewise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.failures import describe
+from footlights.failures import report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,21 +36,30 @@ class Incidents:
         """Number of incidents of each kind."""
         return self._counts
 
-    def refused(self, kind: str) -> None:
-        """Count a refusal. It is not logged, because the client got an error response."""
+    def refused(self, kind: str, why: str | None = None) -> None:
+        """Count a refusal. The client got an error response, so it is logged only with `why`.
+
+        `why` names what to do, in fixed words.
+        """
         self._counts[kind] += 1
+        if why is not None and (due := self._due(f"{kind}: {why}")):
+            count, seconds = due
+            log.warning("%s: %s%s", kind, why, f" ({count} times in {seconds:.0f} s)" if count > 1 else "")
 
     def failed(self, kind: str, error: BaseException, level: int = logging.ERROR) -> None:
         """Count a failure, and log what failed and where, at most once per interval for each kind."""
         self._counts[kind] += 1
-        self._unwritten[kind] += 1
+        if due := self._due(kind):
+            count, seconds = due
+            times = f" {count} times in {seconds:.0f} s, last" if count > 1 else ""
+            report(log, f"{kind} failed{times}", error, level)
+
+    def _due(self, line: str) -> tuple[int, float] | None:
+        """How many incidents a line is about, and in how many seconds; None if it has been written lately."""
+        self._unwritten[line] += 1
         now = trio.current_time()
-        before = self._written_at.get(kind)
-        if before is not None and now < before + INTERVAL:
-            return
-        self._written_at[kind] = now
-        count = self._unwritten.pop(kind)
-        if before is None or count == 1:
-            log.log(level, "%s failed: %s", kind, describe(error))
-        else:
-            log.log(level, "%s failed %d times in %.0f s, last: %s", kind, count, now - before, describe(error))
+        before = self._written_at.get(line, now)
+        if line in self._written_at and now < before + INTERVAL:
+            return None
+        self._written_at[line] = now
+        return self._unwritten.pop(line), now - before

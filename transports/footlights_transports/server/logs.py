@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import warnings
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from footlights.errors import InvalidCommand
@@ -39,11 +42,29 @@ def set_up_logs(level: str, stream: TextIO) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(RedactingFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    logging.captureWarnings(True)
     log = logging.getLogger("footlights.process")
+    warnings.showwarning = partial(_log_warning, log)
     # Python would print an uncaught exception with its message, which may quote a user.
     sys.unraisablehook = lambda lost: log.error("lost: %s", _described(lost.exc_value))
     threading.excepthook = lambda lost: log.error("a thread died: %s", _described(lost.exc_value))
+
+
+def _log_warning(
+    log: logging.Logger,
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    _file: TextIO | None = None,
+    _line: str | None = None,
+) -> None:
+    """Log a warning of Python by its type and place: its message may quote a user."""
+    hint = " (a coroutine was not awaited: write await before the call)" if _is_unawaited(message) else ""
+    log.warning("%s at %s:%d%s", category.__name__, Path(filename).name, lineno, hint)
+
+
+def _is_unawaited(message: Warning | str) -> bool:
+    return str(message).endswith("was never awaited")
 
 
 def _described(error: BaseException | None) -> str:

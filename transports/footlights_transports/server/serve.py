@@ -47,6 +47,11 @@ _GLANCE = 0.05
 """Seconds between two checks for open turns during shutdown."""
 SPARE = 5.0
 """Seconds that a shutdown may take besides its known waits, before the process is ended."""
+_OTHER_WORLD = (
+    "The initial world of the settings ([world], cast.world_file or cast.make) is not used: %s began with another one, "
+    "and goes on with what was committed since. To begin with the new world, use another ledger (--ledger PATH), or "
+    "move this one away. To change the old world, let a rule commit the change."
+)
 _LAST_WORDS = 1.0
 """Seconds for logging that the process is ended."""
 
@@ -188,6 +193,8 @@ async def serve(
                     observe=metrics.turn_settled,
                 ) as stage,
             ):
+                if stage.ignores_world:
+                    log.warning(_OTHER_WORLD, config.ledger)
                 access = SessionAccess(stage, config.policy, watch=metrics)
                 mounts: list[Mount] = await servers.start(run_views, access, config.views)
                 ws = await _listen(servers, partial(serve_ws, access, mounts), config, config.ws_port)

@@ -63,7 +63,8 @@ export async function connect(url, options = {}) {
     const { maxWaiting = 1024, attempts = 20, backoff = pauseBefore } = options;
     const { silence = 30_000, timers = globalThis } = options;
     if (typeof WebSocket !== "function") {
-        throw new FootlightsError("invalid_command", "WebSocket is not available: pass a class as options.WebSocket.");
+        const how = "use Node 22 or newer, start Node 20 with --experimental-websocket, or pass a class as options.WebSocket";
+        throw new FootlightsError("invalid_command", `There is no WebSocket here: ${how}.`);
     }
     if (!(silence > 0 && silence <= LONGEST_TIMER)) {
         throw new FootlightsError("invalid_command", `silence must be from 1 to ${LONGEST_TIMER} milliseconds.`);

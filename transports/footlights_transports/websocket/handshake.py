@@ -57,7 +57,7 @@ class Refused:
 
 
 def judge(request: WebSocketRequest, policy: AccessPolicy, endpoints: Sequence[Endpoint]) -> Admitted | Refused:
-    """Whether the handshake may go on."""
+    """Whether the handshake may go on. The message of a refusal consists of fixed words."""
     found = _find(request.path, endpoints)
     if found is None:
         paths = " or ".join(each.path for each in endpoints)

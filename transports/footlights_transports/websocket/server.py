@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from footlights_transports.websocket.handshake import Admitted
 
 _JSON = [(b"content-type", b"application/json")]
+_SETTINGS = {401: " Tokens are set by server.tokens_file or FOOTLIGHTS_TOKENS__NAME."}
+_INCOMPLETE = (
+    "A connection made no handshake: its client does not speak WebSocket, or was silent for wire.handshake_timeout, or "
+    "more than wire.max_handshakes were pending."
+)
 _MALFORMED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -166,7 +171,7 @@ class WsServer(Acceptor):
                 return await self._answer(request, verdict, wire, nursery)
         finally:
             self.remove_pending(pending)
-        self.access.incidents.refused("ws_handshake_incomplete")
+        self.access.incidents.refused("ws_handshake_incomplete", _INCOMPLETE)
         return None
 
     async def _answer(
@@ -177,7 +182,6 @@ class WsServer(Acceptor):
         nursery: trio.Nursery,
     ) -> tuple[Connection, User] | None:
         if isinstance(verdict, Refused):
-            self.access.incidents.refused(f"ws_handshake_{verdict.error['code']}")
             await request.reject(verdict.status, extra_headers=_JSON.copy(), body=verdict.body)
             return None
         admitted, accepted = verdict
@@ -197,7 +201,16 @@ class WsServer(Acceptor):
     def _judge(self, request: WebSocketRequest, place: ExitStack) -> tuple[Admitted, Accepted] | Refused:
         admitted = judge(request, self.access.policy, self._endpoints)
         if isinstance(admitted, Refused):
+            why = f"{admitted.error['message']}{_SETTINGS.get(admitted.status, '')}"
+            self.access.incidents.refused(f"ws_handshake_{admitted.error['code']}", why)
             return admitted
+        accepted = self._accept(admitted, place)
+        if isinstance(accepted, Refused):  # perhaps with a name that the client gave
+            self.access.incidents.refused(f"ws_handshake_{accepted.error['code']}")
+            return accepted
+        return admitted, accepted
+
+    def _accept(self, admitted: Admitted, place: ExitStack) -> Accepted | Refused:
         user = admitted.visitor.user
         try:
             self.access.connect(user)
@@ -205,7 +218,7 @@ class WsServer(Acceptor):
             return Refused(503, error)
         place.callback(self.access.disconnect, user)
         try:
-            return admitted, admitted.endpoint.accept(admitted.visitor)
+            return admitted.endpoint.accept(admitted.visitor)
         except FootlightsError as error:
             return Refused(status_of(error, self._statuses, 503), error)
 

@@ -54,6 +54,8 @@ class Opening:
     """The number of this opening of the ledger, from 1. Ids contain it, so they are never used again."""
     world: World
     """The last committed world."""
+    genesis_digest: str | None = None
+    """The digest of the world that the ledger began with; None if it does not know."""
 
 
 class Ledger(Protocol):

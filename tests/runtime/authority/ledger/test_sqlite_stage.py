@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from footlights import CommitOutcome, Intent, IntentType, SessionParams, TurnParams, open_stage
+from footlights import CommitOutcome, Intent, IntentType, MemoryLedger, SessionParams, TurnParams, open_stage
 from footlights.authority import CommitRecord, JsonWorld, JudgeRequest, RuleBook, Ruling, World, accept, judge, patch
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
 from footlights.testing import cancel_everywhere
@@ -18,7 +18,7 @@ from footlights_actors import standard_cast
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from footlights import Cast, CommitFinal, InteractionContext, Stage
+    from footlights import Cast, CommitFinal, InteractionContext, JsonValue, Stage
     from footlights.testing.trial import Trial
 
 NOTE = TurnParams(workload="note")
@@ -44,6 +44,32 @@ def cast() -> Cast:
 async def note(stage: Stage, *said: str, session_id: str = "guest") -> list[CommitFinal]:
     session = stage.start(SessionParams(session_id=session_id))
     return [await session.finalize(session.begin_turn(each, NOTE)).wait() for each in said]
+
+
+async def test_a_stage_says_whether_its_ledger_began_with_another_world(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    ignored: list[bool] = []
+    worlds: list[JsonValue] = [{"purse": 20}, {"purse": 20}, {"purse": 50}, {"purse": 20.0}]
+    for world in worlds:
+        async with open_stage(standard_cast(world=world), ledger=path) as stage:
+            ignored.append(stage.ignores_world)
+            assert stage.world == {"purse": 20}
+    assert ignored == [False, False, True, False]
+
+
+async def test_a_world_that_has_changed_since_is_not_another_one(tmp_path: Path) -> None:
+    for _ in range(2):
+        async with open_stage(cast(), ledger=tmp_path / "ledger") as stage:
+            assert not stage.ignores_world
+            await note(stage, "a")
+
+
+async def test_a_ledger_that_keeps_no_world_ignores_none() -> None:
+    ledger = MemoryLedger()
+    worlds: list[JsonValue] = [{"purse": 20}, {"purse": 50}]
+    for world in worlds:
+        async with open_stage(standard_cast(world=world), ledger=ledger) as stage:
+            assert (stage.ignores_world, stage.world) == (False, world)
 
 
 async def test_a_stage_that_opens_again_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:

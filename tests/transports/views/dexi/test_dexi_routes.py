@@ -99,6 +99,8 @@ async def test_an_unknown_agent_is_not_found(quiet_clock: MockClock) -> None:
     async with open_house(cast=agency()) as house:
         answer = await house.client.post("/api/agents/nobody/invoke", json=WORK)
         assert refused(answer) == (404, "unknown_agent")
+        there_are = ", ".join(house.stage.personas)
+        assert answer.json()["error"]["message"] == f"There is no agent of that name; there are: {there_are}."
 
 
 async def test_an_unknown_run_is_not_found(quiet_clock: MockClock) -> None:

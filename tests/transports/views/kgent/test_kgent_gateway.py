@@ -286,6 +286,17 @@ async def test_an_unknown_agent_is_refused() -> None:
             assert await rejection(house, path) == 404
 
 
+async def test_an_unknown_agent_is_refused_with_those_that_exist() -> None:
+    async with open_chat_house() as house:
+        with pytest.raises(ExceptionGroup) as refused:
+            async with connect(house, "/perturb/nobody"):
+                pytest.fail("it came in")
+        (error,) = refused.value.exceptions
+        assert isinstance(error, ConnectionRejected)
+        told = orjson.loads(error.body or b"{}")["error"]["message"]
+        assert told == f"There is no agent of that name; there are: {', '.join(house.stage.personas)}."
+
+
 async def rejection(house: Any, path: str, **options: Any) -> int:
     with pytest.raises(ExceptionGroup) as refused:
         async with connect(house, path, **options):

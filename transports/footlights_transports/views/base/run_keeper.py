@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import trio
 
+from footlights.checks import listed
 from footlights.errors import FootlightsError, SessionClosed, UnknownSession
 from footlights.failures import contained
 from footlights.fair_share import eviction_candidate
@@ -141,7 +142,8 @@ class RunKeeper(Generic[R]):
     def check_agent(self, agent: str | None) -> None:
         """Raises `UnknownAgent`."""
         if agent is not None and agent not in self._access.stage.personas:
-            raise UnknownAgent("There is no agent of that name.")
+            there_are = listed(self._access.stage.personas)
+            raise UnknownAgent(f"There is no agent of that name; there are: {there_are}.")
 
     def find(self, user: User, key: str) -> R:
         """A run of this user. Raises `UnknownRun`."""

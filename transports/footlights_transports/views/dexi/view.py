@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from footlights.checks import listed
 from footlights.errors import RegistrationError
 from footlights.redaction.redactor import STANDARD_FIELDS, STANDARD_PATTERNS, Redactor, SecretPattern
 from footlights_transports.config.schema import TEXT, TEXTS, Setting
@@ -45,7 +46,7 @@ class DexiView(View):
         given = source.section(("dexi",), _SETTINGS)
         agent = given.get("chat_agent", source.chat_agent)
         if agent is not None and cast is not None and agent not in cast.personas:
-            source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {', '.join(cast.personas)}.")
+            source.complain(("dexi", "chat_agent"), f"is not a persona; there are: {listed(cast.personas)}.")
         patterns = (*STANDARD_PATTERNS, *_patterns(source, given.get("secret_patterns", ())))
         redactor = Redactor(patterns, (*STANDARD_FIELDS, *given.get("secret_fields", ())))
         return cls(RunSettings(chat_agent=agent, redactor=redactor))

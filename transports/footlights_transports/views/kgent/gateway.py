@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 from attrs import Factory, define
 
+from footlights.checks import listed
 from footlights.errors import InvalidCommand, UnknownSession
 from footlights.params import SessionParams
 from footlights.session.core import SessionState
@@ -134,7 +135,8 @@ class KgentGateway:
     def room(self, user: User, agent: str) -> Room:
         """The room of this user's dialogues with this agent. Raises `UnknownAgent`."""
         if agent not in self.access.stage.personas:
-            raise UnknownAgent("There is no agent of that name.")
+            there_are = listed(self.access.stage.personas)
+            raise UnknownAgent(f"There is no agent of that name; there are: {there_are}.")
         return self._rooms.setdefault((user, agent), Room())
 
     def enter(self, user: User, agent: str, query: PerturbQuery) -> Sender:

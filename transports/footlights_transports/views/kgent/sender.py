@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from footlights.errors import SessionClosed
-from footlights.failures import contained, describe
+from footlights.failures import contained, report
 from footlights.token_bucket import TokenBucket
 from footlights_transports.errors import RateLimited
 from footlights_transports.views.kgent.pure.messages import ErrorCode
@@ -133,7 +134,7 @@ class Sender:
         keeper, turn_id = self._gateway.keeper, str(message["turn_id"])
         assert keeper is not None, "a session begins with consent to keep only where there is a keeper"
         with (
-            contained(lambda error: log.error("%s could not be kept: %s", turn_id, describe(error))),
+            contained(partial(report, log, f"{turn_id} could not be kept")),
             trio.fail_after(KEEPING, shield=True),
         ):
             await keeper.keep(self.session_id, turn_id, dialogue.message.content, str(message["content"]))

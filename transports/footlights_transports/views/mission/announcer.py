@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import evolve, frozen
 
-from footlights.failures import contained, describe
+from footlights.failures import contained, report
 from footlights_transports.views.mission.pure.history import History
 from footlights_transports.views.mission.pure.policy import decide, voice_dropped, voice_failed
 from footlights_transports.views.mission.voice import NullVoice
@@ -219,4 +219,4 @@ class Announcer:
 
 
 def _log_failure(error: BaseException) -> None:
-    log.warning("a voice failed: %s", describe(error))  # without the message, which may quote the callout
+    report(log, "a voice failed", error, logging.WARNING)  # without the message, which may quote the callout

@@ -28,6 +28,7 @@ from footlights.authority.ledger.sqlite.rows import (
     find_record,
     find_request,
     find_tool,
+    genesis_digest,
     last_digest,
     latest_records,
     records_after,
@@ -96,7 +97,7 @@ class SqliteStore:
         taken_now = self._lock is None
         try:
             with self._reading(genesis) as (connection, head):
-                return Opening(head.epoch + 1, restore(connection, head, genesis))
+                return Opening(head.epoch + 1, restore(connection, head, genesis), genesis_digest(connection))
         except BaseException:
             if taken_now:
                 self.close()

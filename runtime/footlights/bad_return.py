@@ -1,0 +1,51 @@
+"""Bad return: an error about host code that returned what its caller cannot use, or that is async where it may not be.
+
+Its message consists of fixed words that say what to write instead, so it may be logged, unlike those of others.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from inspect import isasyncgen, isasyncgenfunction, iscoroutine, iscoroutinefunction, unwrap
+from typing import Any
+
+from attrs import frozen
+
+from footlights.errors import RegistrationError
+
+
+@frozen
+class Place:
+    """The definition of a function."""
+
+    file: str
+    line: int
+    name: str
+
+
+class BadReturn(RegistrationError):
+    """A function of the host returned what its caller cannot use. `place` is its definition, if it has one."""
+
+    def __init__(self, message: str, function: object) -> None:
+        super().__init__(message)
+        self.place = _place_of(function)
+
+
+def _place_of(function: Any) -> Place | None:
+    bare = function.func if isinstance(function, partial) else function
+    code = getattr(unwrap(getattr(bare, "__func__", bare)), "__code__", None)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def is_unawaited(value: object) -> bool:
+    """Whether this is a coroutine or an async generator. A coroutine is closed, so that Python does not warn of it."""
+    if iscoroutine(value):
+        value.close()
+        return True
+    return isasyncgen(value)
+
+
+def check_plain(what: str, function: object) -> None:
+    """Raises `RegistrationError` for an async function. `what` begins the sentence."""
+    if iscoroutinefunction(function) or isasyncgenfunction(function):
+        raise RegistrationError(f"{what} is an async function: write def, not async def.")
