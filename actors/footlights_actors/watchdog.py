@@ -15,6 +15,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from footlights.events import InterruptReason
+from footlights.failure_texts import LOAD_TIMEOUT, STALL_TIMEOUT, TURN_TIMEOUT, known
 from footlights.turn.lifecycle import TurnState
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ class TurnWatchdog:
             if turn is None:
                 continue
             if now >= watched.started + self._limits.turn_timeout:
-                turn.stop(InterruptReason.TIMEOUT)
+                turn.stop(InterruptReason.TIMEOUT, error=known(TURN_TIMEOUT))
             elif now >= self._stall_deadline(turn, watched, now):
-                turn.stop(InterruptReason.STALLED)
+                turn.stop(InterruptReason.STALLED, error=known(LOAD_TIMEOUT if _is_loading(turn) else STALL_TIMEOUT))
             else:
                 self._schedule_check(turn, watched, now)
 
@@ -103,8 +104,11 @@ class TurnWatchdog:
         """The time until which the turn may be silent."""
         # The time that a turn waits for a slot does not count as silence.
         silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
-        is_loading = turn.state in (TurnState.SELECTED, TurnState.LOADING)
-        return silent_since + (self._limits.load_timeout if is_loading else self._limits.stall_timeout)
+        return silent_since + (self._limits.load_timeout if _is_loading(turn) else self._limits.stall_timeout)
 
     def _set_alarm(self) -> None:
         self._alarm.deadline = self._checks[0].at if self._checks else inf
+
+
+def _is_loading(turn: Turn) -> bool:
+    return turn.state in (TurnState.SELECTED, TurnState.LOADING)

@@ -1,6 +1,7 @@
-"""Supervision of host code: the `contained` boundary, and the reason and log text of a failure.
+"""Supervision of host code: the `contained` boundary, and the reason, the sentence and the log text of a failure.
 
-An exception's message is never used, because it may quote a player or a model.
+An exception's message is never used, because it may quote a player or a model. The sentence is one that was written to
+be shown: see `footlights.failure_texts`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, cast
 import trio
 
 from footlights.errors import FootlightsError, ModelError, ModelTimeout, StrayCancel, ToolError
-from footlights.events import InterruptReason
+from footlights.events import ErrorInfo, InterruptReason
+from footlights.failure_texts import UNSPECIFIC, known, sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +29,7 @@ _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
     (BaseException, InterruptReason.WORKLOAD_ERROR),
 )
 
+_MODEL_ERROR = ErrorInfo(ModelError.code, ModelError.sentence)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_NAME_CHARS = 64
 _CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
@@ -85,28 +88,59 @@ def _not_failures() -> tuple[type[BaseException], ...]:
     return (KeyboardInterrupt, trio.Cancelled) if is_cancelled else (KeyboardInterrupt,)
 
 
-def explain(error: BaseException) -> tuple[InterruptReason, str]:
-    """The `reason` and `detail` of `turn_interrupted`; the detail is a stable code or the name of the exception."""
+def explain(error: BaseException) -> tuple[InterruptReason, str, ErrorInfo]:
+    """The `reason`, `detail` and `error` of `turn_interrupted`. The detail is a code or the name of the exception."""
     members = list(leaves(error))
     for kind, reason in _REASONS:
         for leaf in members:
             if isinstance(leaf, kind):
-                return reason, _detail(leaf)
+                return reason, _detail(leaf), _info(leaf, reason)
     raise AssertionError("every exception is a BaseException")
 
 
 def describe(error: BaseException) -> str:
-    """The failure and its source line, safe to log."""
-    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}" for leaf in leaves(error))
+    """The failure, its source line, and the sentence of its driver if it has one, safe to log."""
+    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}{_said(leaf)}" for leaf in leaves(error))
+
+
+def model_failure(error: ModelError) -> ErrorInfo:
+    """The code and the sentence of a model's failure."""
+    return _info(error, InterruptReason.MODEL_ERROR)
 
 
 def _culprit(error: BaseException) -> BaseException:
     """The original exception behind a `ModelError` or `ToolError` that wraps it."""
+    return _causes(error)[-1]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The exception, and what each `ModelError` or `ToolError` among them wraps."""
+    causes = [error]
     for _ in range(_MAX_WRAPPERS):
         if not isinstance(error, ModelError | ToolError) or error.__cause__ is None:
             break
         error = next(leaves(error.__cause__))
-    return error
+        causes.append(error)
+    return causes
+
+
+def _info(error: BaseException, reason: InterruptReason) -> ErrorInfo:
+    """The innermost code that is specific, and the innermost sentence that was written for it."""
+    info = known(UNSPECIFIC[reason]) or _MODEL_ERROR
+    for each in _causes(error):
+        code = StrayCancel.code if isinstance(each, trio.Cancelled) else None
+        if isinstance(each, FootlightsError):
+            code = code_of(each)
+        if isinstance(each, ModelError) and (code != ModelError.code or "sentence" in vars(each)):
+            info = ErrorInfo(info.code if code == ModelError.code or code is None else code, sentence_of(each))
+        elif code != ModelError.code:
+            info = known(code) or info
+    return info
+
+
+def _said(error: BaseException) -> str:
+    given = [each for each in _causes(error) if isinstance(each, ModelError) and "sentence" in vars(each)]
+    return f": {sentence_of(given[-1])}" if given else ""
 
 
 def _detail(error: BaseException) -> str:

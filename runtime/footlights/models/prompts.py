@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
@@ -51,14 +51,21 @@ def no_facts(_: object) -> tuple[Fact, ...]:
     return ()
 
 
+def _as_names(models: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(models, str):  # it would be read as a list of letters
+        raise RegistrationError("The models of a persona are a list of names.")
+    return tuple(models)
+
+
 @frozen(kw_only=True)
 class Persona:
-    """The character that speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
+    """The character that speaks in a turn. Raises `RegistrationError` for an invalid text or list of models."""
 
     text: str = ""
     """Its description, as part of the system prompt."""
-    model: str | None = None
-    """The id of its model; by default the cast chooses."""
+    models: tuple[str, ...] = field(default=(), converter=_as_names)
+    """The ids of its models: the first speaks, and each next one if those before it fail. By default the cast
+    chooses."""
     tools: frozenset[str] | None = None
     """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
@@ -66,6 +73,8 @@ class Persona:
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
+        if len(set(self.models)) < len(self.models):
+            raise RegistrationError("The models of a persona name one twice.")
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""

@@ -11,6 +11,7 @@ import pytest
 from footlights import (
     Fact,
     InterruptReason,
+    Limits,
     Persona,
     SideEffects,
     Tool,
@@ -177,6 +178,9 @@ FAILURES: dict[str, Answer] = {
 }
 
 
+ONCE = Limits(retry_wait=0)
+
+
 @pytest.mark.parametrize("driver", [completions.model_at, messages.model_at])
 async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
     driver: Callable[[WireServer], Model], caplog: pytest.LogCaptureFixture, tmp_path: Path
@@ -184,7 +188,7 @@ async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
     caplog.set_level(logging.DEBUG)
     seen: list[bytes] = []
     async with open_wire_server(*FAILURES.values()) as server:
-        async with open_stage(standard_cast(driver(server)), ledger=tmp_path / "inn.ledger") as stage:
+        async with open_stage(standard_cast(driver(server)), ledger=tmp_path / "inn.ledger", limits=ONCE) as stage:
             session = stage.start()
             for _ in FAILURES:
                 events = await take_turn(session, SAID)
