@@ -35,7 +35,7 @@ from footlights_actors.watchdog import TurnWatchdog
 from tests.kit.failures import failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from footlights.authority import PatchOp
     from footlights.events import JsonValue
@@ -90,6 +90,17 @@ def test_the_first_model_is_the_default_and_a_turn_may_name_another() -> None:
     assert cast.choose_model(query(TurnParams(model="b"))) == ModelChoice("b", "requested")
     spoken_by_b = query(persona=Persona(models=("b",)))
     assert cast.choose_model(spoken_by_b) == ModelChoice("b", "persona")
+
+
+def test_only_the_runtime_chooses_a_fallback() -> None:
+    with pytest.raises(RegistrationError, match="fallback"):
+        ModelChoice("a", "fallback")
+
+
+@pytest.mark.parametrize("models", ["odo", ["odo", "odo"]])
+def test_the_models_of_a_persona_are_a_list_without_repeats(models: Sequence[str]) -> None:
+    with pytest.raises(RegistrationError):
+        Persona(models=models)
 
 
 def test_a_cast_without_models_has_none_to_choose() -> None:
