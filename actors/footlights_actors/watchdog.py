@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from footlights.turn.turn import Turn
 
 _MAX_STALE_CHECKS = 64
+_LOADING = (TurnState.SELECTED, TurnState.LOADING)
 
 
 class _Watched:
@@ -86,7 +87,8 @@ class TurnWatchdog:
             if now >= watched.started + self._limits.turn_timeout:
                 turn.stop(InterruptReason.TIMEOUT, error=known(TURN_TIMEOUT))
             elif now >= self._stall_deadline(turn, watched, now):
-                turn.stop(InterruptReason.STALLED, error=known(LOAD_TIMEOUT if _is_loading(turn) else STALL_TIMEOUT))
+                code = LOAD_TIMEOUT if turn.state in _LOADING else STALL_TIMEOUT
+                turn.stop(InterruptReason.STALLED, error=known(code))
             else:
                 self._schedule_check(turn, watched, now)
 
@@ -104,11 +106,7 @@ class TurnWatchdog:
         """The time until which the turn may be silent."""
         # The time that a turn waits for a slot does not count as silence.
         silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
-        return silent_since + (self._limits.load_timeout if _is_loading(turn) else self._limits.stall_timeout)
+        return silent_since + (self._limits.load_timeout if turn.state in _LOADING else self._limits.stall_timeout)
 
     def _set_alarm(self) -> None:
         self._alarm.deadline = self._checks[0].at if self._checks else inf
-
-
-def _is_loading(turn: Turn) -> bool:
-    return turn.state in (TurnState.SELECTED, TurnState.LOADING)

@@ -212,6 +212,7 @@ class ModelUnavailable(ModelError):
 
     code = "model_unavailable"
     sentence = "The model cannot answer now."
+    retry_after: float | None = None
 
     def __init__(self, message: str = "", retry_after: float | None = None, *, sentence: str | None = None) -> None:
         super().__init__(message, sentence=sentence)

@@ -21,7 +21,7 @@ from footlights.failures import model_failure
 from footlights.turn.lifecycle import Step
 from footlights.turn.model_phase import FALLBACK
 from footlights_actors.loader import select_hot
-from footlights_actors.turn.model_choice import check_allowed, choose_model, next_model
+from footlights_actors.turn.model_choice import choose_model, next_model
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -57,11 +57,9 @@ class ModelAccess:
     async def first(self) -> ModelLease:
         """The turn's model, ready to generate. Raises `ModelError`."""
         choice = choose_model(self._turn, self._services)
-        try:
-            check_allowed(choice.model_id, self._turn, self._services)
-        except RemoteNotAllowed as error:
+        if self._services.cast.models[choice.model_id].traits.remote and not self._turn.remote_models:
             self._tried.append(choice.model_id)
-            return await self._replace(error)
+            return await self._replace(RemoteNotAllowed())
         return await self._take(ModelSelected(choice.model_id, choice.reason))
 
     async def after(self, error: ModelUnavailable) -> ModelLease:
@@ -77,7 +75,7 @@ class ModelAccess:
 
     def _is_worth_waiting(self, error: ModelUnavailable) -> bool:
         longest = self._services.limits.retry_wait
-        is_near = error.retry_after is not None and longest > 0 and error.retry_after <= longest
+        is_near = error.retry_after is not None and longest > 0 and 0 <= error.retry_after <= longest
         return is_near and self._may_retry and self._has_said_nothing
 
     @property
@@ -122,20 +120,14 @@ class ModelAccess:
         self._tried.append(selected.model_id)
         self._may_retry = True
         lease = self._leases.enter_context(self._services.pool.lease(selected.model_id, self._turn.session_id))
-        try:
-            await self._make_ready(selected, lease)
-        except ModelUnavailable as error:
-            return await self._replace(error)
-        self._lease = lease
-        return lease
-
-    async def _make_ready(self, selected: ModelSelected, lease: ModelLease) -> None:
         if lease.claim_now():
             select_hot(self._turn, selected)
-            return
-        failure = await self._load(selected, lease)
-        try:
-            if failure is not None:
-                raise failure
-        finally:
-            del failure  # as above
+        else:
+            failure = await self._load(selected, lease)
+            try:
+                if failure is not None:
+                    return await self._replace(failure)
+            finally:
+                del failure  # as above
+        self._lease = lease
+        return lease

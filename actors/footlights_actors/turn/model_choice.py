@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from footlights.cast import ModelChoice, ModelQuery
-from footlights.errors import ModelError, RemoteNotAllowed
+from footlights.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def choose_model(turn: Turn, services: Services) -> ModelChoice:
-    """The choice for this turn, which may not be allowed. Raises `ModelError` if there is no model."""
+    """The choice for this turn, which may not be allowed. Raises `ModelError` if there is none."""
     query = ModelQuery(
         session_id=turn.session_id,
         params=turn.params,
@@ -32,12 +32,6 @@ def choose_model(turn: Turn, services: Services) -> ModelChoice:
     if choice.model_id not in services.cast.models:
         raise ModelError(sentence="The cast chose a model that it does not have.")
     return choice
-
-
-def check_allowed(model_id: str, turn: Turn, services: Services) -> None:
-    """Raises `RemoteNotAllowed` if the model may not get the turn's text."""
-    if services.cast.models[model_id].traits.remote and not turn.remote_models:
-        raise RemoteNotAllowed
 
 
 def next_model(turn: Turn, services: Services, tried: Collection[str]) -> str | None:

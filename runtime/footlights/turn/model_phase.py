@@ -31,7 +31,10 @@ class ModelPhase:
     def check(self, payload: ModelEvent) -> None:
         """Raises `InvalidEvent` if the event contradicts an earlier one."""
         if isinstance(payload, ModelSelected):
-            self._check_selected(payload)
+            if (payload.reason == FALLBACK) is (payload.error is None):
+                raise InvalidEvent("payload.error: must be there exactly if the reason is fallback")
+            if payload.error is not None and payload.model_id == self._model_id:
+                raise InvalidEvent("payload.model_id: a fallback must be another model")
             return
         if payload.model_id != self._model_id:
             raise InvalidEvent("payload.model_id: must be the model that was selected")
@@ -43,12 +46,6 @@ class ModelPhase:
                 raise InvalidEvent("payload.warm_state: a hot model has nothing to load")
         elif not self._shown:
             raise InvalidEvent("payload.warm_state: a model that was not hot shows that it loads first")
-
-    def _check_selected(self, payload: ModelSelected) -> None:
-        if (payload.reason == FALLBACK) is (payload.error is None):
-            raise InvalidEvent("payload.error: must be there exactly if the reason is fallback")
-        if payload.error is not None and payload.model_id == self._model_id:
-            raise InvalidEvent("payload.model_id: a fallback must be another model")
 
     def take(self, payload: ModelEvent) -> None:
         """Record an emitted event."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import TYPE_CHECKING
 
 import pytest
@@ -265,7 +266,10 @@ async def test_a_model_is_asked_only_once_more(quiet_clock: MockClock) -> None:
     assert events[-2].mono_ts_ms - events[0].mono_ts_ms == 5000
 
 
-@pytest.mark.parametrize(("asked_for", "limit"), [(3.0, 2.0), (0.0, 0.0), (3.0, 0.0), (None, 10.0), (86_400.0, 10.0)])
+@pytest.mark.parametrize(
+    ("asked_for", "limit"),
+    [(3.0, 2.0), (0.0, 0.0), (-1.0, 9.0), (nan, 9.0), (3.0, 0.0), (None, 10.0), (86_400.0, 10.0)],
+)
 async def test_a_wait_that_is_too_long_or_turned_off_is_not_waited_for(
     asked_for: float | None, limit: float, quiet_clock: MockClock
 ) -> None:
