@@ -102,8 +102,15 @@ class AuthorityCommitter:
         for turn in batch:
             if len(records) % _JUDGED_BETWEEN_CHECKPOINTS == _JUDGED_BETWEEN_CHECKPOINTS - 1:
                 await trio.lowlevel.checkpoint()
-            reason = None if turn.interruption is None else turn.interruption.reason
-            request = JudgeRequest(turn.session_id, turn.turn_id, reason, tuple(turn.staged), turn.mode_decision)
+            cut = turn.interruption
+            request = JudgeRequest(
+                turn.session_id,
+                turn.turn_id,
+                None if cut is None else cut.reason,
+                tuple(turn.staged),
+                turn.mode_decision,
+                None if cut is None or cut.error is None else cut.error.code,
+            )
             previous = heads.get(turn.session_id)
             judgement = judge(request, world, self._rules, previous, world_digest=world_digest)
             world, world_digest = judgement.world, judgement.record.world_after

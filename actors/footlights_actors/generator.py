@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import trio
 from attrs import evolve, frozen
 
-from footlights.errors import IllegalTransition, ModelError, ModelTimeout
+from footlights.errors import IllegalTransition, ModelError, ModelTimeout, ModelUnavailable
 from footlights.failures import is_failure
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import facts_of, fitted, no_facts
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from footlights.models.pool import ModelLease
     from footlights.models.prompts import Persona
     from footlights.turn.turn import Turn
+    from footlights_actors.turn.model_access import ModelAccess
 
 MAX_TOOL_ROUNDS = 8
 MAX_CALLS_PER_ROUND = 16
@@ -44,14 +45,14 @@ _NO_TOOLS_HERE = "Tools may not be used in this turn."
 async def generate(
     turn: Turn,
     services: Services,
-    get_model: Callable[[], Awaitable[ModelLease]],
+    models: ModelAccess,
     run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
 ) -> None:
     persona = services.cast.persona(turn.params.persona)
     tokens_left = services.cast.budget.max_for_tier(turn.params.tier)
     if not tokens_left:
         return
-    lease = await get_model()
+    lease = await models.first()
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt = Prompt(
         turn.input,
@@ -62,13 +63,18 @@ async def generate(
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view())
     for tool_round in count(1):
-        fitting = fitted(prompt, facts, lease.model.traits.context_tokens)
-        generated = await _generate_round(turn, services, lease, fitting)
+        generated: _Round | None = None
+        while generated is None:
+            fitting = fitted(prompt, facts, lease.model.traits.context_tokens)
+            try:
+                generated = await _generate_round(turn, services, lease, fitting)
+            except ModelUnavailable as error:
+                lease = await models.after(error)
         tokens_left -= generated.tokens
         if not generated.requests:
             return
         if tool_round > MAX_TOOL_ROUNDS:
-            raise ModelError("The model asked for tools in too many rounds.")
+            raise ModelError(sentence="The model asked for tools in too many rounds.")
         if may_use_tools:
             exchanges = await run_tools(generated.requests)
         else:
@@ -106,11 +112,11 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
     except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:
-        raise ModelTimeout("The model took longer than it may.") from None
+        raise ModelTimeout from None
     except BaseException as error:  # a boundary: every failure of a model becomes the cause of a ModelError
         if not is_failure(error):
             raise
-        raise ModelError("The model failed, or said what a turn cannot hold.") from error
+        raise ModelError from error
     finally:
         lease.release()
     turn.output_tokens = (turn.output_tokens or 0) + tokens
@@ -151,18 +157,18 @@ async def _stream_output(
 
 def _checked_usage(usage: Usage) -> Usage:
     if type(usage.output_tokens) is not int:
-        raise ModelError("The model reported a number of tokens that is not an integer.")
+        raise ModelError(sentence="The model reported a number of tokens that is not an integer.")
     return usage
 
 
 def _checked_request(item: object, requests_before: int) -> ToolRequest:
     if not isinstance(item, ToolRequest) or not isinstance(item.tool_name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
-        raise ModelError("The model's output is neither text nor a tool request.")
+        raise ModelError(sentence="The model's output is neither text nor a tool request.")
     if requests_before == MAX_CALLS_PER_ROUND:
-        raise ModelError("The model asked for too many tools at once.")
+        raise ModelError(sentence="The model asked for too many tools at once.")
     problem = item.problem or _problem(item.arguments)
     if not isinstance(problem, str | None):  # pyright: ignore[reportUnnecessaryIsInstance] - a model may lie
-        raise ModelError("The model reported a problem that is not text.")
+        raise ModelError(sentence="The model reported a problem that is not text.")
     if problem is None and _NAME.fullmatch(item.tool_name):
         return item
     # The next prompt contains the requests, so they must be valid in one.

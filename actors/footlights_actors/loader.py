@@ -1,4 +1,4 @@
-"""Model loader of a turn: makes the chosen model ready and streams the progress.
+"""Model loader of a turn: makes the chosen model ready and streams the progress, or reports why it cannot.
 
 A hot model is ready at once. For any other, `model_loading` is sent before the load begins, progress follows in whole
 percents, and `model_ready` reports the duration. `model_ready` is sent when the turn has a slot of the model.
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.events import ModelLoading, ModelReady, ModelSelected, WarmState
+from footlights.errors import ModelUnavailable
+from footlights.events import ModelLoading, ModelReady, WarmState
 from footlights.turn.lifecycle import TurnState
 
 if TYPE_CHECKING:
-    from footlights.cast import ModelChoice
+    from footlights.events import ModelSelected
     from footlights.models.pool import ModelLease
     from footlights.turn.turn import Turn
 
@@ -25,21 +26,24 @@ _ROUNDING = 1e-9
 
 
 @enable_ki_protection
-async def load_models(
-    turn: Turn,
-    choices: trio.MemoryReceiveChannel[tuple[ModelChoice, ModelLease]],
-    ready: trio.MemorySendChannel[ModelLease],
+async def load_model(
+    turn: Turn, selected: ModelSelected, lease: ModelLease, result: trio.MemorySendChannel[ModelUnavailable | None]
 ) -> None:
-    async for choice, lease in choices:
-        turn.emit(ModelSelected(choice.model_id, choice.reason))
+    """Make the selected model ready. The result is None then, or else the reason why it is unavailable."""
+    turn.emit(selected)
+    # The result is sent without a checkpoint: when its receiver runs, this task has ended.
+    try:
         await _make_ready(turn, lease)
-        await ready.send(lease)
+    except ModelUnavailable as error:
+        result.send_nowait(error)
+    else:
+        result.send_nowait(None)
 
 
-def select_hot(turn: Turn, choice: ModelChoice) -> None:
+def select_hot(turn: Turn, selected: ModelSelected) -> None:
     """Report a model that is hot and has a free slot."""
-    turn.emit(ModelSelected(choice.model_id, choice.reason))
-    turn.emit(ModelReady(choice.model_id, WarmState.HOT, load_ms=0))
+    turn.emit(selected)
+    turn.emit(ModelReady(selected.model_id, WarmState.HOT, load_ms=0))
 
 
 async def _make_ready(turn: Turn, lease: ModelLease) -> None:

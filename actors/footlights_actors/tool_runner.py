@@ -50,7 +50,7 @@ def _begin(turn: Turn, services: Services, number: int, request: ToolRequest) ->
     try:
         turn.start_tool(ToolCallStarted(call.tool_call_id, call.tool_name), call.end_without_tool)
     except TooLarge as error:
-        raise ModelError("The model asked for more tools than a turn may hold.") from error
+        raise ModelError(sentence="The model asked for more tools than a turn may hold.") from error
     if tool is None:
         call.refuse("unknown_tool", "There is no such tool.")
     elif request.problem is not None:

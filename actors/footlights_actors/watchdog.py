@@ -15,6 +15,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from footlights.events import InterruptReason
+from footlights.failure_texts import LOAD_TIMEOUT, STALL_TIMEOUT, TURN_TIMEOUT, known
 from footlights.turn.lifecycle import TurnState
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from footlights.turn.turn import Turn
 
 _MAX_STALE_CHECKS = 64
+_LOADING = (TurnState.SELECTED, TurnState.LOADING)
 
 
 class _Watched:
@@ -83,9 +85,10 @@ class TurnWatchdog:
             if turn is None:
                 continue
             if now >= watched.started + self._limits.turn_timeout:
-                turn.stop(InterruptReason.TIMEOUT)
+                turn.stop(InterruptReason.TIMEOUT, error=known(TURN_TIMEOUT))
             elif now >= self._stall_deadline(turn, watched, now):
-                turn.stop(InterruptReason.STALLED)
+                code = LOAD_TIMEOUT if turn.state in _LOADING else STALL_TIMEOUT
+                turn.stop(InterruptReason.STALLED, error=known(code))
             else:
                 self._schedule_check(turn, watched, now)
 
@@ -103,8 +106,7 @@ class TurnWatchdog:
         """The time until which the turn may be silent."""
         # The time that a turn waits for a slot does not count as silence.
         silent_since = now if turn.waits_in_line else max(watched.started, turn.last_activity)
-        is_loading = turn.state in (TurnState.SELECTED, TurnState.LOADING)
-        return silent_since + (self._limits.load_timeout if is_loading else self._limits.stall_timeout)
+        return silent_since + (self._limits.load_timeout if turn.state in _LOADING else self._limits.stall_timeout)
 
     def _set_alarm(self) -> None:
         self._alarm.deadline = self._checks[0].at if self._checks else inf

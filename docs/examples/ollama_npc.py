@@ -30,8 +30,9 @@ async def main(said: str, model: str, base_url: str) -> None:
                         print("(Odo wakes up ...)")
                     case TokenDelta(delta=delta):
                         print(delta, end="", flush=True)
-                    case TurnInterrupted(reason=reason, detail=detail):
-                        print(f"({reason}: {detail}. Does Ollama run, and does it have the model?)", end="")
+                    case TurnInterrupted(reason=reason, error=error):
+                        why = error.message if error is not None else f"{reason}."
+                        print(f"({why} Does Ollama run, and does it have the model?)", end="")
                     case CommitFinal(commit_outcome=outcome):
                         print(f"\n[committed: {outcome}]")
 

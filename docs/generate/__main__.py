@@ -57,6 +57,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "payload-parts": tables.payload_parts,
     "reasons": tables.reasons,
     "errors": tables.error_codes,
+    "failures": tables.failure_codes,
     "limits": tables.limits,
     "laws": tables.all_laws,
     "ag-ui-laws": tables.ag_ui_laws,

@@ -10,6 +10,7 @@ import source
 import typer.main
 
 from footlights import Limits, errors, events, laws
+from footlights.failure_texts import FAILURE_TEXTS
 from footlights.turn import lifecycle
 from footlights.wire.writing import ONLY_IF_TRUE
 from footlights_transports.cli.commands import app
@@ -96,6 +97,10 @@ def _delivery(event_type: events.EventType) -> str:
 
 
 # -- errors, limits, laws, states
+
+
+def failure_codes() -> str:
+    return table(["code", "standard sentence"], [[f"`{code}`", text] for code, text in FAILURE_TEXTS.items()])
 
 
 def error_codes() -> str:

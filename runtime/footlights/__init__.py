@@ -25,14 +25,22 @@ if TYPE_CHECKING:
         Busy as Busy,
         CommitUnknown as CommitUnknown,
         Detached as Detached,
+        ExtraMissing as ExtraMissing,
         FootlightsError as FootlightsError,
         IllegalTransition as IllegalTransition,
         InvalidCommand as InvalidCommand,
         InvalidEvent as InvalidEvent,
+        KeyMissing as KeyMissing,
+        KeyRefused as KeyRefused,
         LedgerInUse as LedgerInUse,
         LedgerUnavailable as LedgerUnavailable,
         ModelError as ModelError,
+        ModelLoadFailed as ModelLoadFailed,
+        ModelNotFound as ModelNotFound,
+        ModelServerError as ModelServerError,
         ModelTimeout as ModelTimeout,
+        ModelUnavailable as ModelUnavailable,
+        ModelUnreachable as ModelUnreachable,
         PromptTooLarge as PromptTooLarge,
         RateLimitError as RateLimitError,
         RegistrationError as RegistrationError,
@@ -128,9 +136,11 @@ _HOMES = {
     "footlights.cast": "Cast ModelChoice ModelQuery",
     "footlights.turn.commit_handle": "CommitHandle",
     "footlights.errors": (
-        "Busy CommitUnknown Detached FootlightsError IllegalTransition InvalidCommand InvalidEvent "
-        "LedgerInUse LedgerUnavailable ModelError ModelTimeout PromptTooLarge RateLimitError RegistrationError "
-        "RemoteNotAllowed SessionClosed StrayCancel StreamError TooLarge ToolError UnknownSession UnknownTurn"
+        "Busy CommitUnknown Detached ExtraMissing FootlightsError IllegalTransition InvalidCommand InvalidEvent "
+        "KeyMissing KeyRefused LedgerInUse LedgerUnavailable ModelError ModelLoadFailed ModelNotFound "
+        "ModelServerError ModelTimeout ModelUnavailable ModelUnreachable PromptTooLarge RateLimitError "
+        "RegistrationError RemoteNotAllowed SessionClosed StrayCancel StreamError TooLarge ToolError UnknownSession "
+        "UnknownTurn"
     ),
     "footlights.events": (
         "CommitFinal CommitOutcome DeliveryClass ErrorInfo EventType Ext Heard InterruptReason Issue JsonValue "

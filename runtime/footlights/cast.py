@@ -19,6 +19,7 @@ from footlights.errors import RegistrationError
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
 from footlights.turn.extensions import ExtensionManager
+from footlights.turn.model_phase import FALLBACK
 
 if TYPE_CHECKING:
     from footlights.authority.ledger.protocol import Ledger
@@ -41,7 +42,7 @@ class ModelChoice:
     model_id: str
     """Its id in the cast."""
     reason: str
-    """The `reason` in `model_selected`."""
+    """The `reason` in `model_selected`. `fallback` is the runtime's own."""
 
     def __attrs_post_init__(self) -> None:
         is_text = type(self.reason) is str and self.reason.isprintable()
@@ -49,6 +50,8 @@ class ModelChoice:
             raise RegistrationError(
                 f"The reason of a model choice must be 1 to {_MAX_REASON_CHARS} printable characters."
             )
+        if self.reason == FALLBACK:
+            raise RegistrationError("The reason fallback is given by the runtime, to a model that replaces another.")
 
 
 @frozen(kw_only=True)
@@ -175,6 +178,8 @@ class Cast:
     """Output tokens by budget tier."""
     remote_models: bool = False
     """The default consent of a session to remote models."""
+    fallback: bool = True
+    """Whether the next model of the persona takes the place of one that fails before its first token."""
 
     def __attrs_post_init__(self) -> None:
         for model_id in self.models:
@@ -196,8 +201,9 @@ class Cast:
 
 
 def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
-    if persona.model is not None and persona.model not in cast.models:
-        raise RegistrationError(f"The persona {name} has the model {persona.model[:64]!r}, which does not exist.")
+    missing = [model_id for model_id in persona.models if model_id not in cast.models]
+    if missing:
+        raise RegistrationError(f"The persona {name} has the model {missing[0][:64]!r}, which does not exist.")
     unknown = sorted((persona.tools or frozenset()) - cast.tools.keys())
     if unknown:
         raise RegistrationError(f"The persona {name} has the tool {unknown[0][:64]!r}, which does not exist.")

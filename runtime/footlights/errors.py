@@ -18,13 +18,23 @@
     │   ├── ModelTimeout      it exceeded its time limit
     │   ├── PromptTooLarge    the prompt exceeds the model's context window
     │   ├── RemoteNotAllowed  it is remote, and the session has not given consent
+    │   ├── KeyMissing        its server requires a key, and there is none
+    │   ├── KeyRefused        its server refused the key
+    │   ├── ModelNotFound     its server does not have it
     │   ├── StreamError       its stream broke off, perhaps after a part of the answer
-    │   └── RateLimitError    its rate limit is reached; retry later
+    │   └── ModelUnavailable  it cannot answer now; another model may
+    │       ├── ModelUnreachable  its server cannot be reached
+    │       ├── ModelServerError  its server failed
+    │       ├── RateLimitError    its rate limit is reached; retry later
+    │       └── ModelLoadFailed   it could not be loaded
+    │           └── ExtraMissing  a package that it needs is not installed
     ├── StrayCancel           code in a turn raised Cancelled without a cancelled scope
     └── ToolError             a tool refused or failed, with a message for its model
 
 Each class has one stable `code`; the codes are part of the wire protocol. Messages are for people and may
 change. No message contains text of a player or a model.
+
+The message of a `ModelError` of a host's driver may quote anything, so it is never shown. Its `sentence` is: see there.
 """
 
 from __future__ import annotations
@@ -129,43 +139,119 @@ class LedgerInUse(LedgerUnavailable):
 
 
 class ModelError(FootlightsError):
-    """A model failed. Models raise it; any other exception of a model is converted to it."""
+    """A model failed. Models raise it; any other exception of a model is converted to it.
+
+    `sentence` is what `turn_interrupted` and the log say about it, to players too. It must quote neither a player nor a
+    model nor a key. Without one, that of the class is used. The message itself is shown nowhere.
+    """
 
     code = "model_error"
+    sentence: str = "The model failed. The log says where."
+    """What people are told."""
+
+    def __init__(self, message: str = "", *, sentence: str | None = None) -> None:
+        super().__init__(message or sentence or self.sentence)
+        if sentence is not None:
+            self.sentence = sentence
 
 
 class ModelTimeout(ModelError):
     """A model exceeded its time limit. A `TimeoutError` of a model is converted to it."""
 
     code = "model_timeout"
+    sentence = "The model took longer than it may."
 
 
 class PromptTooLarge(ModelError):
     """The prompt exceeds the model's context window."""
 
     code = "prompt_too_large"
+    sentence = "The prompt exceeds the model's context window."
 
 
 class RemoteNotAllowed(ModelError):
     """The model is remote, and the session has not given consent to send its text there."""
 
     code = "remote_not_allowed"
+    sentence = "The model is remote, and the session has not given consent."
+
+
+class KeyMissing(ModelError):
+    """The model's server requires a key, and none is configured or set."""
+
+    code = "model_key_missing"
+    sentence = "The model's server requires a key, and there is none."
+
+
+class KeyRefused(ModelError):
+    """The model's server refused the key."""
+
+    code = "model_key_refused"
+    sentence = "The model's server refused the key."
+
+
+class ModelNotFound(ModelError):
+    """The model's server does not have the model, or not the path that was asked for."""
+
+    code = "model_not_found"
+    sentence = "The model's server has no such model, or no such path."
 
 
 class StreamError(ModelError):
     """A model's stream broke off: the output so far is incomplete."""
 
     code = "model_broke_off"
+    sentence = "The model's answer broke off."
 
 
-class RateLimitError(ModelError):
-    """A model's rate limit is reached. `retry_after` is the number of seconds to wait, if the model gave one."""
+class ModelUnavailable(ModelError):
+    """A model cannot answer now. Before its first token, the turn may try again or take another model.
+
+    `retry_after` is the number of seconds after which the model may be asked again, if it gave one.
+    """
+
+    code = "model_unavailable"
+    sentence = "The model cannot answer now."
+    retry_after: float | None = None
+
+    def __init__(self, message: str = "", retry_after: float | None = None, *, sentence: str | None = None) -> None:
+        super().__init__(message, sentence=sentence)
+        self.retry_after = retry_after
+
+
+class ModelUnreachable(ModelUnavailable):
+    """The model's server cannot be reached, or did not answer at all."""
+
+    code = "model_unreachable"
+    sentence = "The model's server cannot be reached."
+
+
+class ModelServerError(ModelUnavailable):
+    """The model's server failed before it answered."""
+
+    code = "model_server_error"
+    sentence = "The model's server failed."
+
+
+class RateLimitError(ModelUnavailable):
+    """A model's rate limit is reached."""
 
     code = "model_rate_limited"
+    sentence = "The model's server limits requests."
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+
+class ModelLoadFailed(ModelUnavailable):
+    """A model could not be loaded."""
+
+    code = "model_load_failed"
+    sentence = "The model could not be loaded."
+
+
+class ExtraMissing(ModelLoadFailed):
+    """A package that the model needs is not installed."""
+
+    code = "model_extra_missing"
+    sentence = "A package that the model needs is not installed."
 
 
 class StrayCancel(FootlightsError):

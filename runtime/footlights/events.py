@@ -123,7 +123,7 @@ class Ext:
 
 @frozen
 class ErrorInfo:
-    """Failure of a tool call."""
+    """Failure of a tool call, of a model or of a turn."""
 
     code: str
     """Stable, for programs."""
@@ -178,7 +178,9 @@ class ModelSelected(Payload):
     model_id: str
     """The model's id in the cast."""
     reason: str
-    """Reason for the choice: `default` or `requested` with the standard cast."""
+    """Reason for the choice: `default`, `requested`, `persona` or `fallback` with the standard cast."""
+    error: ErrorInfo | None = None
+    """What was wrong with the model before, exactly if the reason is `fallback`. It quotes nobody."""
 
 
 @frozen
@@ -253,6 +255,9 @@ class TurnInterrupted(Payload):
     """A stable code, or the name of the exception that ended the turn. Never its text."""
     heard: Heard | None = None
     """The part that the player received, if the host reported it."""
+    error: ErrorInfo | None = None
+    """Why the turn failed, if it did: a stable code, and a sentence that quotes nobody. A turn from the ledger has the
+    code's standard sentence. Absent if the turn was canceled, or ended with its session, stage or process."""
 
 
 @frozen

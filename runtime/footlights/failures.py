@@ -1,7 +1,8 @@
-"""Supervision of host code: the `contained` boundary, the reason and log text of a failure, and the failure hook.
+"""Supervision of host code: the `contained` boundary, the reason, sentence and log text of a failure, and its hook.
 
-An exception's message is never used here, because it may quote a player or a model. The hook gets the exception itself:
-whoever sets it decides what to do with the message.
+An exception's message is never used here, because it may quote a player or a model. The sentence is one that was
+written to be shown: see `footlights.failure_texts`. The hook gets the exception itself, and decides what to do with the
+message.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import trio
 
 from footlights.bad_return import BadReturn
 from footlights.errors import FootlightsError, ModelError, ModelTimeout, StrayCancel, ToolError
-from footlights.events import InterruptReason
+from footlights.events import ErrorInfo, InterruptReason
+from footlights.failure_texts import UNSPECIFIC, known, sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -35,6 +37,7 @@ _REASONS: tuple[tuple[type[BaseException], InterruptReason], ...] = (
     (BaseException, InterruptReason.WORKLOAD_ERROR),
 )
 
+_MODEL_ERROR = ErrorInfo(ModelError.code, ModelError.sentence)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_NAME_CHARS = 64
 _CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
@@ -100,19 +103,24 @@ def _not_failures() -> tuple[type[BaseException], ...]:
     return (KeyboardInterrupt, trio.Cancelled) if is_cancelled else (KeyboardInterrupt,)
 
 
-def explain(error: BaseException) -> tuple[InterruptReason, str]:
-    """The `reason` and `detail` of `turn_interrupted`; the detail is a stable code or the name of the exception."""
+def explain(error: BaseException) -> tuple[InterruptReason, str, ErrorInfo]:
+    """The `reason`, `detail` and `error` of `turn_interrupted`. The detail is a code or the name of the exception."""
     members = list(leaves(error))
     for kind, reason in _REASONS:
         for leaf in members:
             if isinstance(leaf, kind):
-                return reason, _detail(leaf)
+                return reason, _detail(leaf), _info(leaf, reason)
     raise AssertionError("every exception is a BaseException")
 
 
 def describe(error: BaseException) -> str:
-    """The failure and its source line, safe to log."""
-    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}{_hint(leaf)}" for leaf in leaves(error))
+    """The failure, its source line, and the sentence of its driver if it has one, safe to log."""
+    return "; ".join(f"{_detail(leaf)} at {_place(leaf)}{_hint(leaf)}{_said(leaf)}" for leaf in leaves(error))
+
+
+def model_failure(error: ModelError) -> ErrorInfo:
+    """The code and the sentence of a model's failure."""
+    return _info(error, InterruptReason.MODEL_ERROR)
 
 
 @contextmanager
@@ -170,6 +178,25 @@ def wrappers(error: BaseException) -> list[BaseException]:
         error = next(leaves(error.__cause__))
         found.append(error)
     return found
+
+
+def _info(error: BaseException, reason: InterruptReason) -> ErrorInfo:
+    """The innermost code that is specific, and the innermost sentence that was written for it."""
+    info = known(UNSPECIFIC[reason]) or _MODEL_ERROR
+    for each in wrappers(error):
+        code = StrayCancel.code if isinstance(each, trio.Cancelled) else None
+        if isinstance(each, FootlightsError):
+            code = code_of(each)
+        if isinstance(each, ModelError) and (code != ModelError.code or "sentence" in vars(each)):
+            info = ErrorInfo(info.code if code == ModelError.code or code is None else code, sentence_of(each))
+        elif code != ModelError.code:
+            info = known(code) or info
+    return info
+
+
+def _said(error: BaseException) -> str:
+    given = [each for each in wrappers(error) if isinstance(each, ModelError) and "sentence" in vars(each)]
+    return f": {sentence_of(given[-1])}" if given else ""
 
 
 def _detail(error: BaseException) -> str:

@@ -62,6 +62,9 @@ class Limits:
     """Time without progress after which a turn that waits for a loading model is interrupted."""
     stall_timeout: float = 30.0
     """Time of silence of a model or tool after which its turn is interrupted."""
+    retry_wait: float = 10.0
+    """Longest time that a model may ask a turn to wait, before its first token, until it is asked once more; 0 for no
+    second attempt."""
     turn_timeout: float = 600.0
     """Time after which a running turn is interrupted."""
     stall_detach: float = 30.0

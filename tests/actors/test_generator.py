@@ -31,6 +31,7 @@ from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import failing_model, flooding_model
 from footlights_actors import Call, Fail, Flood, Line, Say, ScriptedModel, standard_cast
 from footlights_actors.generator import MAX_CALLS_PER_ROUND, MAX_TOOL_ROUNDS
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -94,7 +95,7 @@ async def test_a_turn_may_say_as_much_as_its_limit_and_no_more() -> None:
     fits = await played(ScriptedModel(lambda _: [Flood("é", 5)]), limits=limits)
     assert only(fits, TurnFinal).text == "é" * 5
     events = await played(ScriptedModel(lambda _: [Flood("é", 6)]), limits=limits)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "too_large")
     assert "".join(each.delta for each in payloads(events, TokenDelta)) == "é" * 5
 
 
@@ -196,7 +197,8 @@ async def test_in_chat_no_tool_runs_and_the_model_gets_a_refusal() -> None:
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_model_that_only_ever_asks_for_tools_is_ended(mode: Mode) -> None:
     events = await played(ScriptedModel(lambda _: [Call("bell")]), TurnParams(mode=mode))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    why = "The model asked for tools in too many rounds."
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "model_error", sentence=why)
     assert len(payloads(events, ToolCallStarted)) <= MAX_TOOL_ROUNDS
 
 
@@ -219,7 +221,8 @@ async def test_a_model_may_ask_for_so_many_tools_at_once_and_no_more() -> None:
     assert len(payloads(fits, ToolCallStarted)) == MAX_CALLS_PER_ROUND
     assert fits[-2].event_type is EventType.TURN_FINAL
     events = await played(ScriptedModel(script(MAX_CALLS_PER_ROUND + 1)))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    why = "The model asked for too many tools at once."
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "model_error", sentence=why)
     assert payloads(events, ToolCallStarted) == []
 
 
@@ -240,7 +243,7 @@ async def test_a_model_that_fails_ends_its_turn_and_is_quoted_nowhere(
 ) -> None:
     caplog.set_level("DEBUG")
     events = await played(failing_model(ScriptedModel(lambda _: [Say("So far so good.")]), after_tokens=2, error=error))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, detail)
     assert "".join(each.delta for each in payloads(events, TokenDelta)) == "So far"
     assert detail in caplog.text
     assert SECRET not in caplog.text + repr(events)
@@ -248,7 +251,7 @@ async def test_a_model_that_fails_ends_its_turn_and_is_quoted_nowhere(
 
 async def test_a_script_that_fails_is_a_model_that_fails() -> None:
     events = await played(ScriptedModel(lambda _: [Say("Oh"), Fail(ZeroDivisionError(SECRET))]))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "ZeroDivisionError")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "ZeroDivisionError")
 
 
 def refuses(_: Prompt) -> AsyncGenerator[Output, None]:
@@ -274,7 +277,7 @@ async def test_whatever_a_model_does_wrong_is_a_model_error(
 async def test_a_model_that_asks_for_more_tools_than_a_turn_may_show_is_a_model_error() -> None:
     model = ScriptedModel(lambda _: [Call("bell")] * 4)
     events = await played(model, limits=Limits(max_turn_events=20))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "too_large")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "too_large")
 
 
 async def test_a_model_that_swallows_its_cancel_is_still_silenced(quiet_clock: MockClock) -> None:

@@ -26,6 +26,7 @@ from footlights import (
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import failing_load, stalling_load
 from footlights_actors import Say, ScriptedModel, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -209,7 +210,7 @@ async def test_a_load_that_fails_ends_the_turn_and_quotes_nothing(
     caplog: pytest.LogCaptureFixture, error: Exception, detail: str
 ) -> None:
     events = await played(failing_load(ScriptedModel(hello), error=error))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, detail)
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, detail, "model_load_failed")
     assert payloads(events, ModelReady) == []
     assert str(error) not in caplog.text + repr(events)
 

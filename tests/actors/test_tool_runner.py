@@ -33,6 +33,7 @@ from footlights.authority import ToolRecord, ToolState
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import FlakyLedger, deaf_tool, raising_tool, slow_tool
 from footlights_actors import Call, Line, Say, Script, ScriptedModel, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,7 +141,7 @@ async def test_what_a_failed_tool_staged_is_not_committed() -> None:
 async def test_a_crash_ends_the_turn_after_its_result(caplog: pytest.LogCaptureFixture) -> None:
     events = await played(asking_for(Call("bad")), raising_tool("bad", error=ValueError("what the player said")))
     assert codes(events) == ["tool_error"]
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "ValueError")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "ValueError")
     assert only(events, CommitFinal).commit_outcome is CommitOutcome.FAIL_CLOSED
     assert "ValueError" in caplog.text
     assert "what the player said" not in caplog.text + repr(events)
@@ -157,7 +158,7 @@ async def test_a_crash_cancels_the_tools_beside_it(quiet_clock: MockClock) -> No
 async def test_a_tool_that_is_no_coroutine_is_a_crash_like_any_other() -> None:
     plain = Tool(name="plain", run=lambda arguments, context: 5)  # type: ignore[arg-type, return-value]
     events = await played(asking_for(Call("plain")), plain)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "invalid_registration")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "invalid_registration")
 
 
 async def test_an_unknown_tool_is_refused_without_its_name_in_the_stream() -> None:

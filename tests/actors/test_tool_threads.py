@@ -34,6 +34,7 @@ from footlights.authority import ToolRecord, ToolState, accept, patch
 from footlights.testing import Gate, cancel_everywhere, only, payloads, take_turn
 from footlights.tools import decorator as tool_decorator
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +126,7 @@ async def test_an_error_of_a_thread_is_reported_like_any_other(quiet_clock: Mock
 
     assert only(await played(refuse), TurnFinal).text == "No room is free."
     crashed = await played(crash)
-    assert only(crashed, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "ValueError")
+    assert only(crashed, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "ValueError")
 
 
 async def test_a_thread_that_wants_to_end_the_program_ends_its_turn(quiet_clock: MockClock) -> None:
@@ -134,7 +135,7 @@ async def test_a_thread_that_wants_to_end_the_program_ends_its_turn(quiet_clock:
         sys.exit("what the player said")
 
     events = await played(leave)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "SystemExit")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "SystemExit")
 
 
 async def test_a_thread_that_answers_with_a_coroutine_ends_its_turn(quiet_clock: MockClock) -> None:
@@ -146,7 +147,7 @@ async def test_a_thread_that_answers_with_a_coroutine_ends_its_turn(quiet_clock:
         return later()
 
     events = await played(promise)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.TOOL_ERROR, "invalid_registration")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.TOOL_ERROR, "invalid_registration")
 
 
 async def test_threads_that_are_too_many_wait_for_their_turn(

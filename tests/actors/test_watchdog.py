@@ -24,6 +24,7 @@ from footlights import (
     draft_event,
     open_stage,
 )
+from footlights.failure_texts import known
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import deaf_tool, hanging_tool, stalling_load, stalling_model
 from footlights_actors import Call, Pause, Say, ScriptedModel, Stall, standard_cast
@@ -54,14 +55,19 @@ def hello(pace: float = 0.0) -> ScriptedModel:
 
 
 @pytest.mark.parametrize(
-    ("model", "after"),
-    [(stalling_model(hello(), after_tokens=2), 10), (stalling_load(hello()), 50)],
+    ("model", "after", "code"),
+    [
+        (stalling_model(hello(), after_tokens=2), 10, "stall_timeout"),
+        (stalling_load(hello()), 50, "load_timeout"),
+    ],
     ids=["generating", "loading"],
 )
 async def test_a_model_that_is_silent_too_long_ends_its_turn(
-    quiet_clock: MockClock, model: Model, after: float
+    quiet_clock: MockClock, model: Model, after: float, code: str
 ) -> None:
-    assert ending(await played(standard_cast(model))) == (InterruptReason.STALLED, after)
+    events = await played(standard_cast(model))
+    assert ending(events) == (InterruptReason.STALLED, after)
+    assert only(events, TurnInterrupted).error == known(code)
 
 
 async def test_a_load_may_be_held_to_less_time_than_silence(quiet_clock: MockClock) -> None:

@@ -217,6 +217,8 @@ def invisible_in_payload(turn: list[Raw], event: Raw, path: Path, old: Any, new:
         return "a number that nothing depends on" if is_natural(new) else None
     if type(new) is not type(old):
         return None
+    if kind == "model_selected" and name == "reason" and "error" in payload:
+        return None
     if name in FREE_TEXT.get(kind, ()) or path[-1] in ("message", "ref"):
         return "free text"
     if name == "error":
@@ -230,12 +232,12 @@ def invisible_in_payload(turn: list[Raw], event: Raw, path: Path, old: Any, new:
     if name == "warm_state":
         return "neither was hot" if {old, new} <= {"warm", "cold"} else None
     if name == "reason":
-        return "another reason" if new == "canceled" else None
+        return "another reason" if new == "canceled" and "error" not in payload else None
     if name == "issues":
         needed = turn[-2]["event_type"] == "turn_interrupted" and sole_reason(payload["issues"]) == path[1]
         return "another issue" if new and not needed else None
     if name == "model_id" and kind == "model_selected":
-        return "the model was never heard of again" if event is last_of(turn, "model_") and new else None
+        return "the model was never heard of again" if new and never_heard_of(turn, event, new) else None
     if name == "delta":
         return delta_is_not_repeated(turn, event, new)
     if path == ("heard", "seq"):
@@ -273,6 +275,18 @@ def sole_reason(issues: list[Raw]) -> int | None:
     """Which issue is the only one that says that the turn was interrupted."""
     saying = [at for at, issue in enumerate(issues) if issue["code"] in ("turn_interrupted", "runtime_restart")]
     return saying[0] if len(saying) == 1 else None
+
+
+def never_heard_of(turn: list[Raw], event: Raw, model_id: str) -> bool:
+    """Whether no event is about the selected model, and it is neither replaced by itself nor replaces itself."""
+    about = [each for each in turn if each["event_type"].startswith("model_")]
+    at = about.index(event)
+    following = about[at + 1] if at + 1 < len(about) else None
+    if following is not None and following["event_type"] != "model_selected":
+        return False
+    pairs = [(event, about[at - 1])] * (at > 0) + ([(following, event)] if following is not None else [])
+    fallbacks = [other if each is event else each for each, other in pairs if "error" in each["payload"]]
+    return all(each["payload"]["model_id"] != model_id for each in fallbacks)
 
 
 def last_of(turn: list[Raw], prefix: str) -> Raw | None:

@@ -13,6 +13,7 @@ from footlights.events import (
     SCHEMA_V,
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     EventType,
     Heard,
     InterruptReason,
@@ -86,6 +87,9 @@ SELECTED = ModelSelected("m1", "default")
 LOADING = ModelLoading("m1", cold_start=True)
 HOT = ModelReady("m1", WarmState.HOT, 0)
 COLD = ModelReady("m1", WarmState.COLD, 900)
+REFUSED_KEY = ErrorInfo("model_key_refused", "The model's server refused the key.")
+FALLBACK = ModelSelected("m2", "fallback", REFUSED_KEY)
+HOT_2 = ModelReady("m2", WarmState.HOT, 0)
 FINAL = TurnFinal("")
 HI_FINAL = TurnFinal("hi")
 FORGOTTEN = TurnFinal("", text_forgotten=True)
@@ -265,8 +269,21 @@ BROKEN = [
     Case("model_order", "another one is loading", turn(
         ACCEPTED, SELECTED, evolve(LOADING, model_id="m2"), INTERRUPTED, DISCARDED)),
     Case("model_order", "another one is selected", turn(ACCEPTED, SELECTED, SELECTED, HOT, FINAL, OK)),
-    Case("model_order", "another one is ready, and a gap has room for half of it", [
-        *turn(ACCEPTED, SELECTED), at(3, evolve(HOT, model_id="m2"), (2, 2)), at(4, FINAL), at(5, OK)]),
+    Case("model_fallback", "nothing was wrong", turn(
+        ACCEPTED, SELECTED, HOT, evolve(FALLBACK, error=None), HOT_2, FINAL, OK)),
+    Case("model_fallback", "something was wrong, and nothing is replaced", turn(
+        ACCEPTED, SELECTED, HOT, evolve(FALLBACK, reason="default"), HOT_2, FINAL, OK)),
+    Case("model_fallback", "after a token", turn(ACCEPTED, SELECTED, HOT, HI, FALLBACK, HOT_2, HI_FINAL, OK)),
+    Case("model_fallback", "after a token without a model", turn(ACCEPTED, HI, FALLBACK, HOT_2, HI_FINAL, OK)),
+    Case("model_fallback", "after a tool call", turn(
+        ACCEPTED, SELECTED, HOT, CALL, result(), FALLBACK, HOT_2, FINAL, OK)),
+    Case("model_fallback", "by itself", turn(ACCEPTED, SELECTED, evolve(FALLBACK, model_id="m1"), HOT, FINAL, OK)),
+    Case("model_fallback", "after a token, and only an earlier selection was dropped", [
+        at(0, ACCEPTED), at(2, HI, (1, 1)), at(3, FALLBACK), at(4, HOT_2), at(5, HI_FINAL), at(6, OK)]),
+    Case("failure_said", "by a turn that was canceled", turn(
+        ACCEPTED, TurnInterrupted(InterruptReason.CANCELED, error=REFUSED_KEY), DISCARDED)),
+    Case("failure_said", "by a turn that a restart ended", recalled(
+        TurnInterrupted(InterruptReason.RUNTIME_RESTART, error=REFUSED_KEY), RESTARTED)),
     Case("model_shown", "cold, and it never showed", turn(ACCEPTED, SELECTED, COLD, FINAL, OK)),
     Case("model_shown", "after resuming, with room for its selection only", [
         at(2, COLD), at(3, FINAL), at(4, OK)], after={"t1": 1}),
@@ -289,6 +306,21 @@ def test_every_law_has_an_example_that_breaks_it() -> None:
 
 
 LAWFUL = [
+    Case("failure_said", "by a turn that failed", turn(
+        ACCEPTED, TurnInterrupted(InterruptReason.MODEL_ERROR, error=REFUSED_KEY), DISCARDED)),
+    Case("failure_said", "by a turn that failed before a restart", recalled(
+        TurnInterrupted(InterruptReason.STALLED, error=REFUSED_KEY), DISCARDED)),
+    Case("model_fallback", "of a model that was selected", turn(ACCEPTED, SELECTED, FALLBACK, HOT_2, FINAL, OK)),
+    Case("model_fallback", "of a model that was loading", turn(
+        ACCEPTED, SELECTED, LOADING, *loading(0.9), FALLBACK, HOT_2, FINAL, OK)),
+    Case("model_fallback", "of a model that was ready", turn(ACCEPTED, SELECTED, HOT, FALLBACK, HOT_2, FINAL, OK)),
+    Case("model_fallback", "of a model that was not allowed", turn(ACCEPTED, FALLBACK, HOT_2, FINAL, OK)),
+    Case("model_fallback", "of a second model, after the first has spoken", turn(
+        ACCEPTED, SELECTED, HOT, HI, SELECTED, FALLBACK, HOT_2, HI_FINAL, OK)),
+    Case("model_fallback", "the selection of the model before was dropped", [
+        *turn(ACCEPTED, SELECTED, HOT, HI), at(5, FALLBACK, (4, 4)), at(6, HOT_2), at(7, HI_FINAL), at(8, OK)]),
+    Case("model_order", "another one is ready, and a gap has room for the fallback", [
+        *turn(ACCEPTED, SELECTED), at(3, HOT_2, (2, 2)), at(4, FINAL), at(5, OK)]),
     Case("accepted_first", "a turn that says nothing", turn(ACCEPTED, FINAL, OK)),
     Case("commit_issues", "a turn that the rules refused", turn(ACCEPTED, FINAL, REFUSED)),
     Case("token_offset", "a token needs no model", turn(ACCEPTED, HI, HI_FINAL, OK)),

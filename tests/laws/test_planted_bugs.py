@@ -25,6 +25,8 @@ from footlights import (
     Limits,
     ModelLoading,
     ModelReady,
+    Persona,
+    RateLimitError,
     SeqRange,
     Stage,
     StreamEvent,
@@ -39,15 +41,17 @@ from footlights import (
     laws,
     open_stage,
 )
+from footlights.failure_texts import known
 from footlights.stream import catch_up
 from footlights.stream.fast_path import NONE
 from footlights.stream.lane import Entry, Lane
 from footlights.stream.outbox import Outbox
 from footlights.stream.replay import Replay
+from footlights.turn import lifecycle
 from footlights.turn import turn as turn_module
-from footlights.turn.lifecycle import Lifecycle, Step
+from footlights.turn.lifecycle import Lifecycle, Step, TurnState
 from footlights.turn.turn import Turn
-from footlights_actors import Call, Line, Say, ScriptedModel, standard_cast
+from footlights_actors import Call, Fail, Line, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
     from footlights import InteractionSession, Prompt
@@ -138,6 +142,15 @@ async def come_back_after_a_cancel(stage: Stage) -> None:
     await ask_until_forgotten(session, turn_id)
 
 
+async def fall_back(stage: Stage) -> None:
+    session = stage.start()
+    async with session.subscribe() as stream:
+        turn_id = session.begin_turn("A room?", TurnParams(persona="unlucky"))
+        with trio.move_on_after(60):
+            async for _ in stream.until_commit(turn_id):
+                pass
+
+
 async def ask_until_forgotten(session: InteractionSession, turn_id: str) -> None:
     await session.finalize(session.begin_turn("And breakfast?")).wait()
     async with session.subscribe(after={turn_id: -1}) as stream:
@@ -160,7 +173,14 @@ async def perform(show: Show, *, hot: bool = False) -> None:
     model = ScriptedModel(
         script, pace=0.01, warm_state=WarmState.HOT if hot else WarmState.COLD, load_seconds=0.1, load_steps=2
     )
-    cast = standard_cast(model, tools=[Tool(name="rent", run=rent)], workloads={"marked": Marked()})
+    limited = ScriptedModel(lambda _: [Fail(RateLimitError())], model_id="limited")
+    cast = standard_cast(
+        model,
+        limited,
+        tools=[Tool(name="rent", run=rent)],
+        workloads={"marked": Marked()},
+        personas={"lucky": Persona(), "unlucky": Persona(models=["limited", "scripted"])},
+    )
     limits = Limits(
         best_effort_max_events_per_turn=2, bounded_max_events_per_turn=4, replay_turns=1, shutdown_deadline=1.0
     )
@@ -324,7 +344,28 @@ def forgetting_results(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def finishing_instead_of_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Turn, "stop", lambda self, reason, detail=None: self.finish())
+    monkeypatch.setattr(Turn, "stop", lambda self, reason, detail=None, error=None: self.finish())
+
+
+def falling_back_in_mid_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table lets a model be replaced whenever it fails."""
+    failing = ScriptedModel(lambda _: [Say("Hm."), Fail(RateLimitError())], model_id="limited")
+    monkeypatch.setattr(ScriptedModel, "generate", _generating(failing))
+    monkeypatch.setitem(lifecycle._TABLE[TurnState.PERFORMING], Step.MODEL_FALLBACK, TurnState.SELECTED)
+
+
+def _generating(failing: ScriptedModel) -> Callable[[ScriptedModel, Prompt], Any]:
+    generate = ScriptedModel.generate
+
+    def planted(self: ScriptedModel, prompt: Prompt) -> Any:
+        return generate(failing if self.model_id == "limited" else self, prompt)
+
+    return planted
+
+
+def reasons_for_cancels(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = Turn.stop
+    monkeypatch.setattr(Turn, "stop", lambda self, reason, *_: stop(self, reason, None, known("model_error")))
 
 
 def clock_runs_back(event: StreamEvent) -> Iterator[StreamEvent]:
@@ -403,6 +444,10 @@ CASES = [
     Case("model_shown", talk, never(EventType.MODEL_LOADING)),
     Case("model_hot", talk, delivering(load_of_a_hot_model), hot=True),
     Case("model_progress", talk, delivering(progress_runs_back)),
+    Case("model_fallback", fall_back, altering(EventType.MODEL_SELECTED, reason="fallback", error=None)),
+    Case("model_fallback", fall_back, altering(EventType.MODEL_SELECTED, model_id="limited")),
+    Case("model_fallback", fall_back, falling_back_in_mid_sentence),
+    Case("failure_said", interrupt, reasons_for_cancels),
 ]
 
 
@@ -428,6 +473,7 @@ SHOWS = [
     come_back,
     come_back_after_a_cancel,
     say_marked,
+    fall_back,
 ]
 
 

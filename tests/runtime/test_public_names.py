@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 FOOTLIGHTS = """
     ArtifactNote authority BudgetConfig BudgetTier Busy BusyRule Cast CommitFinal CommitHandle CommitOutcome
-    CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager Fact
+    CommitUnknown DeliveryClass Detached DetachReason draft_event ErrorInfo EventType Ext ExtensionManager
+    ExtraMissing Fact
     FootlightsError Heard IllegalTransition Intent IntentType InteractionContext InteractionSession InterruptReason
-    InvalidCommand InvalidEvent Issue JsonValue laws Ledger LedgerInUse LedgerUnavailable Limits LLMClient
+    InvalidCommand InvalidEvent Issue JsonValue KeyMissing KeyRefused laws Ledger LedgerInUse LedgerUnavailable
+    Limits LLMClient
     LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
+    ModelLoadFailed ModelNotFound ModelServerError ModelUnavailable ModelUnreachable
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge quote_session_id
     RateLimitError
     RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
@@ -42,7 +45,9 @@ FOOTLIGHTS_TRANSPORTS = """
 CODES = """
     internal invalid_event illegal_transition invalid_command unknown_session unknown_turn session_closed busy
     too_large invalid_registration detached commit_unknown ledger_in_use ledger_unavailable model_error model_timeout
-    prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel tool_error
+    prompt_too_large remote_not_allowed model_broke_off model_rate_limited stray_cancel tool_error model_key_missing
+    model_key_refused model_not_found model_unavailable model_unreachable model_server_error model_load_failed
+    model_extra_missing
 """
 
 

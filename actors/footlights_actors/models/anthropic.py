@@ -248,9 +248,9 @@ class _Answer:
 
     def finish(self, *, stopped: bool) -> Iterator[Output]:
         if not (stopped or self.is_whole):
-            raise StreamError("The model's answer has no end.")
+            raise StreamError(sentence="The model's answer has no end.")
         if self._reason == _REFUSAL:
-            raise StreamError("The model refused to answer.")
+            raise StreamError(sentence="The model refused to answer.")
         if rest := self._thoughts.finish():
             yield rest
         yield from self._calls.finish(cut=stopped or self._reason in _CUT)

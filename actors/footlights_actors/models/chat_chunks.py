@@ -42,7 +42,7 @@ class ChatReader:
         A model is working while it reads the prompt, thinks, or writes a tool call.
         """
         if not isinstance(chunk, dict):
-            raise ModelError("The model sent something that is not a chunk.")
+            raise ModelError(sentence="The model sent something that is not a chunk.")
         known = cast("JsonObject", chunk)
         self._note_usage(known.get("usage"))
         match known.get("choices"):
@@ -55,7 +55,7 @@ class ChatReader:
     def finish(self) -> Iterator[Output]:
         """The rest of the text, the tool requests, and the usage. Raises `StreamError` if the completion broke off."""
         if self._finish_reason is None:
-            raise StreamError("The model broke off before it was done.")
+            raise StreamError(sentence="The model broke off before it was done.")
         if rest := self._thoughts.finish():
             yield rest
         yield from self._calls.finish(cut=self.cut)

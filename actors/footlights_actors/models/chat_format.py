@@ -77,7 +77,7 @@ class ToolCallAssembler:
     def feed(self, fragments: object) -> None:
         """Take the `tool_calls` of one chunk. Raises `ModelError` if they are malformed or too many."""
         if not isinstance(fragments, list):
-            raise ModelError("The model's tool calls are not a list.")
+            raise ModelError(sentence="The model's tool calls are not a list.")
         for fragment in cast("list[object]", fragments):
             call = _as_object(fragment)
             self._add(call, _as_object(call.get("function")))
@@ -95,7 +95,7 @@ class ToolCallAssembler:
         arguments = _as_json(function.get("arguments"))
         self._argument_chars += len(arguments)
         if self._argument_chars > MAX_ARGUMENT_CHARS:
-            raise ModelError("The model's tool calls are too long.")
+            raise ModelError(sentence="The model's tool calls are too long.")
         call.arguments.append(arguments)
 
     def _call_of(self, index: object, call_id: object, name: object) -> _Call:
@@ -106,9 +106,9 @@ class ToolCallAssembler:
         if known is not None and not (call_id and known.call_id and call_id != known.call_id):
             return known
         if not isinstance(name, str) or not name:
-            raise ModelError("The model's tool call has no name.")
+            raise ModelError(sentence="The model's tool call has no name.")
         if len(self._calls) == MAX_CALLS:
-            raise ModelError("The model asked for too many tools at once.")
+            raise ModelError(sentence="The model asked for too many tools at once.")
         call = _Call(name, call_id if isinstance(call_id, str) else "", [])
         self._calls.append(call)
         if isinstance(index, int):
@@ -125,7 +125,7 @@ class _Call:
 
 def _as_object(value: object) -> JsonObject:
     if not isinstance(value, dict):
-        raise ModelError("The model's tool call has no function.")
+        raise ModelError(sentence="The model's tool call has no function.")
     return cast("JsonObject", value)
 
 
@@ -136,7 +136,7 @@ def _as_json(arguments: object) -> str:
     try:
         return json.dumps(arguments)
     except RecursionError:
-        raise ModelError("The model's tool calls are nested too deeply.") from None
+        raise ModelError(sentence="The model's tool calls are nested too deeply.") from None
 
 
 def _request(call: _Call, *, cut: bool) -> ToolRequest:
@@ -145,7 +145,7 @@ def _request(call: _Call, *, cut: bool) -> ToolRequest:
     if arguments is not None:
         return ToolRequest(call.name, arguments)
     if cut:
-        raise StreamError("The model was cut off in the middle of a tool call.")
+        raise StreamError(sentence="The model was cut off in the middle of a tool call.")
     return ToolRequest(call.name, {}, _NO_OBJECT if text else None)
 
 

@@ -88,9 +88,9 @@ class ModelClient:
                     case Usage():
                         tally.counted = item.output_tokens
                     case ToolRequest():
-                        raise StreamError("The model asked for a tool, and none was offered.")
+                        raise StreamError(sentence="The model asked for a tool, and none was offered.")
                     case _:  # a model may violate the protocol
-                        raise StreamError("The model's output is not text.")
+                        raise StreamError(sentence="The model's output is not text.")
 
     async def _in_time(self, step: Callable[[], Awaitable[_T]], deadline: float) -> _T:
         try:
@@ -104,7 +104,7 @@ class ModelClient:
         except BaseException as error:  # a boundary: every failure of a model becomes the cause of a StreamError
             if not is_failure(error):
                 raise
-            raise StreamError("The model failed.") from error
+            raise StreamError(sentence="The model failed.") from error
         raise TimeoutError(f"The answer was not complete after {self._stream_timeout:g} seconds.")
 
 

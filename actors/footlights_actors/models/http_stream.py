@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import ssl
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
@@ -32,7 +33,20 @@ except ModuleNotFoundError as missing:
     name_extra(missing)
     raise
 
-from footlights.errors import ModelError, RateLimitError, RegistrationError, StreamError
+from footlights.errors import (
+    ExtraMissing,
+    KeyMissing,
+    KeyRefused,
+    ModelError,
+    ModelLoadFailed,
+    ModelNotFound,
+    ModelServerError,
+    ModelUnreachable,
+    PromptTooLarge,
+    RateLimitError,
+    RegistrationError,
+    StreamError,
+)
 from footlights_actors.models.http_resend import trace, was_lost
 from footlights_actors.models.sse import EventReader
 
@@ -54,6 +68,11 @@ REST_TIMEOUT = 0.2
 LONGEST_WAIT = 86_400.0
 """Upper bound of `retry_after`: one day."""
 
+MAX_REFUSAL_BYTES = 65_536
+"""What is read of the body of a refusal, to learn whether it is about the context window."""
+
+_REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
+_ABOUT_CONTEXT = re.compile(rb"context[ _](length|size|window)|prompt is too long", re.IGNORECASE)
 _preparing = trio.CapacityLimiter(1)
 _OVERLOADED = 529
 """Not a standard status, but used by several vendors."""
@@ -93,12 +112,12 @@ class Server:
     """The environment variable that holds the key; None for a server without a key."""
 
     def key(self) -> str | None:
-        """The key, or None. Raises `ModelError` if it cannot be sent in a header."""
+        """The key, or None. Raises `KeyRefused` if it cannot be sent in a header."""
         key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
         if not key:
             return None
         if not (key.isascii() and key.isprintable()):
-            raise ModelError(f"The value of ${self.key_env} is not a valid key.")
+            raise KeyRefused(sentence=f"The value of ${self.key_env} has characters that no key has.")
         return key
 
 
@@ -144,7 +163,7 @@ class HttpStream:
         return self._ready is not None
 
     async def open(self) -> tuple[_Client, _Client]:
-        """Prepare both clients without sending anything. Raises `ModelError` for an invalid environment."""
+        """Prepare both clients without sending anything. Raises `ModelLoadFailed` for an invalid environment."""
         async with self._opening:
             if self._ready is None:
                 # Reading certificates and importing a hundred modules takes a few tenths of a second.
@@ -158,12 +177,12 @@ class HttpStream:
             certificates = self._certificates()
             return self._client(certificates, KEEP_CONNECTIONS), self._client(certificates, 0)
         except OSError:
-            problem = "The certificates that the environment names cannot be read."
+            problem = ModelLoadFailed(sentence="The certificates that the environment names cannot be read.")
         except ImportError:
-            problem = "The environment names a SOCKS proxy, for which the package socksio is missing."
+            problem = ExtraMissing(sentence="The environment names a SOCKS proxy: pip install socksio")
         except (ValueError, httpx2.InvalidURL):  # the message may quote the password of the proxy
-            problem = "The environment names a proxy with an invalid address."
-        raise ModelError(problem)
+            problem = ModelLoadFailed(sentence="The environment names a proxy with an invalid address.")
+        raise problem
 
     def _certificates(self) -> ssl.SSLContext:
         """The system's certificates for HTTPS, none for HTTP."""
@@ -210,7 +229,7 @@ class HttpStream:
                     async for piece in received:
                         size += len(piece)
                         if size > MAX_STREAM_BYTES:
-                            raise StreamError("The model's answer is too long.")
+                            raise StreamError(sentence="The model's answer is too long.")
                         for data in reader.feed(piece):
                             yield data
                     return
@@ -219,7 +238,7 @@ class HttpStream:
         except httpx2.HTTPError as error:
             failure = self._failure(error, answered=answered)
         except (UnicodeError, orjson.JSONEncodeError):  # the first holds the whole request
-            failure = ModelError("The prompt cannot be sent: it is not valid Unicode, or not JSON.")
+            failure = ModelError(sentence="The prompt cannot be sent: it is not valid Unicode, or not JSON.")
         raise failure
 
     @asynccontextmanager
@@ -243,37 +262,43 @@ class HttpStream:
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             self._raise_unauthorized(status)
         if status == HTTPStatus.NOT_FOUND:
-            raise ModelError(f"{where} has no such model, or no such path (HTTP 404).")
+            raise ModelNotFound(sentence=f"{where} has no such model, or no such path (HTTP 404).")
         if status in {HTTPStatus.TOO_MANY_REQUESTS, _OVERLOADED}:
-            raise RateLimitError(f"{where} limits requests (HTTP {status}).", retry_after(response.headers))
+            sentence = f"{where} limits requests (HTTP {status})."
+            raise RateLimitError(sentence=sentence, retry_after=retry_after(response.headers))
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            sentence = f"{where} failed (HTTP {status})."
+            raise ModelServerError(sentence=sentence, retry_after=retry_after(response.headers))
+        if status in _REFUSALS and await _is_about_context(response):
+            raise PromptTooLarge(sentence=f"{where} says that the prompt exceeds its context window (HTTP {status}).")
         if response.is_redirect:
-            raise ModelError(f"{where} answered with a redirect (HTTP {status}), which is not followed.")
+            raise ModelError(sentence=f"{where} answered with a redirect (HTTP {status}), which is not followed.")
         if status != HTTPStatus.OK:
-            raise ModelError(f"{where} refused or failed (HTTP {status}).")
+            raise ModelError(sentence=f"{where} refused the request (HTTP {status}).")
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ModelError(f"{where} compressed its answer, which the request did not accept.")
+            raise ModelError(sentence=f"{where} compressed its answer, which the request did not accept.")
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            raise ModelError(f"{where} did not answer with a stream of events.")
+            raise ModelError(sentence=f"{where} did not answer with a stream of events.")
 
     def _raise_unauthorized(self, status: int) -> NoReturn:
         where, key_env = self._server.where, self._server.key_env
         if key_env is None:
-            raise ModelError(f"{where} requires a key, and none is configured (HTTP {status}).")
+            raise KeyMissing(sentence=f"{where} requires a key, and none is configured (HTTP {status}).")
         if self._server.key() is None:
-            raise ModelError(f"{where} requires a key, and ${key_env} is not set (HTTP {status}).")
-        raise ModelError(f"{where} refused the key in ${key_env} (HTTP {status}).")
+            raise KeyMissing(sentence=f"{where} requires a key, and ${key_env} is not set (HTTP {status}).")
+        raise KeyRefused(sentence=f"{where} refused the key in ${key_env} (HTTP {status}).")
 
     def _failure(self, error: httpx2.HTTPError, *, answered: bool) -> Exception:
         where = self._server.where
         match error:
             case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
-                return ModelError(f"{where} cannot be reached ({type(error).__name__}).")
+                return ModelUnreachable(sentence=f"{where} cannot be reached ({type(error).__name__}).")
             case httpx2.TimeoutException():
                 return TimeoutError(f"{where} was silent for {self._silence_timeout:g} seconds.")
             case _ if answered:
-                return StreamError(f"The answer of {where} broke off ({type(error).__name__}).")
+                return StreamError(sentence=f"The answer of {where} broke off ({type(error).__name__}).")
             case _:
-                return ModelError(f"{where} did not answer ({type(error).__name__}).")
+                return ModelUnreachable(sentence=f"{where} did not answer ({type(error).__name__}).")
 
 
 def sends_json(url: str, headers: Callable[[str | None], Mapping[str, str]]) -> Sender:
@@ -295,6 +320,24 @@ async def _stop_reading(pieces: AsyncIterator[object]) -> None:
         scope.cancel()
         async for _ in pieces:
             pass
+
+
+async def _is_about_context(response: httpx2.Response) -> bool:
+    """Whether a refusal says that the prompt is too large. Servers agree on no code for it, so its words are searched.
+
+    They may quote the prompt, so nothing of them is kept.
+    """
+    body = b""
+    received = response.aiter_raw()
+    try:
+        with trio.move_on_after(REST_TIMEOUT):
+            async for piece in received:
+                body += piece
+                if len(body) > MAX_REFUSAL_BYTES:
+                    break
+    finally:
+        await _stop_reading(received)
+    return _ABOUT_CONTEXT.search(body[:MAX_REFUSAL_BYTES]) is not None
 
 
 async def read_rest(stream: AsyncGenerator[str, None]) -> None:

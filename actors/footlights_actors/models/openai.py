@@ -103,9 +103,9 @@ class _Answer:
             raise reported(chunk["error"])
         match chunk.get("choices"):
             case [{"finish_reason": "content_filter"}, *_]:
-                raise StreamError("The model's server withheld the rest of the answer.")
+                raise StreamError(sentence="The model's server withheld the rest of the answer.")
             case [{"delta": {"refusal": str(refusal)}}, *_] if refusal:
-                raise StreamError("The model refused to answer.")
+                raise StreamError(sentence="The model refused to answer.")
             case [{"delta": {**delta}}, *_]:
                 self.pieces += any(delta.get(field) for field in _TEXTS)
             case _:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from footlights.errors import ModelError, RegistrationError
+from footlights.errors import ModelError, ModelLoadFailed, RegistrationError
 from footlights.events import WarmState
 from footlights.failures import contained, report
 from footlights.models.pool import ModelStatus
@@ -114,7 +114,7 @@ class StandardPool:
             if not load.wanted:
                 load.scope.cancel(reason="no turn waits for the model any more")
         if load.error is not None:
-            raise ModelError("The model could not be loaded.") from load.error
+            raise ModelLoadFailed from load.error
 
     @enable_ki_protection
     async def _run_load(self, entry: _Entry, load: _Load, earlier: _Load | None) -> None:
@@ -142,7 +142,7 @@ class StandardPool:
         entry.reserved = True  # no checkpoint since `_make_room`, so the room is still there
         await entry.model.load(load.report)
         if not entry.is_hot:
-            raise ModelError("The model was loaded, and is not hot.")
+            raise ModelError(sentence="The model was loaded, and is not hot.")
         entry.loaded_here = True
         self._note_use(entry)
 
@@ -166,7 +166,7 @@ class StandardPool:
             elif any(each.may_leave_later for each in self._entries.values() if each is not entry):
                 await self._released.wait()
             else:
-                raise ModelError("There is no memory for the model, and no other model can be unloaded.")
+                raise ModelError(sentence="There is no memory for the model, and no other model can be unloaded.")
 
     def _fits(self, entry: _Entry) -> bool:
         if self._memory_bytes is None:
@@ -266,7 +266,7 @@ class _Entry:
         try:
             return WarmState(self.model.warm_state)
         except ValueError:
-            raise ModelError("The model's warm_state is none of cold, warm and hot.") from None
+            raise ModelError(sentence="The model's warm_state is none of cold, warm and hot.") from None
 
     @property
     def is_hot(self) -> bool:

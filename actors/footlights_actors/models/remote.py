@@ -154,12 +154,12 @@ def as_text(value: object) -> str:
 
 def nonsense() -> StreamError:
     """The error for data that is not part of an answer."""
-    return StreamError("The model's server sent something that is not part of an answer.")
+    return StreamError(sentence="The model's server sent something that is not part of an answer.")
 
 
 def reported(error: object) -> StreamError | RateLimitError:
     """The exception for an error inside an answer. The server's message is not quoted."""
     names = cast("JsonObject", error) if isinstance(error, dict) else {}
     if any(name in _RETRY_LATER for name in (names.get("type"), names.get("code")) if isinstance(name, str)):
-        return RateLimitError("The model's server is overloaded or limits requests. Retry later.")
-    return StreamError("The model's server reported an error in its answer.")
+        return RateLimitError(sentence="The model's server is overloaded or limits requests. Retry later.")
+    return StreamError(sentence="The model's server reported an error in its answer.")

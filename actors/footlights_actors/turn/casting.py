@@ -43,12 +43,14 @@ def standard_cast(
     choose_model: ChooseModel | None = None,
     model_memory_bytes: int | None = None,
     remote_models: bool = False,
+    fallback: bool = True,
 ) -> Cast:
     """A cast whose turns use the first model, unless the turn or its persona names another, or `choose_model` is given.
 
     `world` is a JSON document or a world of your own kind; `visibility` selects the part that each user of a server may
     see. `model_memory_bytes` is the memory budget of all loaded models together. `remote_models` is the default consent
-    of sessions to remote models. Raises `RegistrationError` for an invalid cast.
+    of sessions to remote models. `fallback`: whether the next model of a persona takes the place of one that fails
+    before its first token. Raises `RegistrationError` for an invalid cast.
     """
     by_id = _by_name("model", ((model.model_id, model) for model in models))
     StandardPool(by_id, model_memory_bytes)  # refuses invalid models here, not when the stage opens
@@ -67,6 +69,7 @@ def standard_cast(
         personas={"default": personas or Persona()} if not isinstance(personas, Mapping) else personas,
         budget=budget or BudgetConfig(),
         remote_models=remote_models,
+        fallback=fallback,
     )
 
 

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import trio
 
 from footlights.authority import check_intent, decisions
-from footlights.errors import StrayCancel
+from footlights.errors import ModelUnavailable, StrayCancel
 from footlights.turn.extensions import InteractionContext
 from footlights_actors.generator import generate
-from footlights_actors.loader import load_models, select_hot
+from footlights_actors.loader import load_model
 from footlights_actors.tool_runner import run_tools
-from footlights_actors.turn.model_choice import choose_model
+from footlights_actors.turn.model_access import ModelAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from footlights.cast import ModelChoice, Services
+    from footlights.cast import Services
+    from footlights.events import ModelSelected
     from footlights.models.model import ToolExchange, ToolRequest
     from footlights.models.pool import ModelLease
     from footlights.turn.turn import Turn
@@ -62,11 +63,10 @@ def _stage_answers(turn: Turn) -> None:
 
 
 async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, leases: ExitStack) -> None:
-    def start_loader(
-        choices: trio.MemoryReceiveChannel[tuple[ModelChoice, ModelLease]],
-        ready: trio.MemorySendChannel[ModelLease],
-    ) -> None:
-        nursery.start_soon(load_models, turn, choices, ready, name=f"loader of {turn.turn_id}")
+    async def load(selected: ModelSelected, lease: ModelLease) -> ModelUnavailable | None:
+        sender, result = trio.open_memory_channel[ModelUnavailable | None](1)
+        nursery.start_soon(load_model, turn, selected, lease, sender, name=f"loader of {turn.turn_id}")
+        return await result.receive()
 
     def start_tool_runner(
         rounds: trio.MemoryReceiveChannel[tuple[ToolRequest, ...]],
@@ -74,18 +74,9 @@ async def _npc_turn(turn: Turn, services: Services, nursery: trio.Nursery, lease
     ) -> None:
         nursery.start_soon(run_tools, turn, services, rounds, results, name=f"tools of {turn.turn_id}")
 
-    loader = _LazyActor(start_loader)
     tool_runner = _LazyActor(start_tool_runner)
 
-    async def get_model() -> ModelLease:
-        choice = choose_model(turn, services)
-        lease = leases.enter_context(services.pool.lease(choice.model_id, turn.session_id))
-        if not lease.claim_now():
-            return await loader.ask((choice, lease))
-        select_hot(turn, choice)
-        return lease
-
-    await generate(turn, services, get_model, tool_runner.ask)
+    await generate(turn, services, ModelAccess(turn, services, leases, load), tool_runner.ask)
 
 
 class _LazyActor(Generic[Request, Reply]):

@@ -70,6 +70,8 @@ class JudgeRequest:
     """In the order they were staged."""
     mode_decision: dict[str, JsonValue] | None = None
     """The decision about its mode, if there was one."""
+    failure: str | None = None
+    """The code of its failure, if it was interrupted by one."""
 
 
 @frozen
@@ -100,7 +102,7 @@ def judge(
     reason = request.interrupted
     before = checked_digest(world) if world_digest is None else world_digest
     failures: _Failures = []
-    finding = _examine(request, world, before, rules, failures) if reason is None else _discard(reason)
+    finding = _examine(request, world, before, rules, failures) if reason is None else _discard(reason, request.failure)
     after, world_after = finding.after or (world, before)
     record = CommitRecord(
         session_id=request.session_id,
@@ -133,8 +135,8 @@ class _Finding:
     """The new world and its digest, if the turn changed it."""
 
 
-def _discard(reason: InterruptReason) -> _Finding:
-    return _Finding((interruption(reason),))
+def _discard(reason: InterruptReason, failure: str | None) -> _Finding:
+    return _Finding(interruption(reason, failure))
 
 
 def _examine(request: JudgeRequest, world: World, before: str, rules: RuleBook, failures: _Failures) -> _Finding:

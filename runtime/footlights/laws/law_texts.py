@@ -39,6 +39,7 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "commit_digest": "A commit digest is 64 lower-case hexadecimal digits.",
         "commit_issues": "A commit that failed closed says why; one that is ok has no issues.",
         "commit_interrupted": "An interrupted turn fails closed and says that it was interrupted; no other says so.",
+        "failure_said": "Only a turn that failed says what was wrong; a canceled or closed one does not.",
         "cancel_wins": "A turn that a cancel won ends in turn_interrupted.",
         "token_offset": "Each delta starts where the text so far ends; only a dropped delta leaves a hole.",
         "final_text": "turn_final carries every delta at its offset, and nothing that was never sent.",
@@ -52,6 +53,7 @@ LAWS: Mapping[str, str] = MappingProxyType(
         "model_order": "A model is selected, may load and is ready before anything is said or done.",
         "model_shown": "A model that was not hot shows that it loads before it is ready.",
         "model_hot": "A hot model has nothing to load: no model_loading, and load_ms is 0.",
+        "model_fallback": "A fallback says what was wrong, names another model, and comes before the first token.",
         "model_progress": "Progress never goes back within one load.",
     }
 )

@@ -8,6 +8,7 @@ from footlights.events import (
     CommitFinal,
     CommitOutcome,
     EventType,
+    InterruptReason,
     ModelLoading,
     ModelReady,
     ModelSelected,
@@ -31,6 +32,15 @@ from footlights.laws.tools import Tools
 if TYPE_CHECKING:
     from footlights.laws.law_texts import Report
 
+_FAILURES = frozenset(
+    {
+        InterruptReason.MODEL_ERROR,
+        InterruptReason.TOOL_ERROR,
+        InterruptReason.WORKLOAD_ERROR,
+        InterruptReason.TIMEOUT,
+        InterruptReason.STALLED,
+    }
+)
 _AFTER_RESTART = frozenset({EventType.TURN_INTERRUPTED, EventType.TURN_FINAL, EventType.COMMIT_FINAL})
 
 
@@ -98,6 +108,8 @@ class Turn:
             case ToolCallResult():
                 self._tools.result(seq, payload)
             case TurnInterrupted():
+                if payload.error is not None and payload.reason not in _FAILURES:
+                    self._report("failure_said", seq, f"says what was wrong with a turn that ended by {payload.reason}")
                 self._tools.ended(seq)
                 if payload.heard is not None:
                     self._text.heard(seq, payload.heard)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
@@ -53,17 +53,25 @@ def no_facts(_: object) -> tuple[Fact, ...]:
     return ()
 
 
+def _as_names(models: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(models, str):  # it would be read as a list of letters
+        raise RegistrationError("The models of a persona are a list of names.")
+    return tuple(models)
+
+
 @frozen(kw_only=True)
 class Persona:
     """The character that speaks in a turn.
 
-    Raises `RegistrationError` if its text is not valid Unicode, or its facts are made by an async function.
+    Raises `RegistrationError` if its text is not valid Unicode, its list of models is not one, or its facts are made by
+    an async function.
     """
 
     text: str = ""
     """Its description, as part of the system prompt."""
-    model: str | None = None
-    """The id of its model; by default the cast chooses."""
+    models: tuple[str, ...] = field(default=(), converter=_as_names)
+    """The ids of its models: the first speaks, and each next one if those before it fail. By default the cast
+    chooses."""
     tools: frozenset[str] | None = None
     """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
@@ -72,6 +80,8 @@ class Persona:
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
         check_plain("The function that makes the facts of a persona", self.facts)
+        if len(set(self.models)) < len(self.models):
+            raise RegistrationError("The models of a persona name one twice.")
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""

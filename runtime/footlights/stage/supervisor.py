@@ -16,6 +16,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights.errors import IllegalTransition
 from footlights.events import InterruptReason
+from footlights.failure_texts import MODEL_NOT_READY, TOOL_LEFT_OPEN, known
 from footlights.failures import contained, explain, leaves, report
 from footlights.fair_share import FairShare
 from footlights.ids import owner_of
@@ -168,9 +169,9 @@ class Supervisor:
 
 def _finish(turn: Turn) -> None:
     if turn.lifecycle.open_tools:
-        turn.stop(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
+        turn.stop(InterruptReason.WORKLOAD_ERROR, TOOL_LEFT_OPEN, known(TOOL_LEFT_OPEN))
     elif not turn.finish():
-        turn.stop(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
+        turn.stop(InterruptReason.WORKLOAD_ERROR, MODEL_NOT_READY, known(MODEL_NOT_READY))
 
 
 def _fail(turn: Turn, error: BaseException) -> None:

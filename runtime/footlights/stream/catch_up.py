@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Protocol
 from attrs import evolve, frozen
 
 from footlights.authority.digest import digest
-from footlights.authority.interruptions import interrupted_by
+from footlights.authority.interruptions import failed_by, interrupted_by
 from footlights.authority.record import commit_final
 from footlights.errors import Busy, InvalidCommand, LedgerUnavailable, UnknownTurn
 from footlights.events import (
@@ -220,8 +220,12 @@ def rebuilt_events(
 
 
 def _terminal(commit: CommitFinal | None) -> Payload:
-    reason = InterruptReason.RUNTIME_RESTART if commit is None else interrupted_by(commit.issues)
-    return TurnFinal("", text_forgotten=True) if reason is None else TurnInterrupted(reason)
+    if commit is None:
+        return TurnInterrupted(InterruptReason.RUNTIME_RESTART)
+    reason = interrupted_by(commit.issues)
+    if reason is None:
+        return TurnFinal("", text_forgotten=True)
+    return TurnInterrupted(reason, error=failed_by(commit.issues))
 
 
 def never_committed(session_id: str, turn_id: str) -> CommitFinal:

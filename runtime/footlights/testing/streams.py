@@ -37,6 +37,7 @@ from footlights.events import (
     TurnInterrupted,
     WarmState,
 )
+from footlights.failure_texts import UNSPECIFIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +66,7 @@ _json = st.recursive(
     max_leaves=4,
 )
 _exts = st.builds(Ext, st.sampled_from(["ext.acme.mood", "ext.a-1.b_2"]), _json)
+_errors = st.builds(ErrorInfo, _ids, _words)
 _issues = st.builds(Issue, _ids, _words, st.none() | _ids)
 
 
@@ -177,8 +179,18 @@ def _text_of(payloads: list[Payload]) -> str:
 
 @st.composite
 def _loads(draw: DrawFn) -> list[Payload]:
-    model, warm_state = draw(_ids), draw(st.sampled_from(WarmState))
-    selected = ModelSelected(model, draw(_words))
+    """A model that is selected and becomes ready, perhaps in place of one that failed at some point before."""
+    selected = ModelSelected(draw(_ids), draw(_words))
+    if draw(st.integers(0, 3)):
+        return draw(_loads_of(selected))
+    before = draw(_loads_of(selected))
+    fallback = ModelSelected(f"not {selected.model_id}", "fallback", draw(_errors))
+    return [*before[: draw(st.integers(1, len(before)))], *draw(_loads_of(fallback))]
+
+
+@st.composite
+def _loads_of(draw: DrawFn, selected: ModelSelected) -> list[Payload]:
+    model, warm_state = selected.model_id, draw(st.sampled_from(WarmState))
     if warm_state is WarmState.HOT:
         return [selected, ModelReady(model, warm_state, 0)]
     progress: list[float | None] = [None, *sorted(draw(st.lists(st.floats(0, 1), max_size=3)))]
@@ -193,7 +205,7 @@ def _loads(draw: DrawFn) -> list[Payload]:
 def _results(draw: DrawFn, call: str, tool: str) -> ToolCallResult:
     canceled = draw(st.booleans())
     effects = draw(st.booleans() if canceled else st.none() | st.booleans())
-    error = draw(st.none() | st.builds(ErrorInfo, _ids, _words))
+    error = draw(st.none() | _errors)
     return ToolCallResult(call, tool, canceled, effects, draw(st.none() | _words), error)
 
 
@@ -210,7 +222,8 @@ def _interrupted_endings(draw: DrawFn, before: list[Payload]) -> list[Payload]:
     reason = draw(st.sampled_from(InterruptReason))
     issue = Issue(draw(st.sampled_from(["turn_interrupted", "runtime_restart"])), draw(_words))
     issues = (*draw(st.lists(_issues, max_size=1)), issue)
-    return [TurnInterrupted(reason, draw(st.none() | _words), heard), draw(_commits(issues))]
+    error = draw(st.none() | _errors) if reason in UNSPECIFIC else None
+    return [TurnInterrupted(reason, draw(st.none() | _words), heard, error), draw(_commits(issues))]
 
 
 @st.composite
@@ -244,7 +257,7 @@ def _recalled_endings(draw: DrawFn, terminal: Payload, commit: Payload) -> dict[
         terminal = TurnInterrupted(InterruptReason.RUNTIME_RESTART)
         commit = draw(_commits((Issue("runtime_restart", draw(_words)),)))
     elif isinstance(terminal, TurnInterrupted):
-        terminal = TurnInterrupted(terminal.reason)
+        terminal = TurnInterrupted(terminal.reason, error=terminal.error)
     else:
         terminal = TurnFinal("", text_forgotten=True)
     return {_RESTART_SEQ: terminal, _RESTART_SEQ + 1: commit}

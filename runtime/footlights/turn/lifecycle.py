@@ -29,6 +29,8 @@ class TurnState(StrEnum):
     """A model was chosen and is not ready yet."""
     LOADING = "loading"
     """The chosen model is loading, with progress events."""
+    READY = "ready"
+    """The chosen model is ready, and nothing was said or done with it: another one may still take its place."""
     PERFORMING = "performing"
     """Text may be emitted."""
     USING_TOOLS = "using_tools"
@@ -51,12 +53,13 @@ class Step(StrEnum):
     """The steps of a turn: one for each event type, and those that emit no event.
 
     The result of the last open tool is a step of its own, so that "a tool is open" is a state of the table and not a
-    flag beside it.
+    flag beside it. So is a `model_selected` that replaces a model that failed, because it may not follow a token.
     """
 
     TURN_ACCEPTED = "turn_accepted"
     RUN = "run"
     MODEL_SELECTED = "model_selected"
+    MODEL_FALLBACK = "model_fallback"
     MODEL_LOADING = "model_loading"
     MODEL_READY = "model_ready"
     TOKEN_DELTA = "token_delta"
@@ -79,19 +82,30 @@ TRANSITIONS: Mapping[TurnState, Mapping[Step, TurnState]] = MappingProxyType(
         },
         TurnState.RUNNING: {
             Step.MODEL_SELECTED: TurnState.SELECTED,
+            Step.MODEL_FALLBACK: TurnState.SELECTED,
             Step.TOKEN_DELTA: TurnState.PERFORMING,
             Step.TOOL_CALL_STARTED: TurnState.USING_TOOLS,
             Step.TURN_FINAL: TurnState.FINAL,
             Step.STOP: TurnState.STOPPED,
         },
         TurnState.SELECTED: {
+            Step.MODEL_FALLBACK: TurnState.SELECTED,
             Step.MODEL_LOADING: TurnState.LOADING,
-            Step.MODEL_READY: TurnState.PERFORMING,
+            Step.MODEL_READY: TurnState.READY,
             Step.STOP: TurnState.STOPPED,
         },
         TurnState.LOADING: {
+            Step.MODEL_FALLBACK: TurnState.SELECTED,
             Step.MODEL_LOADING: TurnState.LOADING,
-            Step.MODEL_READY: TurnState.PERFORMING,
+            Step.MODEL_READY: TurnState.READY,
+            Step.STOP: TurnState.STOPPED,
+        },
+        TurnState.READY: {
+            Step.MODEL_SELECTED: TurnState.SELECTED,
+            Step.MODEL_FALLBACK: TurnState.SELECTED,
+            Step.TOKEN_DELTA: TurnState.PERFORMING,
+            Step.TOOL_CALL_STARTED: TurnState.USING_TOOLS,
+            Step.TURN_FINAL: TurnState.FINAL,
             Step.STOP: TurnState.STOPPED,
         },
         TurnState.PERFORMING: {

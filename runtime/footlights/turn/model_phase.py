@@ -1,7 +1,7 @@
 """Model phase: checks that a turn's model events are consistent.
 
-The lifecycle decides which event may follow which. This checks that they name one model, that a model which was not hot
-shows that it loads, and that load progress does not go back.
+The lifecycle decides which event may follow which. This checks that they name one model, that a fallback names another
+and says what was wrong, that a model which was not hot shows that it loads, and that load progress does not go back.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ModelEvent: TypeAlias = "ModelSelected | ModelLoading | ModelReady"
 
+FALLBACK = "fallback"
+"""The reason of a `model_selected` that replaces a model that failed."""
+
 
 class ModelPhase:
     __slots__ = ("_model_id", "_progress", "_shown")
@@ -28,6 +31,10 @@ class ModelPhase:
     def check(self, payload: ModelEvent) -> None:
         """Raises `InvalidEvent` if the event contradicts an earlier one."""
         if isinstance(payload, ModelSelected):
+            if (payload.reason == FALLBACK) is (payload.error is None):
+                raise InvalidEvent("payload.error: must be there exactly if the reason is fallback")
+            if payload.error is not None and payload.model_id == self._model_id:
+                raise InvalidEvent("payload.model_id: a fallback must be another model")
             return
         if payload.model_id != self._model_id:
             raise InvalidEvent("payload.model_id: must be the model that was selected")

@@ -28,9 +28,11 @@ from footlights.events import (
     SCHEMA_V,
     CommitFinal,
     DeliveryClass,
+    ErrorInfo,
     EventType,
     Heard,
     InterruptReason,
+    ModelSelected,
     Payload,
     StreamEvent,
     TokenDelta,
@@ -67,6 +69,8 @@ class Interruption:
 
     reason: InterruptReason
     detail: str | None = None
+    error: ErrorInfo | None = None
+    """Why the turn failed, if it did."""
 
 
 class Clock(Protocol):
@@ -199,7 +203,8 @@ class Turn:
     @enable_ki_protection
     def emit(self, payload: ModelEvent) -> None:
         """Emit an event about the turn's model."""
-        step = Step(EVENT_TYPES[type(payload)])
+        falls_back = isinstance(payload, ModelSelected) and payload.error is not None
+        step = Step.MODEL_FALLBACK if falls_back else Step(EVENT_TYPES[type(payload)])
         if self.lifecycle.may(step):
             self._model.check(payload)
         self._step(step, payload)
@@ -269,7 +274,10 @@ class Turn:
 
     @contextmanager
     def in_line(self) -> Generator[None]:
-        """Wait for a slot of the model: the watchdog does not count this time as a stall."""
+        """Wait for a slot of the model, or for the time at which it may be asked again.
+
+        The watchdog does not count this time as a stall.
+        """
         self.waits_in_line = True
         try:
             yield
@@ -292,11 +300,11 @@ class Turn:
     # -- how it ends
 
     @enable_ki_protection
-    def stop(self, reason: InterruptReason, detail: str | None = None) -> bool:
+    def stop(self, reason: InterruptReason, detail: str | None = None, error: ErrorInfo | None = None) -> bool:
         """Interrupt the turn, unless it is ending already. Without open tools the terminal event is emitted now."""
         if not self.lifecycle.may(Step.STOP):
             return False
-        interruption = Interruption(reason, detail)
+        interruption = Interruption(reason, detail, error)
         terminal = self._draft_terminal(interruption)
         self.lifecycle.advance(Step.STOP)
         self.replay.fast_path.until_seq = NONE
@@ -358,7 +366,7 @@ class Turn:
 
     def _draft_terminal(self, interruption: Interruption) -> Entry:
         heard = Heard(self.heard_seq, self.replay.text_until(self.heard_seq)) if self.heard_seq >= 0 else None
-        return self._draft(TurnInterrupted(interruption.reason, interruption.detail, heard))
+        return self._draft(TurnInterrupted(interruption.reason, interruption.detail, heard, interruption.error))
 
     def _interrupt(self, terminal: Entry) -> None:
         self.lifecycle.advance(Step.TURN_INTERRUPTED)

@@ -79,14 +79,19 @@ def _hide_text(payload: _Fields) -> None:
     payload["chars"] = len(payload.pop("text"))
 
 
-def _hide_heard(payload: _Fields) -> None:
+def _hide_interrupted(payload: _Fields) -> None:
     if "heard" in payload:
         _hide_text(payload["heard"])
+    _hide_error(payload)
 
 
 def _hide_result(payload: _Fields) -> None:
     if "summary" in payload:
         payload["summary_chars"] = len(payload.pop("summary"))
+    _hide_error(payload)
+
+
+def _hide_error(payload: _Fields) -> None:
     if "error" in payload:
         payload["error"]["message_chars"] = len(payload["error"].pop("message"))
 
@@ -94,7 +99,8 @@ def _hide_result(payload: _Fields) -> None:
 _HIDE: Mapping[EventType, Callable[[_Fields], None]] = {
     EventType.TOKEN_DELTA: _hide_delta,
     EventType.TOOL_CALL_RESULT: _hide_result,
-    EventType.TURN_INTERRUPTED: _hide_heard,
+    EventType.MODEL_SELECTED: _hide_error,
+    EventType.TURN_INTERRUPTED: _hide_interrupted,
     EventType.TURN_FINAL: _hide_text,
 }
 
@@ -151,15 +157,20 @@ def _fill_text(fields: _Fields, path: str) -> None:
     _fill(fields, path, "text", "chars")
 
 
-def _fill_heard(payload: _Fields, path: str) -> None:
+def _fill_interrupted(payload: _Fields, path: str) -> None:
     _fill_part(payload, "heard", path, _fill_text)
+    _fill_failure(payload, path)
+
+
+def _fill_failure(payload: _Fields, path: str) -> None:
+    _fill_part(payload, "error", path, _fill_error)
 
 
 def _fill_result(payload: _Fields, path: str) -> None:
     _refuse_words(payload, path, "summary")
     if "summary_chars" in payload:
         _fill(payload, path, "summary", "summary_chars")
-    _fill_part(payload, "error", path, _fill_error)
+    _fill_failure(payload, path)
 
 
 def _fill_error(error: _Fields, path: str) -> None:
@@ -169,6 +180,7 @@ def _fill_error(error: _Fields, path: str) -> None:
 _FILL: Mapping[str, _Change] = {
     EventType.TOKEN_DELTA: _fill_delta,
     EventType.TOOL_CALL_RESULT: _fill_result,
-    EventType.TURN_INTERRUPTED: _fill_heard,
+    EventType.MODEL_SELECTED: _fill_failure,
+    EventType.TURN_INTERRUPTED: _fill_interrupted,
     EventType.TURN_FINAL: _fill_text,
 }

@@ -31,6 +31,7 @@ from footlights import (
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import slow_tool
 from footlights_actors import Call, Flood, Say, ScriptedModel, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -74,7 +75,7 @@ async def test_a_remote_model_gets_nothing_without_consent(default: bool, answer
     assert len(far.told) == allowed
     assert near.told == []
     if not allowed:
-        assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "remote_not_allowed")
+        assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "remote_not_allowed")
 
 
 async def test_nothing_falls_back_from_near_to_far_or_from_far_to_near() -> None:
@@ -104,7 +105,7 @@ async def test_a_session_that_comes_back_has_to_agree_again(default: bool, befor
 
 TWO = {
     "innkeeper": Persona(text="You keep the inn.", facts=lambda world: [Fact("rooms", str(world["rooms"]))]),
-    "analyst": Persona(text="You count.", model="b", tools=frozenset()),
+    "analyst": Persona(text="You count.", models=("b",), tools=frozenset()),
 }
 
 
@@ -131,7 +132,7 @@ async def test_a_tool_that_a_persona_may_not_use_does_not_exist_for_it() -> None
 
 
 @pytest.mark.parametrize(
-    "persona", [Persona(model="nobody"), Persona(tools=frozenset({"nothing"}))], ids=["model", "tool"]
+    "persona", [Persona(models=("nobody",)), Persona(tools=frozenset({"nothing"}))], ids=["model", "tool"]
 )
 def test_a_persona_with_what_does_not_exist_is_refused(persona: Persona) -> None:
     with pytest.raises(RegistrationError, match="persona default"):
@@ -148,13 +149,13 @@ async def test_facts_that_raise_end_only_their_turn() -> None:
         raise LookupError
 
     events = await one_turn(standard_cast(Listener(), personas=Persona(facts=broken)))
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.WORKLOAD_ERROR, "LookupError")
 
 
 async def test_a_prompt_that_does_not_fit_ends_the_turn_with_a_clear_code() -> None:
     small = Listener(traits=ModelTraits(context_tokens=100))
     events = await one_turn(standard_cast(small), "word " * 1_000)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "prompt_too_large")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.MODEL_ERROR, "prompt_too_large")
     assert small.told == []
 
 

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 from attrs import evolve
 
-from footlights.errors import ModelError, StreamError
+from footlights.errors import ModelError, ModelUnreachable, StreamError
 from footlights.models.model import Prompt
 from tests.kit.models import anthropic_wire as messages
 from tests.kit.models import openai_wire as completions
@@ -78,7 +78,7 @@ async def test_it_is_not_sent_a_third_time(driver: Callable[[WireServer], Model]
         model = driver(server)
         await ask_first(model)
         outputs, error = await ask(model)
-        assert (outputs, type(error), "did not answer" in str(error)) == ([], ModelError, True)
+        assert (outputs, type(error), "did not answer" in str(error)) == ([], ModelUnreachable, True)
         assert [request.connection for request in server.requests] == [1, 1, 2]
         assert not [secret for secret in SECRETS if secret in quoted(error)]
 
@@ -110,14 +110,14 @@ async def test_a_request_that_a_new_connection_lost_is_not_sent_again(
 ) -> None:
     async with open_wire_server(lost, whole) as server:
         outputs, error = await ask(driver(server))
-        assert (outputs, type(error), "did not answer" in str(error)) == ([], ModelError, True)
+        assert (outputs, type(error), "did not answer" in str(error)) == ([], ModelUnreachable, True)
         assert len(server.requests) == 1
 
 
 BEGUN: list[tuple[Sequence[Step], bool, type[ModelError]]] = [
-    ((Raw(b"H"), Cut()), True, ModelError),
-    ((Raw(b"H"), Reset()), True, ModelError),
-    ((Raw(b"HTTP/1.1 100 Continue\r\n\r\n"), Cut()), True, ModelError),
+    ((Raw(b"H"), Cut()), True, ModelUnreachable),
+    ((Raw(b"H"), Reset()), True, ModelUnreachable),
+    ((Raw(b"HTTP/1.1 100 Continue\r\n\r\n"), Cut()), True, ModelUnreachable),
     ((Cut(),), False, StreamError),
 ]
 

@@ -30,6 +30,7 @@ from footlights import (
 from footlights.testing import cancel_everywhere, only, payloads, take_turn
 from footlights.testing.faults import failing_load, slow_tool
 from footlights_actors import Call, Pause, Say, ScriptedModel, Stall, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -188,7 +189,9 @@ async def test_a_load_that_leaves_the_model_cold_has_failed(quiet_clock: MockClo
 
     async with stage_of(Cold("a")) as stage:
         events = await take_turn(stage.start(), "Hello?")
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+    assert only(events, TurnInterrupted) == failed(
+        InterruptReason.MODEL_ERROR, "model_error", "model_load_failed", "The model was loaded, and is not hot."
+    )
     assert payloads(events, ModelReady) == []
 
 
@@ -212,7 +215,9 @@ async def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again(quiet
     async with stage_of(model) as stage:
         sessions = [stage.start(), stage.start()]
         for events in await take_turns(*((session, "scripted") for session in sessions)):
-            assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+            assert only(events, TurnInterrupted) == failed(
+                InterruptReason.MODEL_ERROR, "model_error", "model_load_failed"
+            )
         assert status(stage, "scripted") == (COLD, False, 0, 0, 0)
         assert only(await take_turn(sessions[0], "Again?"), TurnInterrupted).reason is InterruptReason.MODEL_ERROR
 
@@ -310,7 +315,12 @@ async def test_a_model_that_cannot_be_unloaded_stays_and_the_next_gets_an_error(
         session = stage.start()
         await take_turn(session, "Hello?", use("a"))
         events = await take_turn(session, "Hello?", use("b"))
-        assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+        assert only(events, TurnInterrupted) == failed(
+            InterruptReason.MODEL_ERROR,
+            "model_error",
+            "model_load_failed",
+            "There is no memory for the model, and no other model can be unloaded.",
+        )
         assert only(await take_turn(session, "Hello?", use("a")), TurnFinal).text == "a"
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from footlights import TurnParams, open_stage
-from footlights.errors import ModelError
+from footlights.errors import KeyMissing, KeyRefused, PromptTooLarge
 from footlights.events import TokenDelta, TurnFinal
 from footlights.models.budget import BudgetTier
 from footlights.models.model import Prompt, Usage
@@ -109,13 +109,13 @@ async def test_a_real_server_refuses_a_wrong_key(
 ) -> None:
     monkeypatch.setenv("INN_KEY", key)
     outputs, error = await ask(model)
-    assert (outputs, type(error)) == ([], ModelError)
+    assert (outputs, type(error)) == ([], KeyRefused if key else KeyMissing)
     assert words in str(error)
     assert "xyzzy" not in quoted(error)
 
 
 async def test_a_real_server_refuses_what_does_not_fit_and_says_so_without_quoting(model: OpenAIModel) -> None:
     outputs, error = await ask(model, Prompt("xyzzy " * 4_000))
-    assert (outputs, type(error)) == ([], ModelError)
+    assert (outputs, type(error)) == ([], PromptTooLarge)
     assert "HTTP 4" in str(error)
     assert "xyzzy" not in quoted(error)

@@ -10,7 +10,15 @@ import trio
 import trio.testing
 from attrs import frozen
 
-from footlights.errors import ModelError, RateLimitError
+from footlights.errors import (
+    KeyRefused,
+    ModelError,
+    ModelNotFound,
+    ModelServerError,
+    ModelUnreachable,
+    PromptTooLarge,
+    RateLimitError,
+)
 from footlights.events import WarmState
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from tests.kit.models import anthropic_wire as messages
@@ -90,15 +98,15 @@ async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last(
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
     [
-        (401, ModelError, "refused the key in ${} (HTTP 401)"),
-        (403, ModelError, "refused the key in ${} (HTTP 403)"),
-        (404, ModelError, "has no such model"),
-        (400, ModelError, "refused or failed (HTTP 400)"),
-        (500, ModelError, "refused or failed (HTTP 500)"),
-        (503, ModelError, "refused or failed (HTTP 503)"),
+        (401, KeyRefused, "refused the key in ${} (HTTP 401)"),
+        (403, KeyRefused, "refused the key in ${} (HTTP 403)"),
+        (404, ModelNotFound, "has no such model"),
+        (400, ModelError, "refused the request (HTTP 400)"),
+        (500, ModelServerError, "failed (HTTP 500)"),
+        (503, ModelServerError, "failed (HTTP 503)"),
         (429, RateLimitError, "limits requests (HTTP 429)"),
         (529, RateLimitError, "limits requests (HTTP 529)"),
-        (204, ModelError, "refused or failed (HTTP 204)"),
+        (204, ModelError, "refused the request (HTTP 204)"),
     ],
 )
 async def test_an_answer_that_is_none_is_an_error_of_its_kind(
@@ -116,6 +124,37 @@ async def test_an_answer_that_is_none_is_an_error_of_its_kind(
     assert (error.__cause__, error.__context__) == (None, None)
     assert getattr(error, "retry_after", 3.0) == 3.0
     assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": {"code": 400, "type": "exceed_context_size_error", "message": SAID}}),
+        (400, {"error": {"code": "context_length_exceeded", "message": SAID}}),
+        (400, {"type": "error", "error": {"type": "invalid_request_error", "message": f"prompt is too long: {SAID}"}}),
+        (413, {"message": f"This model's maximum context length is 4096 tokens: {SAID}"}),
+    ],
+)
+async def test_a_server_that_finds_the_prompt_too_large_is_understood_and_not_quoted(
+    wire: Wire, status: int, body: dict[str, object]
+) -> None:
+    async with open_wire_server(Answer((event(body),), status, {"Content-Type": "application/json"})) as server:
+        outputs, error = await ask(wire.model_at(server))
+    assert (outputs, type(error)) == ([], PromptTooLarge)
+    assert not [secret for secret in SECRETS if secret in quoted(error)]
+
+
+async def test_a_refusal_without_an_end_is_not_waited_for(wire: Wire, mock_clock: trio.testing.MockClock) -> None:
+    async with (
+        open_wire_server(Answer((event({"why": "slow"}), Stall()), 400)) as server,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(let_time_pass_after, server.stalled, mock_clock)
+        outputs, error = await ask(wire.model_at(server))
+        await server.left.wait()
+        nursery.cancel_scope.cancel()
+    assert (outputs, type(error)) == ([], ModelError)
+    assert "refused the request (HTTP 400)" in str(error)
 
 
 @pytest.mark.parametrize(("part", "silent"), [([], True), ([], False), ([ANSWERED], False)])
@@ -137,8 +176,9 @@ async def test_a_server_that_is_not_there_is_named(wire: Wire) -> None:
     async with open_wire_server() as server:
         pass
     outputs, error = await ask(wire.model_at(server))
-    assert (outputs, type(error)) == ([], ModelError)
-    assert quoted(error) == f"ModelError('127.0.0.1:{server.port} cannot be reached (ConnectError).')" + "{}"
+    assert (outputs, type(error)) == ([], ModelUnreachable)
+    sentence = f"127.0.0.1:{server.port} cannot be reached (ConnectError)."
+    assert quoted(error) == f"ModelUnreachable('{sentence}')" + repr({"sentence": sentence, "retry_after": None})
 
 
 async def test_a_connection_is_used_again_and_closed_when_the_model_is_unloaded(wire: Wire) -> None:

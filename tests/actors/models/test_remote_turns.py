@@ -7,10 +7,13 @@ import traceback
 from typing import TYPE_CHECKING
 
 import pytest
+from attrs import evolve
 
 from footlights import (
+    CommitFinal,
     Fact,
     InterruptReason,
+    Limits,
     Persona,
     SideEffects,
     Tool,
@@ -25,7 +28,7 @@ from footlights import (
 from footlights.events import TokenDelta
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.explore import cancel_everywhere
-from footlights_actors import standard_cast
+from footlights_actors import Say, ScriptedModel, standard_cast
 from tests.kit.models import anthropic_wire as messages
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import ANSWERED, KEY, SAID, Answer, Cut, Raw, Stall, open_wire_server
@@ -177,6 +180,9 @@ FAILURES: dict[str, Answer] = {
 }
 
 
+ONCE = Limits(retry_wait=0)
+
+
 @pytest.mark.parametrize("driver", [completions.model_at, messages.model_at])
 async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
     driver: Callable[[WireServer], Model], caplog: pytest.LogCaptureFixture, tmp_path: Path
@@ -184,7 +190,7 @@ async def test_no_log_no_error_and_no_file_says_the_key_or_what_was_said(
     caplog.set_level(logging.DEBUG)
     seen: list[bytes] = []
     async with open_wire_server(*FAILURES.values()) as server:
-        async with open_stage(standard_cast(driver(server)), ledger=tmp_path / "inn.ledger") as stage:
+        async with open_stage(standard_cast(driver(server)), ledger=tmp_path / "inn.ledger", limits=ONCE) as stage:
             session = stage.start()
             for _ in FAILURES:
                 events = await take_turn(session, SAID)
@@ -230,3 +236,48 @@ def test_a_turn_canceled_anywhere_leaves_no_connection(
                 await server.left.wait()
 
     assert cancel_everywhere(scenario, orders=1, pairs=10).points > 50
+
+
+LATER = Answer(("{}",), 429, {"Content-Type": "application/json", "Retry-After": "0"})
+DRIVERS = [(completions.model_at, completions.WHOLE), (messages.model_at, messages.WHOLE)]
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize(("driver", "whole"), DRIVERS, ids=["openai", "anthropic"])
+async def test_a_server_that_says_when_is_asked_once_more(
+    driver: Callable[[WireServer], Model], whole: Sequence[Step], status: int
+) -> None:
+    async with open_wire_server(evolve(LATER, status=status), Answer(whole)) as server:
+        async with open_stage(standard_cast(driver(server))) as stage:
+            events = await take_turn(stage.start(), "A room?")
+        first, second = server.requests
+    assert only(events, TurnFinal).text == "A room?"
+    assert first.body == second.body
+
+
+@pytest.mark.parametrize("driver", [completions.model_at, messages.model_at])
+def test_a_turn_that_is_asked_again_and_then_replaced_is_canceled_anywhere(
+    driver: Callable[[WireServer], Model],
+) -> None:
+    async def scenario(trial: Trial) -> None:
+        async with open_wire_server(LATER, LATER) as server:
+            limited, script = driver(server), ScriptedModel(lambda _: [Say("Aye.")], model_id="script")
+            persona = Persona(models=[limited.model_id, "script"])
+            async with open_stage(standard_cast(limited, script, personas=persona)) as stage:
+                session = stage.start()
+                async with session.subscribe() as stream:
+                    turn_id = session.begin_turn("A room?")
+                    won: list[str] = []
+                    trial.aim(lambda: won.extend(session.cancel(turn_id)))
+                    events = [event async for event in stream.until_commit(turn_id)]
+                    trial.disarm()
+            if server.connections:
+                await server.left.wait()
+        assert [len(payloads(events, kind)) for kind in (TurnFinal, TurnInterrupted, CommitFinal)] == [
+            not won,
+            bool(won),
+            1,
+        ]
+        assert won or len(server.requests) == 2
+
+    assert cancel_everywhere(scenario, orders=1, pairs=10).points > 20

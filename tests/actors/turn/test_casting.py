@@ -21,7 +21,6 @@ from footlights import (
     SideEffects,
     Tool,
     ToolContext,
-    TurnInterrupted,
     TurnParams,
     open_stage,
 )
@@ -33,9 +32,10 @@ from footlights_actors.committer import AuthorityCommitter
 from footlights_actors.models.pool import StandardPool
 from footlights_actors.turn.performance import perform
 from footlights_actors.watchdog import TurnWatchdog
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from footlights.authority import PatchOp
     from footlights.events import JsonValue
@@ -88,8 +88,19 @@ def test_the_first_model_is_the_default_and_a_turn_may_name_another() -> None:
     cast = standard_cast(model("a"), model("b"))
     assert cast.choose_model(query()) == ModelChoice("a", "default")
     assert cast.choose_model(query(TurnParams(model="b"))) == ModelChoice("b", "requested")
-    spoken_by_b = query(persona=Persona(model="b"))
+    spoken_by_b = query(persona=Persona(models=("b",)))
     assert cast.choose_model(spoken_by_b) == ModelChoice("b", "persona")
+
+
+def test_only_the_runtime_chooses_a_fallback() -> None:
+    with pytest.raises(RegistrationError, match="fallback"):
+        ModelChoice("a", "fallback")
+
+
+@pytest.mark.parametrize("models", ["odo", ["odo", "odo"]])
+def test_the_models_of_a_persona_are_a_list_without_repeats(models: Sequence[str]) -> None:
+    with pytest.raises(RegistrationError):
+        Persona(models=models)
 
 
 def test_a_cast_without_models_has_none_to_choose() -> None:
@@ -101,7 +112,11 @@ async def test_a_turn_without_a_model_or_a_workload_ends_in_a_model_error() -> N
     async with open_stage(standard_cast(workloads={"work": Work()})) as stage:
         session = stage.start()
         events = await take_turn(session, "Hello?")
-        assert events[1].payload == TurnInterrupted(InterruptReason.MODEL_ERROR, "model_error")
+        assert events[1].payload == failed(
+            InterruptReason.MODEL_ERROR,
+            "model_error",
+            sentence="This cast has no model; its turns must name a workload.",
+        )
         commit = await session.finalize(session.begin_turn("Work!", TurnParams(workload="work"))).wait()
     assert commit.commit_outcome == "ok"
 

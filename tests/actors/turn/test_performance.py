@@ -33,6 +33,7 @@ from footlights.testing import only, take_turn
 from footlights.testing.faults import failing_model, slow_tool
 from footlights_actors import Call, Line, Pause, Say, ScriptedModel, standard_cast
 from footlights_actors.turn import performance
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -145,7 +146,7 @@ async def test_a_workload_that_raises_ends_its_turn_and_is_quoted_nowhere(caplog
         raise LookupError(context.input)
 
     events = await worked(run)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.WORKLOAD_ERROR, "LookupError")
     assert "LookupError" in caplog.text
     assert "Hello?" not in caplog.text
 
@@ -159,7 +160,7 @@ async def test_a_tool_that_a_workload_leaves_open_is_reported_before_the_turn_en
     assert only(events, ToolCallResult) == ToolCallResult(
         "mine", "hammer", canceled=True, side_effects_may_have_occurred=True
     )
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.WORKLOAD_ERROR, "tool_left_open")
 
 
 async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
@@ -170,7 +171,7 @@ async def test_a_workload_that_fails_with_a_tool_open_reports_it_too() -> None:
 
     events = await worked(run)
     assert only(events, ToolCallResult).canceled
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "LookupError")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.WORKLOAD_ERROR, "LookupError")
 
 
 @pytest.mark.parametrize("loading", [False, True])
@@ -182,7 +183,7 @@ async def test_a_workload_that_never_readies_the_model_it_selected_has_failed(lo
         await trio.lowlevel.checkpoint()
 
     events = await worked(run)
-    assert only(events, TurnInterrupted) == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
+    assert only(events, TurnInterrupted) == failed(InterruptReason.WORKLOAD_ERROR, "model_not_ready")
 
 
 async def test_a_workload_that_learns_of_its_cancel_may_return_normally(quiet_clock: MockClock) -> None:

@@ -40,6 +40,7 @@ from footlights.authority.rules import accept
 from footlights.testing import only, take_turn
 from footlights.testing.faults import FlakyLedger
 from footlights_actors import Fail, Flood, Line, Pause, Say, ScriptedModel, standard_cast
+from tests.kit.failures import failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -199,7 +200,7 @@ async def test_a_turn_that_fails_is_interrupted_with_a_reason_and_without_words(
     async with tavern(lines=(Say("Well,"), Fail(error))) as stage:
         session = stage.start()
         events = await take_turn(session, "A room?")
-    assert only(events, TurnInterrupted) == TurnInterrupted(reason, detail)
+    assert only(events, TurnInterrupted) == failed(reason, detail)
     assert [record.name for record in caplog.records] == ["footlights"]
     assert f"{events[0].turn_id} of {session.session_id} failed: {detail} at " in caplog.text
     assert "Edda" not in caplog.text

@@ -17,9 +17,11 @@ from footlights import (
     EventType,
     InterruptReason,
     InvalidCommand,
+    KeyMissing,
     LedgerUnavailable,
     Limits,
     MemoryLedger,
+    ModelError,
     SessionClosed,
     SessionParams,
     SessionState,
@@ -34,16 +36,18 @@ from footlights import (
 )
 from footlights.authority.rules import refuse
 from footlights.events import SeqRange
+from footlights.failure_texts import known
 from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
 from footlights.testing import only, take_turn
-from footlights_actors import Say, ScriptedModel, standard_cast
+from footlights_actors import Fail, Say, ScriptedModel, standard_cast
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
     from trio.testing import MockClock
 
-    from footlights import Cast, InteractionSession
+    from footlights import Cast, ErrorInfo, InteractionSession
     from footlights.authority import CommitRecord, TurnRequest, World
 
 
@@ -98,6 +102,39 @@ async def stop_by_barging_in(session: InteractionSession) -> None:
 
 async def stop_by_closing(session: InteractionSession) -> None:
     await session.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "rebuilt"),
+    [
+        (KeyMissing(sentence="inn.example requires a key (HTTP 401)."), known("model_key_missing")),
+        (ModelError("xyzzy"), known("model_error")),
+        (TimeoutError("xyzzy"), known("model_timeout")),
+    ],
+    ids=["specific", "unspecific", "timeout"],
+)
+async def test_a_turn_that_failed_is_rebuilt_with_its_code_and_not_with_its_sentence(
+    error: Exception, rebuilt: ErrorInfo, tmp_path: Path
+) -> None:
+    failing = standard_cast(ScriptedModel(lambda _: [Fail(error)]))
+    async with open_stage(failing, ledger=tmp_path / "inn.ledger") as stage:
+        session = stage.start(SessionParams(session_id="inn"))
+        turn_id = session.begin_turn("One.")
+        commit = await session.finalize(turn_id).wait()
+    async with open_stage(failing, ledger=tmp_path / "inn.ledger") as stage:
+        events = await told(stage.resume("inn"), {turn_id: -1})
+    assert only(events, TurnInterrupted).error == rebuilt
+    assert only(events, CommitFinal) == commit
+    specific = [] if rebuilt.code == "model_error" else [rebuilt.code]
+    assert [issue.code for issue in commit.issues] == ["turn_interrupted", *specific]
+    assert laws.check(events) == []
+    kept = _all_in(tmp_path)
+    assert b"inn.example" not in kept
+    assert b"xyzzy" not in kept
+
+
+def _all_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
 @pytest.mark.parametrize("can_write", [True, False])

@@ -59,6 +59,14 @@ TRACED: dict[str, tuple[Payload, dict[str, Any]]] = {
         {"authoritative": False, "text_forgotten": True, "chars": 0},
     ),
     "interrupted": (TurnInterrupted(InterruptReason.STALLED, "slow"), {"reason": "stalled", "detail": "slow"}),
+    "failed": (
+        TurnInterrupted(InterruptReason.MODEL_ERROR, error=ErrorInfo("model_error", "Why?")),
+        {"reason": "model_error", "error": {"code": "model_error", "message_chars": 4}},
+    ),
+    "fallback": (
+        ModelSelected("small", "fallback", ErrorInfo("model_error", "Why?")),
+        {"model_id": "small", "reason": "fallback", "error": {"code": "model_error", "message_chars": 4}},
+    ),
     "heard": (
         TurnInterrupted(InterruptReason.CANCELED, heard=Heard(2, "Hel")),
         {"reason": "canceled", "heard": {"seq": 2, "chars": 3}},

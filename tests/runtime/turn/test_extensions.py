@@ -41,6 +41,7 @@ from footlights import (
 from footlights.authority import patch
 from footlights.authority.rules import Ruling, accept
 from footlights_actors import standard_cast
+from tests.kit.failures import failed
 
 Run: TypeAlias = Callable[[InteractionContext], Coroutine[Any, Any, None]]
 
@@ -157,7 +158,7 @@ async def test_a_workload_that_insists_on_a_forgery_ends_its_turn_lawfully(forge
 
     events = await play(run)
     assert types_of(events) == [EventType.TURN_ACCEPTED, EventType.TURN_INTERRUPTED, EventType.COMMIT_FINAL]
-    assert events[1].payload == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, "invalid_event")
+    assert events[1].payload == failed(InterruptReason.WORKLOAD_ERROR, "invalid_event")
 
 
 async def test_what_a_thread_says_raises_and_never_reaches_the_stream() -> None:
@@ -224,7 +225,7 @@ async def test_a_workload_that_leaves_something_open_is_interrupted(quiet_clock:
 
     for run, detail in ((tool, "tool_left_open"), (model, "model_not_ready")):
         events = await play(run)
-        assert events[-2].payload == TurnInterrupted(InterruptReason.WORKLOAD_ERROR, detail)
+        assert events[-2].payload == failed(InterruptReason.WORKLOAD_ERROR, detail)
 
 
 async def test_a_workload_knows_its_turn_and_the_world() -> None:

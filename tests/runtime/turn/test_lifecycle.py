@@ -68,6 +68,7 @@ def test_every_event_type_is_a_step() -> None:
         "stop",
         "last_tool_call_result",
         "lose_sight",
+        "model_fallback",
     }
 
 
@@ -117,7 +118,15 @@ def test_a_stopped_turn_says_nothing_more_of_its_own() -> None:
 
 def test_a_turn_cannot_be_final_while_something_is_unfinished() -> None:
     finishing = {state for state, steps in TRANSITIONS.items() if Step.TURN_FINAL in steps}
-    assert finishing == {TurnState.RUNNING, TurnState.PERFORMING}
+    assert finishing == {TurnState.RUNNING, TurnState.READY, TurnState.PERFORMING}
+
+
+def test_a_model_is_replaced_only_until_it_has_said_or_done_something() -> None:
+    falling = {state for state, steps in TRANSITIONS.items() if Step.MODEL_FALLBACK in steps}
+    assert falling == {TurnState.RUNNING, TurnState.SELECTED, TurnState.LOADING, TurnState.READY}
+    assert {TRANSITIONS[state][Step.MODEL_FALLBACK] for state in falling} == {TurnState.SELECTED}
+    begun = {TRANSITIONS[TurnState.READY][step] for step in (Step.TOKEN_DELTA, Step.TOOL_CALL_STARTED)}
+    assert not begun & falling
 
 
 # -- tools

@@ -13,6 +13,7 @@ from footlights import (
     Busy,
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     EventType,
     Ext,
     Heard,
@@ -184,6 +185,10 @@ async def test_a_delta_with_an_extensions_data_is_given_back_as_it_was() -> None
 # -- refusals
 
 LOADING: list[Action] = [lambda turn: turn.emit(ModelSelected("m", "default"))]
+READY: list[Action] = [*LOADING, lambda turn: turn.emit(ModelReady("m", WarmState.HOT, 0))]
+SPEAKING: list[Action] = [*READY, lambda turn: turn.say("Good evening.")]
+AWAY = ErrorInfo("model_unreachable", "It is away.")
+FALLBACK = ModelSelected("n", "fallback", AWAY)
 SAYING: list[Action] = [lambda turn: turn.say("Good evening.")]
 ASKING: list[Action] = [*SAYING, lambda turn: turn.start_tool(ASKED), lambda turn: stage(turn, INTENT)]
 STOPPING: list[Action] = [*ASKING, lambda turn: turn.stop(CANCELED)]
@@ -212,6 +217,9 @@ COMMITTED: list[Action] = [*FINAL, lambda turn: turn.settle(COMMIT)]
         (FINAL, lambda turn: turn.say_with_ext(TokenDelta("!", 0, ext=Ext("ext.acme.mood", None)))),
         (FINAL, lambda turn: turn.reserve_intent(9)),
         (FINAL, lambda turn: turn.emit(ModelSelected("m", "again"))),
+        (SAYING, lambda turn: turn.emit(FALLBACK)),
+        (SPEAKING, lambda turn: turn.emit(FALLBACK)),
+        (ASKING, lambda turn: turn.emit(FALLBACK)),
         (COMMITTED, lambda turn: turn.settle(COMMIT)),
         (COMMITTED, lambda turn: turn.reserve_intent(9)),
     ],
@@ -239,6 +247,33 @@ async def test_what_json_cannot_say_never_enters_the_stream(action: Action) -> N
     known = facts(turn)
     with pytest.raises(InvalidEvent):
         action(turn)
+    assert facts(turn) == known
+    assert host.taken() == []
+
+
+@pytest.mark.parametrize("before", [[], LOADING, READY], ids=["running", "loading", "ready"])
+async def test_a_model_is_replaced_until_it_has_begun(before: list[Action]) -> None:
+    host, turn = begun(*before)
+    turn.emit(FALLBACK)
+    turn.emit(ModelReady("n", WarmState.HOT, 0))
+    turn.say("Good evening.")
+    assert host.taken()[0].payload == FALLBACK
+
+
+@pytest.mark.parametrize(
+    "selected",
+    [
+        ModelSelected("n", "fallback"),
+        ModelSelected("n", "default", AWAY),
+        ModelSelected("m", "fallback", AWAY),
+    ],
+    ids=["nothing was wrong", "nothing is replaced", "by itself"],
+)
+async def test_a_fallback_that_makes_no_sense_is_refused_and_changes_nothing(selected: ModelSelected) -> None:
+    host, turn = begun(*READY)
+    known = facts(turn)
+    with pytest.raises(InvalidEvent):
+        turn.emit(selected)
     assert facts(turn) == known
     assert host.taken() == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,6 +133,34 @@ async def test_a_model_behind_http_speaks_for_the_innkeeper() -> None:
     assert "Free rooms: the attic for 2 coins" in system["content"]
     assert user == {"role": "user", "content": "Hello"}
     assert [tool["function"]["name"] for tool in request.body["tools"]][:1] == ["check_rooms"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "key", "line"),
+    [
+        (401, "", "model_key_missing: {} requires a key, and $OPENAI_API_KEY is not set (HTTP 401)."),
+        (401, "sk-xyzzy", "model_key_refused: {} refused the key in $OPENAI_API_KEY (HTTP 401)."),
+        (404, "", "model_not_found: {} has no such model, or no such path (HTTP 404)."),
+        (429, "", "model_rate_limited: {} limits requests (HTTP 429)."),
+        (503, "", "model_server_error: {} failed (HTTP 503)."),
+        (None, "", "model_unreachable: {} cannot be reached (ConnectError)."),
+    ],
+)
+async def test_a_piped_play_says_why_a_model_failed_and_exits_with_1(
+    monkeypatch: pytest.MonkeyPatch, answer: int | None, key: str, line: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(open_wire_server(Answer(("{}",), answer or 200)))
+        if answer is None:
+            await stack.aclose()
+        command = [*PLAY, "--model", "openai:bard", "--base-url", f"{server.url}/v1"]
+        done = await trio.run_process(command, stdin=b"Hello\n", capture_stdout=True, capture_stderr=True, check=False)
+    assert done.returncode == 1
+    where = f"127.0.0.1:{server.port}"
+    assert f"  ✗ interrupted: {line.format(where)}\n" in done.stdout.decode()
+    assert line.partition(" ")[2].format(where) in done.stderr.decode()
+    assert b"xyzzy" not in done.stdout + done.stderr
 
 
 def test_the_local_model_speaks_for_the_innkeeper(smollm2: Path) -> None:

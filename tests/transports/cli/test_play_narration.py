@@ -114,6 +114,27 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
             note(Tone.BAD, "rent: canceled, and may have had side effects"),
         ),
         (TurnInterrupted(InterruptReason.STALLED), note(Tone.BAD, "interrupted: stalled")),
+        (
+            TurnInterrupted(
+                InterruptReason.MODEL_ERROR, "model_not_found", error=ErrorInfo("model_not_found", "None.")
+            ),
+            note(Tone.BAD, "interrupted: model_not_found: None."),
+        ),
+        (
+            ModelSelected("script", "fallback", ErrorInfo("model_unreachable", "It is away.")),
+            note(Tone.ASIDE, "script takes over: model_unreachable: It is away."),
+        ),
+        (
+            CommitFinal(
+                DIGEST,
+                CommitOutcome.FAIL_CLOSED,
+                (
+                    Issue("turn_interrupted", "The turn was interrupted: model_error."),
+                    Issue("model_not_found", "The model's server has no such model, or no such path."),
+                ),
+            ),
+            note(Tone.BAD, "fail_closed dddddddddddddddd: The turn was interrupted: model_error."),
+        ),
         (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), note(Tone.GOOD, "committed c-1")),
         (
             CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "One."), Issue("b", "Two."))),

@@ -40,7 +40,7 @@ from footlights_transports.views.dexi.pure.events import RunOutcome, to_json
 from footlights_transports.views.dexi.pure.schema import check_event
 from footlights_transports.views.dexi.runs import RunRequest, RunSettings
 from tests.kit.command import footlights
-from tests.kit.views.dexi_kit import CHAT, OK, REFUSED, Raw, lawful, run_of
+from tests.kit.views.dexi_kit import CHAT, EXECUTION, OK, REFUSED, Raw, lawful, run_of
 from tests.kit.views.dexi_server import KEY, agency
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
+    from footlights.modes import ModeDecision
     from footlights_transports.cli.screen import Screen
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
@@ -130,6 +131,14 @@ def test_a_failed_step_stays_visible_and_the_end_says_so() -> None:
     for shown in (on_paper(events), in_terminal(events)):
         assert "✗ Search shelves: failed, 0.0 s" in shown
         assert "The run ended: failed." in shown
+
+
+@pytest.mark.parametrize("decision", [EXECUTION, CHAT])
+def test_a_run_that_failed_says_why(decision: ModeDecision) -> None:
+    why = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectError).")
+    events = run_of(*HOT, TurnInterrupted(InterruptReason.MODEL_ERROR, error=why), REFUSED, decision=decision)
+    for shown in (on_paper(events), in_terminal(events)):
+        assert f"Why ({why.code}): {why.message}" in " ".join(shown.split())
 
 
 def test_a_canceled_chat_keeps_its_words() -> None:

@@ -9,19 +9,23 @@ import trio
 import trio.testing
 
 from footlights import (
+    ErrorInfo,
     EventType,
     FootlightsError,
     InvalidCommand,
     Limits,
+    ModelUnreachable,
     SessionClosed,
     SessionParams,
     StreamEvent,
     TurnFinal,
+    TurnInterrupted,
     UnknownSession,
     UnknownTurn,
     laws,
 )
 from footlights.testing import only
+from footlights_actors import Fail, ScriptedModel
 from footlights_transports import Commit, Retry, connect
 from footlights_transports.client.protocol import refusal
 from footlights_transports.client.session import MAX_BEGUN
@@ -71,6 +75,17 @@ async def test_the_hosts_own_exception_leaves_the_block_as_it_is(client: Client)
         with pytest.raises(KeyError, match="mine"):
             async with connect(f"ws://127.0.0.1:{house.listening.port}"):
                 raise KeyError("mine")
+
+
+async def test_a_turn_that_fails_says_why() -> None:
+    why = ErrorInfo("model_unreachable", "inn.example cannot be reached (ConnectError).")
+    away = ScriptedModel(lambda _: [Fail(ModelUnreachable(sentence=why.message))])
+    with trio.fail_after(60):
+        async with open_house(away) as house, connect(f"ws://127.0.0.1:{house.listening.port}") as client:
+            session = await client.start()
+            async with session.subscribe() as stream:
+                events = await whole(stream, await session.begin_turn("A room?"))
+    assert only(events, TurnInterrupted).error == why
 
 
 async def test_a_cancelled_host_leaves_in_order() -> None:

@@ -12,12 +12,12 @@ import pytest
 import trio
 from attrs import fields
 
-from footlights import BusyRule, Limits, Mode, SessionParams, TurnParams, laws
+from footlights import BusyRule, Limits, Mode, ModelUnreachable, SessionParams, TurnParams, laws
 from footlights.events import PAYLOAD_TYPES, CommitOutcome, InterruptReason, Payload, WarmState
 from footlights.limits import MAX_REPLAY_TURNS
 from footlights.models.budget import BudgetTier
 from footlights.stream.cursor import ALL_SEEN, RESTART_SEQ
-from footlights_actors import Say, ScriptedModel
+from footlights_actors import Fail, Say, ScriptedModel
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
 from footlights_transports.errors import WIRE_CODES
@@ -140,6 +140,16 @@ async def test_a_turn_is_played_from_start_to_commit(every_node: str, batch: boo
         assert told["commit"]["commit_outcome"] == "ok"
         assert told["commit"]["commit_digest"] == script.events[-1]["payload"]["commit_digest"]
         assert told["cursor"] == {**BEFORE_ALL, told["turnId"]: ALL_SEEN}
+
+
+async def test_a_turn_that_fails_says_why(node: str) -> None:
+    away = ScriptedModel(lambda _: [Fail(ModelUnreachable(sentence="inn.example cannot be reached (ConnectError)."))])
+    async with open_house(away) as house, run_js(node, "whole_turn.mjs", url=house.url) as script:
+        assert (await script.told())["commit"]["commit_outcome"] == "fail_closed"
+        assert script.events[-2]["payload"]["error"] == {
+            "code": "model_unreachable",
+            "message": "inn.example cannot be reached (ConnectError).",
+        }
 
 
 async def test_the_path_need_not_be_named(node: str) -> None:

@@ -197,6 +197,7 @@ def test_a_file_describes_a_whole_game(folder: Path) -> None:
             tools = ["my_game:shout"]
             rules = ["my_game:laws", "my_game:peace"]
             remote_models = true
+            fallback = false
             model_memory_bytes = 1_000_000
 
             [models.odo]
@@ -211,7 +212,7 @@ def test_a_file_describes_a_whole_game(folder: Path) -> None:
             [personas.innkeeper]
             text = "You keep the inn."
             facts = "my_game:knows"
-            model = "sybil"
+            models = ["sybil", "odo"]
             tools = ["shout"]
 
             [personas.guest]
@@ -243,9 +244,11 @@ def test_a_file_describes_a_whole_game(folder: Path) -> None:
     assert list(cast.rules) == ["first", "second", "peace"]
     assert cast.budget.max_for_tier(BudgetTier.WHISPER) == 7
     innkeeper, guest = cast.personas.values()
-    assert (innkeeper.text, innkeeper.model, innkeeper.tools) == ("You keep the inn.", "sybil", frozenset({"shout"}))
+    assert (innkeeper.text, innkeeper.tools) == ("You keep the inn.", frozenset({"shout"}))
+    assert (innkeeper.models, guest.models) == (("sybil", "odo"), ())
+    assert cast.fallback is False
     assert [fact.text for fact in innkeeper.facts(cast.world.view())] == ["merry"]
-    assert (guest.text, guest.model, guest.tools) == ("", None, None)
+    assert (guest.text, guest.tools) == ("", None)
 
 
 def test_a_world_may_lie_in_a_file_and_tools_in_a_list(folder: Path) -> None:
@@ -375,7 +378,7 @@ def test_a_variable_means_what_the_file_spells_with_capitals(folder: Path) -> No
     file = written(folder, "[models.Odo]\nkind = 'my_game:oracle'\n[world]\nMood = 2\nmood = 1\nPlaces = {}")
     environ = {
         "FOOTLIGHTS_MODELS__ODO__ANSWER": "Never.",
-        "FOOTLIGHTS_PERSONAS__ODO__MODEL": "Odo",
+        "FOOTLIGHTS_PERSONAS__ODO__MODELS": '["Odo"]',
         "FOOTLIGHTS_WORLD__MOOD": "3",
         "FOOTLIGHTS_WORLD__PLACES__INN": "4",
     }
@@ -471,7 +474,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         [server]
         x = 2
         """
-        model = "nobody"
+        models = ["nobody"]
         ''',
     )
     environ = {"FOOTLIGHTS_SERVER__HTTP_PORT": "99999"}
@@ -490,7 +493,7 @@ def test_everything_that_is_wrong_is_said_at_once_with_its_line(folder: Path) ->
         "13: limits.stall_timeout is refused: stall_timeout is -1; it must be at least 0.",
         "14: limits.replay_turns must be a whole number.",
         "16: wire.max_frame_bytes is refused: max_frame_bytes must be more than 0.",
-        "22: personas.odo.model must be one of the models, and there are none.",
+        "22: personas.odo.models must be some of the models, and there are none.",
     ]
 
 
@@ -605,7 +608,9 @@ ONE_MODEL = 'models.odo = {kind = "scripted", script = "my_game:script"}\n'
         (f"{ONE_MODEL}analyst.documents = '.'", "2: analyst is about the tavern, and these settings have a cast of"),
         ("analyst.documents = 'nowhere'", "1: analyst.documents cannot be made: The folder of documents does not"),
         ("analyst.documents = 3", "1: analyst.documents must be the path of a folder."),
-        (f"{ONE_MODEL}personas.odo.model = 'x'", "2: personas.odo.model must be one of odo."),
+        (f"{ONE_MODEL}personas.odo.models = ['x']", "2: personas.odo.models must be some of odo."),
+        (f"{ONE_MODEL}personas.odo.models = ['odo', 'odo']", "2: personas.odo.models must name each model once."),
+        (f"{ONE_MODEL}personas.odo.model = 'odo'", "2: personas.odo.model is not a setting. Did you mean models?"),
         (
             f"{ONE_MODEL}personas.odo.facts = 'my_game:no'",
             "2: personas.odo.facts names no, which the module my_game does",

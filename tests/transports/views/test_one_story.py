@@ -225,7 +225,11 @@ async def test_a_turn_that_fails_is_the_same_story_everywhere(tmp_path: Path) ->
     assert story.run[-1]["outcome"] == "failed"
     assert [each["event_type"] for each in story.kgent] == ["error", "done"]
     assert only(story.kgent, "error")[0]["code"] == "LLM_UNAVAILABLE"
-    assert story.chat[-2:] == ["The turn ended early: the model failed.", "Nothing of the turn was committed."]
+    assert "Why (model_error): The model failed. The log says where." in story.summary
+    assert story.chat[-2:] == [
+        "The turn ended early. The model failed. The log says where.",
+        "Nothing of the turn was committed.",
+    ]
     assert story.board == ["A model failed. Nothing of it was committed."]
     assert (story.callouts[0]["event_type"], story.callouts[0]["classification"]) == ("threat_update", "critical")
 
@@ -265,10 +269,14 @@ async def test_a_tool_that_crashes_is_the_same_story_everywhere(tmp_path: Path) 
     story = await told_of(tmp_path, "Bring the tray")
     assert story.reason == "tool_error"
     assert story.run[-1]["outcome"] == "failed"
-    assert story.summary == "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."
+    why = "Why (tool_error): A tool crashed. The log says where."
+    assert story.summary == f"The run failed, and nothing was committed. {why} Steps: 1 completed, 1 failed."
     assert [each["event_type"] for each in story.kgent] == ["chunk", "error", "done"]
     assert only(story.kgent, "error")[0]["message"].startswith("A tool that the answer needs failed.")
-    assert story.chat[-2:] == ["The turn ended early: a tool failed.", "Nothing of the turn was committed."]
+    assert story.chat[-2:] == [
+        "The turn ended early. A tool crashed. The log says where.",
+        "Nothing of the turn was committed.",
+    ]
     assert story.board == ["A tool failed. It gave no result.", "A tool crashed. Nothing of it was committed."]
 
 

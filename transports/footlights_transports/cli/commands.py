@@ -78,7 +78,7 @@ def play(
     Ctrl-C interrupts the innkeeper in mid-sentence; Ctrl-D, or Ctrl-C at the prompt, leaves.
 
     When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
-    innkeeper answers without delays.
+    innkeeper answers without delays. Then it exits with 1 if a turn failed.
     """
     from footlights_transports.cli.play import play_here
     from footlights_transports.cli.screen import is_terminal
@@ -93,7 +93,8 @@ def play(
                 raise
             cli_models.fetch_model(missing.weights.name)
             tavern = tavern_with(model, base_url)
-    play_here(tavern, trace)
+    if play_here(tavern, trace):
+        raise typer.Exit(1)
 
 
 class Dialect(StrEnum):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from footlights import (
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     ModelLoading,
     ModelReady,
+    ModelSelected,
     TokenDelta,
     ToolCallResult,
     ToolCallStarted,
@@ -22,6 +24,7 @@ from footlights import (
     WarmState,
 )
 from footlights.authority.approvals import PENDING
+from footlights.authority.interruptions import TURN_INTERRUPTED
 from footlights_transports.cli.screen import Line, Loading, Words
 
 if TYPE_CHECKING:
@@ -69,8 +72,10 @@ class Narration:
                 return self._note(Tone.ASIDE, f"{tool_name} …")
             case ToolCallResult() as result:
                 return self._note(*_tool_outcome(result))
-            case TurnInterrupted(reason=reason):
-                return self._note(Tone.BAD, f"interrupted: {reason}")
+            case ModelSelected(model_id=model_id, error=ErrorInfo() as error):
+                return self._note(Tone.ASIDE, f"{model_id} takes over: {_failure(error)}")
+            case TurnInterrupted(reason=reason, error=error):
+                return self._note(Tone.BAD, f"interrupted: {reason if error is None else _failure(error)}")
             case CommitFinal() as commit:
                 return self._note(*_commit_outcome(commit))
             case _:
@@ -99,6 +104,10 @@ class Narration:
         return [*self._stop_speaking(), note(tone, text)]
 
 
+def _failure(error: ErrorInfo) -> str:
+    return f"{error.code}: {error.message}"
+
+
 def _readiness(ready: ModelReady) -> str:
     return f"{ready.model_id} is ready after a {ready.warm_state} start of {ready.load_ms / 1000:.1f} s"
 
@@ -116,7 +125,8 @@ def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
     name = commit.commit_id or commit.commit_digest[:16]
     if commit.commit_outcome is CommitOutcome.OK:
         return Tone.GOOD, f"committed {name}"
-    return Tone.BAD, f"fail_closed {name}: {' '.join(issue.message for issue in commit.issues)}"
+    issues = commit.issues[:1] if commit.issues[0].code == TURN_INTERRUPTED else commit.issues
+    return Tone.BAD, f"fail_closed {name}: {' '.join(issue.message for issue in issues)}"
 
 
 def tell_changes(changes: Sequence[PatchOp]) -> list[Piece]:

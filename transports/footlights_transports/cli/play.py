@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
-from footlights import CommitFinal, FootlightsError, TurnParams, open_stage
+from footlights import CommitFinal, FootlightsError, TurnInterrupted, TurnParams, open_stage
 from footlights_transports.cli.development import development_mode
 from footlights_transports.cli.narration import Narration, Tone, note, tell_approvals, tell_changes
 from footlights_transports.cli.screen import EndWords, Typed, is_terminal, standard_screen
@@ -62,23 +62,26 @@ class FdLines:
         return line.decode(errors="replace").rstrip("\r\n") if line else None
 
 
-def play_here(cast: Cast, trace: Path | None = None) -> None:
-    """Play on standard input and output, and write traces to the directory `trace`, if given."""
-    trio.run(_play_here, cast, trace)
+def play_here(cast: Cast, trace: Path | None = None) -> bool:
+    """Play on standard input and output, and write traces to the directory `trace`, if given.
+
+    Returns whether a turn failed without a terminal, where nobody reads why.
+    """
+    return trio.run(_play_here, cast, trace)
 
 
-async def _play_here(cast: Cast, trace: Path | None) -> None:
+async def _play_here(cast: Cast, trace: Path | None) -> bool:
     lines, screen = FdLines(sys.stdin.fileno()), standard_screen()
     # Whoever plays is the developer: there are no other players, and no tokens.
     with development_mode(sys.stderr, partial(screen.show, EndWords())):
         if not is_terminal():
-            await play(cast, lines, screen, trace=trace)
-            return
+            return await play(cast, lines, screen, trace=trace)
         screen.show(note(Tone.ASIDE, WELCOME))
         screen.show(note(Tone.ASIDE, KEYS))
         with trio.open_signal_receiver(signal.SIGINT) as interrupts:
             await play(cast, lines, screen, interrupts, trace)
         screen.show(note(Tone.ASIDE, FAREWELL))
+        return False
 
 
 async def play(
@@ -87,18 +90,19 @@ async def play(
     screen: Screen,
     interrupts: AsyncIterable[object] | None = None,
     trace: Path | None = None,
-) -> None:
-    """Play until the lines end, or until an interrupt at the prompt."""
+) -> bool:
+    """Play until the lines end, or until an interrupt at the prompt. Returns whether a turn failed."""
     try:
         async with open_stage(cast, trace=trace) as stage:
             conversation = _Conversation(stage, lines, screen)
             if interrupts is None:
                 await conversation.run()
-                return
+                return conversation.has_failed
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(conversation.take_interrupts, interrupts)
                 await conversation.run()
                 nursery.cancel_scope.cancel(reason="the player has left")
+            return conversation.has_failed
     finally:
         screen.leave()
 
@@ -110,6 +114,8 @@ class _Conversation:
         self._lines = lines
         self._screen = screen
         self._asking: trio.CancelScope | None = None
+        self.has_failed = False
+        """Whether a turn failed."""
 
     async def run(self) -> None:
         async with self._session.subscribe() as stream:
@@ -143,6 +149,8 @@ class _Conversation:
         async for event in stream.until_commit(turn_id):
             for piece in narration.tell(event):
                 self._screen.show(piece)
+            if isinstance(event.payload, TurnInterrupted):
+                self.has_failed = self.has_failed or event.payload.error is not None
             if isinstance(event.payload, CommitFinal):
                 await self._show_changes(event)
 

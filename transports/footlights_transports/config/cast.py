@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -100,6 +101,7 @@ def _assembled(source: Source, given: Mapping[str, Any]) -> Cast | None:
             budget=budget,
             model_memory_bytes=given.get("model_memory_bytes"),
             remote_models=given.get("remote_models", False),
+            fallback=given.get("fallback", True),
         ),
     )
 
@@ -205,14 +207,18 @@ def _world(source: Source, given: Mapping[str, Any]) -> Any:
 def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -> Persona:
     given = source.section(path, PERSONA)
     facts = _imported(source, (*path, "facts"), given.pop("facts")) if "facts" in given else None
-    if "model" in given and given["model"] not in models:
-        source.complain((*path, "model"), f"must be one of {_listed(models, 'models')}.")
+    chosen: list[str] = given.pop("models", [])
+    if set(chosen) - models:
+        source.complain((*path, "models"), f"must be some of {_listed(models, 'models')}.")
+    elif len(set(chosen)) < len(chosen):
+        source.complain((*path, "models"), "must name each model once.")
     allowed = given.pop("tools", None)
     if set(allowed or ()) - tools:
         source.complain((*path, "tools"), f"must be some of {_listed(tools, 'tools')}.")
     named: dict[str, Any] = {} if facts is None else {"facts": facts}
     may_use = None if allowed is None else frozenset(allowed)
-    return _attempt(source, path, lambda: Persona(**given, **named, tools=may_use)) or Persona()
+    persona = partial(Persona, **given, **named, models=dict.fromkeys(chosen), tools=may_use)
+    return _attempt(source, path, persona) or Persona()
 
 
 def _listed(names: set[str], kind: str) -> str:

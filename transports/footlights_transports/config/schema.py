@@ -132,13 +132,21 @@ CAST = (
     Setting("world_file", FILE, "The initial world, as JSON. The world of an existing ledger takes precedence."),
     Setting("remote_models", FLAG, "Whether sessions consent to remote models unless they say otherwise.", False),
     Setting(
+        "fallback",
+        FLAG,
+        "Whether the next model of a persona takes the place of one that fails before its first token.",
+        True,
+    ),
+    Setting(
         "model_memory_bytes", whole_from(1), "The memory that all loaded models may use together. No limit if not set."
     ),
 )
 ANALYST = (Setting("documents", FOLDER, "The folder of .md and .txt files that it searches; the demo's if not set."),)
 PERSONA = (
     Setting("text", TEXT, "A description of the character and its way of speaking, for the model.", ""),
-    Setting("model", TEXT, "The name of its model; the first one if not set."),
+    Setting(
+        "models", TEXTS, "The names of its models, each for when those before it fail; the first of all if not set."
+    ),
     Setting("tools", TEXTS, "The names of the tools that it may use; all if not set."),
     Setting("facts", IMPORT, "A function that makes its facts from the world."),
 )

@@ -63,9 +63,17 @@ export interface TurnAccepted extends Payload {
     readonly turns_ahead: number;
 }
 
+/** What went wrong: a stable code for programs, and a sentence for people. */
+export interface ErrorInfo {
+    readonly code: string;
+    readonly message: string;
+}
+
 export interface ModelSelected extends Payload {
     readonly model_id: string;
     readonly reason: string;
+    /** What was wrong with the model before, if the reason is `fallback`. */
+    readonly error?: ErrorInfo;
 }
 
 export interface ModelLoading extends Payload {
@@ -97,7 +105,7 @@ export interface ToolCallResult extends Payload {
     readonly canceled: boolean;
     readonly side_effects_may_have_occurred?: boolean;
     readonly summary?: string;
-    readonly error?: { readonly code: string; readonly message: string };
+    readonly error?: ErrorInfo;
 }
 
 export type InterruptReason =
@@ -116,6 +124,8 @@ export interface TurnInterrupted extends Payload {
     readonly reason: InterruptReason;
     readonly detail?: string;
     readonly heard?: { readonly seq: number; readonly text: string };
+    /** Why the turn failed, if it did. The sentence quotes neither a player nor a model. */
+    readonly error?: ErrorInfo;
 }
 
 export interface TurnFinal extends Payload {

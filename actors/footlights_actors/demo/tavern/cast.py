@@ -59,7 +59,7 @@ def tavern_cast(
         tools=(*house, *study),
         personas={
             "innkeeper": Persona(text=_INNKEEPER, facts=known, tools=_names(house if with_tools else ())),
-            "analyst": Persona(text=ANALYST, model="analyst", facts=accounts, tools=_names(study)),
+            "analyst": Persona(text=ANALYST, models=("analyst",), facts=accounts, tools=_names(study)),
         },
         budget=budget,
         remote_models=remote_models,

@@ -58,6 +58,6 @@ def read_call(answer: str, *, cut: bool) -> ToolRequest:
         case {"name": str(name), "arguments": dict()}:
             return ToolRequest(name, cast("Mapping[str, JsonValue]", call["arguments"]))
         case _ if cut:
-            raise StreamError("The model was cut off in the middle of a tool call.")
+            raise StreamError(sentence="The model was cut off in the middle of a tool call.")
         case _:
-            raise ModelError("The model's answer is not the required tool call.")
+            raise ModelError(sentence="The model's answer is not the required tool call.")

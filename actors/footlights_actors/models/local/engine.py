@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import asdict, frozen
 
-from footlights.errors import ModelError, StreamError
+from footlights.errors import ExtraMissing, ModelLoadFailed, StreamError
 from footlights_actors.models.local import worker as local_worker
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Line:
             with suppress(trio.BrokenResourceError):
                 part = await self._stream.receive_some()
             if not part:
-                raise StreamError(_GONE)
+                raise StreamError(sentence=_GONE)
             self._received += part
         return bytes(self._received[begin:end])
 
@@ -126,7 +126,7 @@ class LocalEngine:
             await line.send(message)
         if timeout.cancelled_caught:
             self._give_up()
-            raise StreamError("The local model's process does not respond.")
+            raise StreamError(sentence="The local model's process does not respond.")
 
     async def _stop(self, line: Line) -> None:
         with trio.move_on_after(STOP_SECONDS, shield=True), suppress(StreamError):
@@ -144,7 +144,7 @@ class LocalEngine:
 async def start_engine(settings: EngineSettings, report: Callable[[float], None]) -> LocalEngine:
     """Start a process and load the model in it. If this fails or is cancelled, the process is ended.
 
-    Raises `ModelError`.
+    Raises `ModelLoadFailed`.
     """
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     process: trio.Process | None = None
@@ -173,7 +173,7 @@ async def _spawn() -> trio.Process:
             start_new_session=True,
         )
     except OSError as error:
-        raise ModelError("The local model's process cannot be started.") from error
+        raise ModelLoadFailed(sentence="The local model's process cannot be started.") from error
 
 
 async def _load(
@@ -202,7 +202,7 @@ async def _load(
             loaded = True
             nursery.cancel_scope.cancel(reason="the local model is loaded")
     if not loaded:
-        raise ModelError(_load_error(process.returncode))
+        raise _load_error(process.returncode)
     report(1.0)
 
 
@@ -239,16 +239,18 @@ async def _read_secret(stream: trio.SocketStream) -> bytes:
     return received
 
 
-def _load_error(returncode: int | None) -> str:
+def _load_error(returncode: int | None) -> ModelLoadFailed:
     match returncode:
         case local_worker.ENGINE_MISSING:
-            return "The local model's engine is not installed: pip install 'footlights[local]'"
+            sentence = "The local model's engine is not installed: pip install 'footlights[local]'"
+            return ExtraMissing(sentence=sentence)
         case local_worker.ENGINE_BROKEN:
-            return "The local model's engine is installed but cannot start. On slim images libgomp1 may be missing."
+            sentence = "The local model's engine is installed but cannot start. On slim images libgomp1 may be missing."
         case local_worker.NOT_LOADED:
-            return "The engine cannot load these weights."
+            sentence = "The engine cannot load these weights."
         case _:
-            return f"The local model's process ended while it was loading (exit code {returncode})."
+            sentence = f"The local model's process ended while it was loading (exit code {returncode})."
+    return ModelLoadFailed(sentence=sentence)
 
 
 async def _end(process: trio.Process, lines: list[Line]) -> None:

@@ -128,7 +128,7 @@ class LocalModel:
         """Generate one round in the first free slot. Raises `ModelError`, or `StreamError` if the process dies."""
         engine = self._engine
         if engine is None:
-            raise ModelError("The local model is not loaded.")
+            raise ModelError(sentence="The local model is not loaded.")
         calls_first = self._tool_choice == "required" and bool(prompt.tools) and not prompt.rounds
         # Output that is constrained to a schema contains no thought.
         reader = ChatReader(begins_in_thought=self._begins_in_thought and not calls_first)
@@ -212,6 +212,6 @@ async def _next_chunk(line: Line) -> object:
         case {"error": {"type": "exceed_context_size_error"}}:
             raise PromptTooLarge("The prompt is longer than the local model's context.")
         case {"error": _}:
-            raise ModelError("The local model refused the request.")
+            raise ModelError(sentence="The local model refused the request.")
         case _:
             return chunk

@@ -20,9 +20,10 @@ import trio
 import trio.testing
 
 from footlights import Cast, EventType, InterruptReason, StreamEvent, TurnInterrupted, open_stage
-from footlights.errors import ModelError, PromptTooLarge, RegistrationError, StreamError
-from footlights.events import WarmState
+from footlights.errors import ExtraMissing, ModelError, ModelLoadFailed, PromptTooLarge, RegistrationError, StreamError
+from footlights.events import ErrorInfo, WarmState
 from footlights.models.model import Prompt, ToolOffer, ToolRequest, Usage
+from footlights.testing import only, take_turn
 from footlights_actors import standard_cast
 from footlights_actors.models.local import engine as local_engine
 from footlights_actors.models.local.model import LocalModel
@@ -285,8 +286,19 @@ async def test_an_engine_that_the_process_cannot_have_is_explained(
 ) -> None:
     (weights.parent / "xllamacpp.py").write_text(f"raise {error}")
     monkeypatch.setenv("PYTHONPATH", str(weights.parent))
-    with pytest.raises(ModelError, match=why):
+    with pytest.raises(ModelLoadFailed, match=why) as raised:
         await LocalModel(weights).load(_ignore)
+    assert isinstance(raised.value, ExtraMissing) is (error == "ModuleNotFoundError")
+
+
+async def test_a_turn_says_which_extra_its_model_lacks(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (weights.parent / "xllamacpp.py").write_text("raise ModuleNotFoundError")
+    monkeypatch.setenv("PYTHONPATH", str(weights.parent))
+    async with open_stage(standard_cast(LocalModel(weights))) as stage:
+        events = await take_turn(stage.start(), "A room?")
+    assert only(events, TurnInterrupted).error == ErrorInfo(
+        "model_extra_missing", "The local model's engine is not installed: pip install 'footlights[local]'"
+    )
 
 
 async def test_ctrl_c_in_the_terminal_is_not_for_the_model(weights: Path) -> None:

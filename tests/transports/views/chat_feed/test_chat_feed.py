@@ -97,6 +97,14 @@ def test_every_reason_for_an_interruption_has_its_sentence() -> None:
         assert (message.role, message.content) == (ChatRole.SYSTEM, INTERRUPTED[reason])
 
 
+def test_a_turn_that_failed_says_why() -> None:
+    why = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectError).")
+    (message,) = messages_of(event(TurnInterrupted(InterruptReason.MODEL_ERROR, "model_unreachable", error=why)), 0.0)
+    assert (message.role, message.content) == (ChatRole.SYSTEM, f"The turn ended early. {why.message}")
+    (message,) = messages_of(event(ModelSelected("script", "fallback", why)), 0.0)
+    assert message.content == f"The model script takes the place of another. {why.message}"
+
+
 def test_the_agents_words_have_the_role_agent() -> None:
     (message,) = messages_of(event(TurnFinal("I rented you a room. All is committed!")), 0.0)
     assert (message.role, message.content) == (ChatRole.AGENT, "I rented you a room. All is committed!")

@@ -51,8 +51,15 @@ DENIED_SLOW = [
 ]
 
 
-DENIED_RAISES = [*chat(DENIED_WORDS)[:-1], (0.0, "done", "failed")]
-DENIED_STALLS = [*chat(DENIED_WORDS, "Well")[:-1], (STALL, "done", "failed")]
+CRASHED = "Why (tool_error): A tool crashed. The log says where."
+RAISED = "Why (model_error): The model failed. The log says where."
+STALLED = "Why (stall_timeout): The model or a tool was silent for longer than it may be (stall_timeout)."
+DENIED_RAISES = chat(DENIED_WORDS, f"There is no whole answer. {RAISED}", outcome="failed")
+DENIED_STALLS = [
+    *chat(DENIED_WORDS, "Well")[:-1],
+    (STALL, "output_delta", f"\n\nThere is no whole answer. {STALLED}"),
+    (STALL, "done", "failed"),
+]
 
 
 def opening(who: str) -> Sequence:
@@ -110,7 +117,7 @@ def broken(who: str) -> Sequence:
     return [
         *called(who, "search_broken"),
         *ended(0.0, "search_broken", "failed", "failed", ("The tool failed: tool_error.", False)),
-        (0.0, "summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (0.0, "summary", f"The run failed, and nothing was committed. {CRASHED} Steps: 1 completed, 1 failed."),
         (0.0, "done", "failed"),
     ]
 
@@ -161,8 +168,9 @@ def quiet(who: str) -> Sequence:
 def raises(who: str) -> Sequence:
     return [
         *opening(who)[:-1],
+        (0.0, "narration_delta", "step-1", RAISED),
         (0.0, "step_end", "step-1", "failed"),
-        (0.0, "summary", "The run failed, and nothing was committed. Steps: 1 failed."),
+        (0.0, "summary", f"The run failed, and nothing was committed. {RAISED} Steps: 1 failed."),
         (0.0, "done", "failed"),
     ]
 
@@ -174,8 +182,9 @@ def stalls(who: str) -> Sequence:
         (0.0, "output_delta", "Well"),
         (2.4, "step_start", "step-2", "Prepare the answer"),
         *((each, "heartbeat", "step-2", "waiting for the model") for each in beat_times),
+        (STALL, "narration_delta", "step-2", STALLED),
         (STALL, "step_end", "step-2", "failed"),
-        (STALL, "summary", "The run failed, and nothing was committed. Steps: 1 completed, 1 failed."),
+        (STALL, "summary", f"The run failed, and nothing was committed. {STALLED} Steps: 1 completed, 1 failed."),
         (STALL, "done", "failed"),
     ]
 

@@ -450,7 +450,7 @@ async def test_a_model_rate_limit_is_retried_with_backoff(quiet_clock: MockClock
 
     def script(_: Prompt) -> list[Line]:
         asked.append(trio.current_time())
-        return [Fail(RateLimitError("later", 1.0))] if len(asked) < 4 else [Say("Yes.")]
+        return [Fail(RateLimitError("later"))] if len(asked) < 4 else [Say("Yes.")]
 
     async with open_room(scripted(script), templates=STANDARD_TEMPLATES) as room:
         assert payload(await talk(room.conversation), "message")["content"] == "Yes."

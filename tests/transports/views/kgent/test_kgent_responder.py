@@ -122,8 +122,9 @@ async def test_a_template_that_the_cast_does_not_have_is_an_error() -> None:
     cast = with_templates(standard_cast(saying(Fail(ModelError("down")))), Templates())
     async with open_stage(cast) as stage:
         responder = Responder(stage.start(), templates=STANDARD_TEMPLATES)
+        missing = Failed(ErrorCode.LLM_UNAVAILABLE, meaning="There is no template for this.", cause="model_error")
         for message in ("hello", ASKED):
-            assert await answer(responder, message) == [Failed(ErrorCode.LLM_UNAVAILABLE)], "it is not tried again"
+            assert await answer(responder, message) == [missing], "it is not tried again"
 
 
 async def test_an_answer_whose_commit_stays_unknown_has_expired(quiet_clock: MockClock) -> None:

@@ -144,7 +144,7 @@ def _error(failed: Failed) -> FootlightsError:
         return SessionClosed("The session was closed.")
     if failed.code is None or failed.has_begun:
         return StreamError("The answer broke off.")
-    return ModelError("No model could answer.")
+    return ModelError(sentence=failed.meaning or "No model could answer.")
 
 
 class _Answer:
@@ -190,5 +190,5 @@ class _Answer:
 
     def _with_timeout(self, event: AnswerEvent) -> AnswerEvent:
         if self._was_canceled and isinstance(event, Failed):
-            return evolve(event, code=ErrorCode.STREAM_TIMEOUT, meaning=None)
+            return evolve(event, code=ErrorCode.STREAM_TIMEOUT, meaning=None, cause=None)
         return event

@@ -59,6 +59,6 @@ class _TemplateWorkload:
         await trio.lowlevel.checkpoint()
         text = self.answer(context.input)
         if not text:
-            raise ModelError("There is no template for this.")
+            raise ModelError(sentence="There is no template for this.")
         mark = {"namespace": NAMESPACE, "data": {"template": self.use.value}}
         context.emit_event(draft_event("token_delta", {"delta": text, "ext": mark}))

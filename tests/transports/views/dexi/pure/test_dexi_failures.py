@@ -12,6 +12,7 @@ from footlights.events import (
     InterruptReason,
     Issue,
     ModelLoading,
+    ModelReady,
     ModelSelected,
     Payload,
     TokenDelta,
@@ -20,10 +21,12 @@ from footlights.events import (
     TurnAccepted,
     TurnFinal,
     TurnInterrupted,
+    WarmState,
 )
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.narration import Narrator
 from tests.kit.views.dexi_kit import (
+    CHAT,
     EXECUTION,
     FOUND,
     HOT,
@@ -52,6 +55,39 @@ def test_a_tool_error_fails_the_step_and_the_run_continues() -> None:
         ("summary", "The run is completed. Steps: 1 completed, 1 failed."),
         ("done", "completed"),
     ]
+
+
+AWAY = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached (ConnectError).")
+WHY = f"Why ({AWAY.code}): {AWAY.message}"
+
+
+def test_the_step_that_fails_and_the_summary_say_why() -> None:
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, AWAY.code, error=AWAY)
+    assert told(run_of(*HOT, cut, REFUSED))[4:] == [
+        ("narration_delta", "step-1", WHY),
+        ("step_end", "step-1", "failed"),
+        ("summary", f"The run failed, and nothing was committed. {WHY} Steps: 1 failed."),
+        ("done", "failed"),
+    ]
+
+
+def test_a_chat_that_fails_ends_with_the_reason() -> None:
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, AWAY.code, error=AWAY)
+    assert output(run_of(*HOT, cut, REFUSED, decision=CHAT)) == f"There is no whole answer. {WHY}"
+    begun = run_of(*HOT, TokenDelta("We", 0), cut, REFUSED, decision=CHAT)
+    assert output(begun) == f"We\n\nThere is no whole answer. {WHY}"
+
+
+def test_a_model_that_is_replaced_failed_its_step_and_the_next_says_why() -> None:
+    instead = ModelSelected("script", "fallback", AWAY)
+    run = run_of(*HOT, instead, ModelReady("script", WarmState.HOT, 0), TokenDelta("Yes.", 0), TurnFinal("Yes."), OK)
+    assert told(run)[4:8] == [
+        ("step_end", "step-1", "failed"),
+        ("step_start", "step-2", "Ask a model"),
+        ("narration_delta", "step-2", f"The model script was selected in place of another. {WHY}"),
+        ("step_end", "step-2", "completed"),
+    ]
+    assert told(run)[-1] == ("done", "completed")
 
 
 def test_a_tool_crash_fails_the_step_and_the_run() -> None:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from footlights.events import TokenDelta, ToolCallResult, ToolCallStarted, TurnFinal
+from footlights.events import (
+    ErrorInfo,
+    InterruptReason,
+    TokenDelta,
+    ToolCallResult,
+    ToolCallStarted,
+    TurnFinal,
+    TurnInterrupted,
+)
 from footlights_transports.views.dexi.pure.events import timestamp
 from footlights_transports.views.dexi.pure.laws import DEXI_LAWS, check_dexi, check_dexi_jsonl
-from tests.kit.views.dexi_kit import CHAT, OK, RUN, Raw, run_of, types
+from tests.kit.views.dexi_kit import CHAT, HOT, OK, REFUSED, RUN, Raw, run_of, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +34,12 @@ def execution() -> list[Raw]:
     """Two tools, one inside the other, with a heartbeat in each; then words."""
     payloads = (LOOK[0], WEIGH[0], WEIGH[1], LOOK[1], TokenDelta("Well.", 0), TurnFinal("Well."), OK)
     return run_of(*payloads, pauses=[0, 3, 3, 3, 0, 0])
+
+
+def failed() -> list[Raw]:
+    """A model that fails while its step is open, and says why."""
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, error=ErrorInfo("model_error", "It failed."))
+    return run_of(*HOT, cut, REFUSED, pauses=[0, 3])
 
 
 def chat() -> list[Raw]:
@@ -148,6 +162,7 @@ BREACHES: list[tuple[str, Callable[[], list[Raw]], Breach]] = [
     ("tool_partner", execution, repeated("tool_result")),
     ("tool_result", execution, removed("tool_result")),
     ("narration_action", execution, repeated("narration_delta")),
+    ("narration_action", failed, altered("step_end", -1, outcome="completed")),
     ("narration_action", execution, altered("narration_delta", 1, step_id="step-1")),
     ("output_outside", execution, moved("output_delta", 0, "tool_result")),
     ("heartbeat_quiet", execution, repeated("heartbeat")),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from footlights import TokenDelta, TurnAccepted, TurnFinal, TurnInterrupted
-from footlights.events import CommitOutcome, Ext, InterruptReason, ModelReady, WarmState
+from footlights.events import CommitOutcome, ErrorInfo, Ext, InterruptReason, ModelReady, WarmState
 from footlights_transports.views.kgent.pure.messages import RECOVERY, ChatEvent, DialogueMode, ErrorCode
 from footlights_transports.views.kgent.pure.reader import (
     ERROR_CODES,
@@ -121,6 +121,19 @@ def test_every_interruption_has_its_code(reason: InterruptReason) -> None:
 def test_a_model_rate_limit_is_recognized() -> None:
     cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "model_rate_limited")
     assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE, is_rate_limit=True)]
+
+
+def test_a_failure_that_says_more_than_its_reason_is_told() -> None:
+    why = ErrorInfo("model_key_missing", "inn.example requires a key, and $INN_KEY is not set (HTTP 401).")
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, why.code, error=why)
+    failed = read(cut, committed(CommitOutcome.FAIL_CLOSED))[-1]
+    assert failed == Failed(ErrorCode.LLM_UNAVAILABLE, meaning=why.message, cause=why.code)
+    error, _ = DialogueWriter("c-1", DialogueMode.REFLECT, 1).take(failed, 0.0)
+    assert (error.payload["code"], error.payload["cause"]) == ("LLM_UNAVAILABLE", "model_key_missing")
+    assert error.payload["message"] == f"{why.message} Try again later, or check the model."
+    unspecific = ErrorInfo("model_error", "The model failed. The log says where.")
+    cut = TurnInterrupted(InterruptReason.MODEL_ERROR, "KeyError", error=unspecific)
+    assert read(cut, committed(CommitOutcome.FAIL_CLOSED)) == [Failed(ErrorCode.LLM_UNAVAILABLE)]
 
 
 def test_an_uncommitted_answer_is_a_failure() -> None:

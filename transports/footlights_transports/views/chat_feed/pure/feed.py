@@ -17,8 +17,10 @@ from footlights.authority.approvals import APPROVED, DENIED, PENDING
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     InterruptReason,
     ModelLoading,
+    ModelSelected,
     ToolCallResult,
     ToolCallStarted,
     TurnAccepted,
@@ -144,8 +146,12 @@ def _contents(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tup
             yield ChatRole.SYSTEM, f"The tool {name} has begun."
         case ToolCallResult() as result:
             yield ChatRole.SYSTEM, _of_tool(result)
-        case TurnInterrupted(reason=reason):
+        case ModelSelected(model_id=model_id, error=ErrorInfo(message=why)):
+            yield ChatRole.SYSTEM, f"The model {model_id} takes the place of another. {why}"
+        case TurnInterrupted(reason=reason, error=None):
             yield ChatRole.SYSTEM, INTERRUPTED[reason]
+        case TurnInterrupted(error=ErrorInfo(message=why)):
+            yield ChatRole.SYSTEM, f"The turn ended early. {why}"
         case _:
             pass
 

@@ -24,6 +24,7 @@ from footlights_transports.views.dexi.pure.events import (
     OutputDelta,
     PlanNarrative,
     StepEnd,
+    StepOutcome,
     StepStart,
     Summary,
     ToolResult,
@@ -56,7 +57,7 @@ DEXI_LAWS: Mapping[str, str] = MappingProxyType(
         "tool_alone": "A step has at most one tool call.",
         "tool_partner": "Each tool_result belongs to a tool_start of the same step and the same tool.",
         "tool_result": "Each tool_start has its tool_result before its step ends.",
-        "narration_action": "Each narration_delta comes right after what it tells of, in the same step.",
+        "narration_action": "Each narration_delta comes right after what it tells of, or right before its step fails.",
         "output_outside": "output_delta never comes while a step is open.",
         "heartbeat_quiet": "A heartbeat comes only after 2 seconds in which nothing was sent.",
         "heartbeat_pace": "While a step is open, something is sent at least every 5 seconds.",
@@ -173,12 +174,15 @@ class _RunChecker:
         self._sent_at: float | None = None
         self._acted: str | None = None
         """The step of the previous event, if that event was an action."""
+        self._told: str | None = None
+        """The step of the previous event, if that was a narration of no action: then it must be why the step fails."""
 
     def see(self, event: DexiEvent) -> None:
         if self.is_done:
             self._report("done_last", f"{event.type} follows done")
             return
         self._judge_time(event)
+        self._judge_told(event)
         if self._judge_mode(event):
             self._judge_place(event)
             self._judge(event)
@@ -195,6 +199,12 @@ class _RunChecker:
             self._report("heartbeat_quiet", f"comes {max(silence, 0)} s after another event")
         if self._open and silence > _PACE:
             self._report("heartbeat_pace", f"{event.type} comes after {silence} s of silence in an open step")
+
+    def _judge_told(self, event: DexiEvent) -> None:
+        told, self._told = self._told, None
+        fails = isinstance(event, StepEnd) and event.step_id == told and event.outcome is StepOutcome.FAILED
+        if told is not None and not fails:
+            self._report("narration_action", "follows a narration that tells of no action in its step")
 
     def _judge_mode(self, event: DexiEvent) -> bool:
         """Whether the event can be judged further."""
@@ -236,8 +246,7 @@ class _RunChecker:
             case StepEnd() | ToolStart() | ToolResult():
                 self._judge_step(event)
             case NarrationDelta():
-                if self._acted != event.step_id:
-                    self._report("narration_action", "tells of no action in its step")
+                self._told = None if self._acted == event.step_id else event.step_id
             case Heartbeat():
                 if event.step_id in self._open and event.step_id != next(reversed(self._open)):
                     self._report("heartbeat_step", "names a step that is not the current one")

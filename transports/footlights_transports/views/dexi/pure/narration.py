@@ -10,7 +10,8 @@
 `now` is in seconds since the epoch and never goes back. In execution mode there is a step from the selection of a model
 to its first word or tool call, one for each tool call, and one for each silence in which no other is open. A run that
 fails has a step that failed. Text is held back while a step is open and sent when it ends, so that all output together
-is the text of the turn, or the part of it before an interruption. In chat mode there is only text.
+is the text of the turn, or the part of it before an interruption. In chat mode there is only text, and if the turn
+failed, a last sentence that says why.
 
 If execution was requested and not authorized, a first `output_delta` explains that, before the model's text.
 """
@@ -63,7 +64,7 @@ from footlights_transports.views.dexi.pure.steps import Steps
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from footlights.events import Payload, StreamEvent
+    from footlights.events import ErrorInfo, Payload, StreamEvent
     from footlights.modes import ModeDecision
     from footlights_transports.views.dexi.pure.events import DexiEvent
 
@@ -109,6 +110,8 @@ class Narrator:
         """Whether the turn has said all its text."""
         self._cut: StepOutcome | None = None
         """How the turn was interrupted, if it was."""
+        self._failure: ErrorInfo | None = None
+        """Why the turn failed, if it did and said so."""
 
     @property
     def is_execution(self) -> bool:
@@ -166,7 +169,7 @@ class Narrator:
         steps = self._steps
         match payload:
             case ModelSelected():
-                steps.model_selected(payload.model_id)
+                steps.model_selected(payload.model_id, payload.error)
             case ModelLoading():
                 steps.model_shown(payload.model_id)
             case ModelReady():
@@ -186,6 +189,7 @@ class Narrator:
                 cut = _cut_by(payload)
                 if cut is StepOutcome.FAILED and payload.reason is not InterruptReason.TOOL_ERROR:
                     steps.begin_answer()
+                    steps.tell_failure(payload.error)
                 steps.close(cut)
             case _:
                 pass
@@ -202,6 +206,7 @@ class Narrator:
             case TurnInterrupted():
                 self._has_ended = True
                 self._cut = _cut_by(payload)
+                self._failure = payload.error
             case _:
                 pass
         self._send_held()
@@ -224,7 +229,10 @@ class Narrator:
             self._steps.close(StepOutcome.UNKNOWN)
             self._send_held()
             self._steps.ensure_one(StepOutcome(outcome.value))
-            self._steps.sum_up(outcome)
+            self._steps.sum_up(outcome, self._failure)
+        elif self._failure is not None:
+            # Nothing but text may stand in a chat, so the reason is added to it.
+            self._out.append(OutputDelta(self._safe(say.broke_off(self._failure, has_text=self._heard > 0))))
         self._out.append(Done(self.run_id, outcome))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:

@@ -29,7 +29,7 @@ from footlights_transports.views.dexi.pure.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from footlights.events import Ext, JsonValue, ToolCallResult
+    from footlights.events import ErrorInfo, Ext, JsonValue, ToolCallResult
     from footlights_transports.views.dexi.pure.events import DexiEvent, RunOutcome
     from footlights_transports.views.dexi.pure.redaction import SafeRedactor
 
@@ -73,17 +73,19 @@ class Steps:
 
     # -- waiting for a model
 
-    def model_selected(self, model_id: str) -> None:
+    def model_selected(self, model_id: str, failure: ErrorInfo | None) -> None:
+        """`failure` is what was wrong with the model that this one replaces, if it does."""
         asked = _WAITING in self._open and self._open[_WAITING].asks_model
-        self.end_waiting(StepOutcome.UNKNOWN if asked else StepOutcome.COMPLETED)
-        self.model_shown(model_id)
+        unanswered = StepOutcome.UNKNOWN if failure is None else StepOutcome.FAILED
+        self.end_waiting(unanswered if asked else StepOutcome.COMPLETED)
+        self.model_shown(model_id, failure)
 
-    def model_shown(self, model_id: str) -> None:
+    def model_shown(self, model_id: str, failure: ErrorInfo | None = None) -> None:
         """A model is loading or ready, so it was selected, even if that event was missed."""
         if _WAITING not in self._open:
             self._waits_for = say.LOADING
             step = self._begin(_WAITING, say.ASK, _Step(self._next_id(), asks_model=True))
-            self._send(NarrationDelta(step.step_id, self._safe(say.model_selected(model_id))))
+            self._send(NarrationDelta(step.step_id, self._safe(say.model_selected(model_id, failure))))
 
     def model_ready(self) -> None:
         self._waits_for = say.ANSWERING
@@ -92,6 +94,11 @@ class Steps:
         """Begin a step for the answer itself, unless one waits for it already."""
         if _WAITING not in self._open:
             self._begin(_WAITING, say.ANSWER, _Step(self._next_id()))
+
+    def tell_failure(self, failure: ErrorInfo | None) -> None:
+        """Say why the step that waits for the answer fails, just before it ends."""
+        if failure is not None:
+            self._send(NarrationDelta(self._open[_WAITING].step_id, self._safe(say.failed(failure))))
 
     def end_waiting(self, outcome: StepOutcome) -> None:
         """The model answered, or never will. Ends the step that waits for it, if there is one."""
@@ -152,8 +159,9 @@ class Steps:
         call, step = next(reversed(self._open.items()))
         self._send(Heartbeat(step.step_id, self._waits_for if call == _WAITING else say.RUNNING))
 
-    def sum_up(self, outcome: RunOutcome) -> None:
-        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated)))
+    def sum_up(self, outcome: RunOutcome, failure: ErrorInfo | None) -> None:
+        why = "" if failure is None else self._safe(say.failed(failure))
+        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, why)))
 
     def _next_id(self) -> str:
         return f"step-{self._begun + 1}"

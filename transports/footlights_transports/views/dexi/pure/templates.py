@@ -14,7 +14,7 @@ from footlights_transports.views.dexi.pure.events import RunOutcome, StepOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from footlights.events import ToolCallResult
+    from footlights.events import ErrorInfo, ToolCallResult
     from footlights.modes import ModeDecision
 
 ASK = "Ask a model"
@@ -91,8 +91,21 @@ def denied(decision: ModeDecision) -> str:
     return f"{could} {how}{question}\n\n"
 
 
-def model_selected(model_id: str) -> str:
-    return f"The model {model_id} was selected."
+def model_selected(model_id: str, failure: ErrorInfo | None) -> str:
+    if failure is None:
+        return f"The model {model_id} was selected."
+    return f"The model {model_id} was selected in place of another. {failed(failure)}"
+
+
+def failed(failure: ErrorInfo) -> str:
+    """Why something failed. The sentence of a failure quotes nobody."""
+    return f"Why ({failure.code}): {failure.message}"
+
+
+def broke_off(failure: ErrorInfo, *, has_text: bool) -> str:
+    """The end of a chat that failed."""
+    gap = "\n\n" if has_text else ""
+    return f"{gap}There is no whole answer. {failed(failure)}"
 
 
 def label(tool_name: str) -> str:
@@ -127,11 +140,12 @@ def tool_summary(result: ToolCallResult) -> str:
     return result.summary or "The tool finished."
 
 
-def summary(outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int) -> str:
-    """How the run ended, how its steps ended, and how many artifacts they used and made."""
+def summary(outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int, why: str) -> str:
+    """How the run ended and why, how its steps ended, and how many artifacts they used and made."""
     done = [f"{number} {_words(each)}" for each, number in steps.items() if number]
     made = f" Artifacts: {read} read, {generated} generated." if read or generated else ""
-    return f"{_VERDICTS[outcome]} Steps: {', '.join(done)}.{made}"
+    verdict = f"{_VERDICTS[outcome]} {why}" if why else _VERDICTS[outcome]
+    return f"{verdict} Steps: {', '.join(done)}.{made}"
 
 
 def _words(outcome: StepOutcome) -> str:

@@ -24,6 +24,7 @@ from footlights.events import (
     TurnFinal,
     TurnInterrupted,
 )
+from footlights.failure_texts import UNSPECIFIC, known
 from footlights.ids import in_order
 from footlights_transports.views.kgent.pure.messages import ErrorCode
 from footlights_transports.views.kgent.pure.templates import TemplateUse
@@ -100,7 +101,9 @@ class Failed:
     is_rate_limit: bool = False
     """Whether the model refused because of its own rate limit, and may be asked again later."""
     meaning: str | None = None
-    """What is wrong, where the standard text of the code would be misleading."""
+    """What is wrong, where that is known better than by the standard text of the code."""
+    cause: str | None = None
+    """The code of the failure of the turn, such as `model_unreachable`."""
 
 
 AnswerEvent: TypeAlias = AnswerPiece | AnswerText | Committed | Failed
@@ -176,8 +179,11 @@ class DialogueReader:
 
     def _outcome(self, commit: CommitFinal) -> AnswerEvent:
         if self._interrupted is not None:
-            reason, is_rate_limit = self._interrupted.reason, self._interrupted.detail == RateLimitError.code
-            return Failed(ERROR_CODES[reason], self._has_begun, is_rate_limit, _MEANINGS.get(reason))
+            reason, why = self._interrupted.reason, self._interrupted.error
+            says_more = why is not None and why != known(UNSPECIFIC.get(reason))
+            cause, meaning = (why.code, why.message) if why is not None and says_more else (None, None)
+            is_rate_limit = self._interrupted.detail == RateLimitError.code
+            return Failed(ERROR_CODES[reason], self._has_begun, is_rate_limit, _MEANINGS.get(reason, meaning), cause)
         if self._final is None:
             return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
         if commit.commit_outcome is not CommitOutcome.OK:

@@ -54,18 +54,25 @@ class DialogueWriter:
                 return [self._chunk(now, final=True)]
             case Committed():
                 return [self._message(event, now), self._done(now)]
-            case Failed(code=code, meaning=meaning):
+            case Failed(code=code, meaning=meaning, cause=cause):
                 if code is not None:
-                    return self.fail(code, now, meaning=meaning)
+                    return self.fail(code, now, meaning=meaning, cause=cause)
                 return [*self._rest(now), self._done(now)]
 
     def fail(
-        self, code: ErrorCode, now: float, retry_after: int | None = None, meaning: str | None = None
+        self,
+        code: ErrorCode,
+        now: float,
+        retry_after: int | None = None,
+        meaning: str | None = None,
+        cause: str | None = None,
     ) -> list[ChatEvent]:
         """End with an error. `retry_after` is in seconds; `meaning` replaces the standard text of the code."""
         payload: dict[str, JsonValue] = {"code": code.value, "message": f"{meaning or MEANINGS[code]} {RECOVERY[code]}"}
         if retry_after is not None:
             payload["retry_after_seconds"] = retry_after
+        if cause is not None:
+            payload["cause"] = cause
         payload["correlation_id"] = self.correlation_id
         return [*self._rest(now), self._event("error", payload, now), self._done(now)]
 
