@@ -19,6 +19,7 @@ from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.failures import is_failure
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import fitted
+from footlights.models.sampling import DEFAULT_SAMPLING
 from footlights.params import Mode
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
@@ -52,12 +53,14 @@ async def generate(
     if not tokens_left:
         return
     lease = await get_model()
+    sampling = turn.params.sampling.over(persona.sampling).over(lease.model.traits.sampling).over(DEFAULT_SAMPLING)
+    tokens_left = min(tokens_left, sampling.max_tokens or tokens_left)
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt = Prompt(
         turn.input,
         system=persona.text,
         tools=_offers(services, persona) if may_use_tools else (),
-        temperature=turn.params.temperature,
+        sampling=sampling,
         max_tokens=tokens_left,
     )
     facts = tuple(persona.facts(services.committed_world.view()))
@@ -73,7 +76,8 @@ async def generate(
             exchanges = await run_tools(generated.requests)
         else:
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in generated.requests)
-        if tokens_left <= 0:
+        if tokens_left <= 0:  # the model has not said what it makes of the results
+            turn.cut = True
             return
         rounds = (*prompt.rounds, ToolRound(generated.text, exchanges))
         prompt = evolve(prompt, rounds=rounds, max_tokens=tokens_left)
@@ -102,7 +106,7 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
             await lease.claim()
     begins_at = turn.replay.text_length
     try:
-        requests, tokens = await _stream_output(turn, services, lease, prompt)
+        requests, tokens, turn.cut = await _stream_output(turn, services, lease, prompt)
     except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:
@@ -119,10 +123,11 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
 
 async def _stream_output(
     turn: Turn, services: Services, lease: ModelLease, prompt: Prompt
-) -> tuple[list[ToolRequest], int]:
-    """Stream the model's output. Returns its tool requests and the number of tokens."""
+) -> tuple[list[ToolRequest], int, bool]:
+    """Stream the model's output. Returns its tool requests, the number of tokens, and whether the text was cut."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
+    cut = False
     tokens, most = 0, prompt.max_tokens
     left_in_burst = _burst(services.running_turns)
     async with aclosing(lease.model.generate(prompt)) as output:
@@ -131,9 +136,12 @@ async def _stream_output(
                 if type(item) is not str:
                     item = str.__str__(item)  # a subclass may override its length and its characters
                 if item and tokens >= most:
+                    cut = True
                     break
                 if len(item) > LONGEST_TOKEN:
-                    item = item[: (most - tokens) * LONGEST_TOKEN]
+                    room = (most - tokens) * LONGEST_TOKEN
+                    cut = cut or len(item) > room
+                    item = item[:room]
                     tokens += -(-len(item) // LONGEST_TOKEN)
                 elif item:
                     tokens += 1
@@ -144,9 +152,10 @@ async def _stream_output(
                     await trio.lowlevel.checkpoint()
             elif isinstance(item, Usage):
                 usage = _checked_usage(item)
+                cut = cut or item.cut is True
             else:
                 requests.append(_checked_request(item, len(requests)))
-    return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER))
+    return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER)), cut
 
 
 def _checked_usage(usage: Usage) -> Usage:

@@ -268,6 +268,8 @@ class TurnFinal(Payload):
     text_forgotten: bool = False
     """True if only the ledger knows of the turn, because it ended long ago or before a restart. Then `text` is empty,
     and a client keeps the text that it has."""
+    cut: bool = False
+    """True if the text was cut at its limit of tokens, and more would have followed."""
 
 
 @frozen

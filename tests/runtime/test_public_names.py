@@ -22,7 +22,7 @@ FOOTLIGHTS = """
     LLMResponse MemoryLedger Mode Model
     ModelChoice ModelError ModelLease ModelLoading ModelPool ModelQuery ModelReady ModelSelected ModelStatus
     ModelTimeout ModelTraits open_stage OutboxStatistics Output Payload Persona Prompt PromptTooLarge RateLimitError
-    RegistrationError RemoteNotAllowed SeqRange SessionClosed SessionParams SessionState SessionStatistics
+    RegistrationError RemoteNotAllowed Sampling SeqRange SessionClosed SessionParams SessionState SessionStatistics
     SideEffects Stage StageStatistics StrayCancel StreamError StreamEvent Subscription TokenDelta Tool tool TooLarge
     ToolCallResult ToolCallStarted ToolContext ToolError ToolExchange ToolOffer ToolRequest ToolReturn ToolRound
     TraceFiles TurnAccepted TurnFinal TurnInterrupted TurnParams TurnState TurnSummary UnknownSession UnknownTurn Usage

@@ -15,6 +15,7 @@ from footlights.errors import ModelError
 from footlights.events import TokenDelta, TurnFinal
 from footlights.models.budget import BudgetTier
 from footlights.models.model import Prompt, Usage
+from footlights.models.sampling import Sampling
 from footlights.testing import only, payloads, take_turn
 from footlights_actors import standard_cast
 from footlights_actors.models.client_adapters import ModelClient
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 
 KEY = "sk-xyzzy-real"
 SYSTEM = "You are a friendly innkeeper."
-LONG = Prompt("Tell me the long story of this inn, from its beginning.", SYSTEM, temperature=0.0, max_tokens=1_500)
+GREEDY = Sampling(temperature=0.0)
+LONG = Prompt(
+    "Tell me the long story of this inn, from its beginning.",
+    SYSTEM,
+    sampling=GREEDY,
+    max_tokens=1_500,
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +58,7 @@ def model(base_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenAIModel:
 
 
 async def test_a_real_server_answers_and_counts_for_itself(model: OpenAIModel) -> None:
-    outputs, error = await ask(model, Prompt("Say hello.", SYSTEM, temperature=0.0, max_tokens=12))
+    outputs, error = await ask(model, Prompt("Say hello.", SYSTEM, sampling=GREEDY, max_tokens=12))
     assert error is None
     *pieces, usage = outputs
     assert len([piece for piece in pieces if isinstance(piece, str)]) == len(pieces) > 2
@@ -91,7 +98,7 @@ async def test_closing_the_round_stops_the_work_in_the_other_process(model: Open
 
 
 async def test_a_turn_plays_and_a_canceled_turn_leaves_the_server_free(model: OpenAIModel) -> None:
-    brief = TurnParams(tier=BudgetTier.WHISPER, temperature=0.0)
+    brief = TurnParams(tier=BudgetTier.WHISPER, sampling=GREEDY)
     async with open_stage(standard_cast(model)) as stage:
         session = stage.start()
         async with session.subscribe() as stream:

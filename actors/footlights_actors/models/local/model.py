@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import trio
+from attrs import asdict
 
 from footlights.errors import ModelError, PromptTooLarge, RegistrationError
 from footlights.events import WarmState
 from footlights.models.model import ModelTraits, Usage
+from footlights.models.sampling import NO_SAMPLING, Sampling
 from footlights_actors.models import chat_format
 from footlights_actors.models.chat_chunks import ChatReader
 from footlights_actors.models.local.constrained_call import call_schema, read_call, with_tools_told
 from footlights_actors.models.local.engine import EngineSettings, LocalEngine, start_engine
+from footlights_actors.models.local.sentences import SentenceLimit
 
 if TYPE_CHECKING:
     import os
@@ -43,6 +46,15 @@ _BESIDE_WEIGHTS = 160 * 1024 * 1024
 _GGUF = b"GGUF"
 _NOT_IN_A_NAME = re.compile(r"[^!-~]")
 _MAX_NAME = 128
+_WITH_REPEAT_PENALTY = {
+    "repeat_last_n": 64,
+    "dry_multiplier": 0.8,
+    "dry_base": 1.75,
+    "dry_allowed_length": 3,
+    "dry_penalty_last_n": 256,
+}
+"""A repeat penalty is for models that repeat themselves. They repeat single words and whole phrases, and DRY, the
+engine's penalty for repeated sequences, is needed against the latter."""
 
 
 class LocalModel:
@@ -50,6 +62,8 @@ class LocalModel:
 
     More `threads` help only while as many cores are idle. `memory_bytes` defaults to about the size of the file.
     `begins_in_thought` is for models whose prompt opens a thought: then all text up to the closing tag is hidden.
+    `sentences` ends a round after that many sentences. All sampling settings are applied; a repeat penalty counts the
+    last 64 tokens, and comes with the engine's penalty for repeated sequences (DRY).
     Raises `RegistrationError` if the file or the engine is missing or a number is invalid.
     """
 
@@ -64,10 +78,14 @@ class LocalModel:
         tool_choice: ToolChoice = "auto",
         begins_in_thought: bool = False,
         memory_bytes: int | None = None,
+        sampling: Sampling = NO_SAMPLING,
+        sentences: int | None = None,
     ) -> None:
         file = Path(path)
         if min(slots, threads) < 1 or context_tokens < BATCH_TOKENS:
             raise RegistrationError(f"slots and threads must be at least 1, and context_tokens {BATCH_TOKENS}.")
+        if sentences is not None and sentences < 1:
+            raise RegistrationError("sentences must be at least 1.")
         if find_spec("xllamacpp") is None:
             raise RegistrationError("A local model needs its engine: pip install 'footlights[local]'")
         size = _checked_size(file)
@@ -76,10 +94,14 @@ class LocalModel:
             path=str(file), slots=slots, context_tokens=context_tokens, threads=threads, batch_tokens=BATCH_TOKENS
         )
         self._traits = ModelTraits(
-            slots=slots, memory_bytes=memory_bytes or size + _BESIDE_WEIGHTS, context_tokens=context_tokens
+            slots=slots,
+            memory_bytes=memory_bytes or size + _BESIDE_WEIGHTS,
+            context_tokens=context_tokens,
+            sampling=sampling,
         )
         self._tool_choice = tool_choice
         self._begins_in_thought = begins_in_thought
+        self._sentences = sentences
         self._engine: LocalEngine | None = None
         self._was_loaded = False
         self._loading = trio.Lock()
@@ -133,14 +155,24 @@ class LocalModel:
         # Output that is constrained to a schema contains no thought.
         reader = ChatReader(begins_in_thought=self._begins_in_thought and not calls_first)
         withheld: list[str] = []
+        limit = None if self._sentences is None or calls_first else SentenceLimit(self._sentences)
+        pieces = 0
         async with engine.round(chat_request(prompt, calls_first=calls_first)) as line:
             while (chunk := await _next_chunk(line)) is not None:
                 text = reader.feed(chunk)
                 if text is not None and calls_first:
                     withheld.append(text)
                     text = ""
+                if text and limit is not None:
+                    text = limit.feed(text)
+                    pieces += 1
                 if text is not None:
                     yield text
+                if limit is not None and limit.is_reached:
+                    break
+        if limit is not None and limit.is_reached:
+            yield Usage(pieces)
+            return
         rest = list(reader.finish())
         if calls_first:
             rest = _as_call(withheld, rest, cut=reader.cut)
@@ -183,7 +215,7 @@ def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_tokens": prompt.max_tokens,
-        "temperature": prompt.temperature,
+        **_sampling(prompt.sampling),
         "cache_prompt": True,  # reads a persona once, not in every turn
         "return_progress": True,  # a chunk for each batch, so that a cancel is noticed while the prompt is read
     }
@@ -194,6 +226,13 @@ def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
     if prompt.tools:
         request["tools"] = chat_format.tools(prompt)
     return json.dumps(request).encode()
+
+
+def _sampling(sampling: Sampling) -> JsonObject:
+    sent: JsonObject = {
+        name: value for name, value in asdict(sampling).items() if value is not None and name != "max_tokens"
+    }
+    return sent if sampling.repeat_penalty is None else {**sent, **_WITH_REPEAT_PENALTY}
 
 
 def _as_call(withheld: list[str], rest: list[Output], *, cut: bool) -> list[Output]:

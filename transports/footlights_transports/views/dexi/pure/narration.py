@@ -109,6 +109,8 @@ class Narrator:
         """Whether the turn has said all its text."""
         self._cut: StepOutcome | None = None
         """How the turn was interrupted, if it was."""
+        self._is_cut = False
+        """Whether the turn's text was cut at its limit of tokens."""
 
     @property
     def is_execution(self) -> bool:
@@ -198,6 +200,7 @@ class Narrator:
                     self._hear(payload.delta)
             case TurnFinal():
                 self._has_ended = True
+                self._is_cut = payload.cut
                 self._hear(payload.text[self._heard :])
             case TurnInterrupted():
                 self._has_ended = True
@@ -224,7 +227,9 @@ class Narrator:
             self._steps.close(StepOutcome.UNKNOWN)
             self._send_held()
             self._steps.ensure_one(StepOutcome(outcome.value))
-            self._steps.sum_up(outcome)
+            self._steps.sum_up(outcome, is_cut=self._is_cut)
+        elif self._is_cut:
+            self._out.append(OutputDelta(say.CUT_ASIDE))
         self._out.append(Done(self.run_id, outcome))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:

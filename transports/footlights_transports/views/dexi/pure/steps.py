@@ -152,8 +152,8 @@ class Steps:
         call, step = next(reversed(self._open.items()))
         self._send(Heartbeat(step.step_id, self._waits_for if call == _WAITING else say.RUNNING))
 
-    def sum_up(self, outcome: RunOutcome) -> None:
-        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated)))
+    def sum_up(self, outcome: RunOutcome, *, is_cut: bool = False) -> None:
+        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, is_cut=is_cut)))
 
     def _next_id(self) -> str:
         return f"step-{self._begun + 1}"
