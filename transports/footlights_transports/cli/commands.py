@@ -20,7 +20,7 @@ from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
-from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
+from footlights_transports.cli.model_choice import SCRIPTED, notice_about, tavern_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,6 +92,8 @@ def play(
                 raise
             cli_models.fetch_model(missing.weights.name)
             tavern = tavern_with(model, base_url)
+    if notice := notice_about(model):
+        typer.echo(notice)
     play_here(tavern, trace)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from footlights.errors import InvalidCommand, RegistrationError
 from footlights.models.budget import BudgetConfig
-from footlights_actors.models.local.weights import find
+from footlights_actors.models.local.weights import SMOLLM2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from footlights import Cast, Model
 
 SCRIPTED = "innkeeper"
+TINY = (
+    "smollm2 is a tiny model: it shows loading, streaming and stopping. It talks nonsense and knows nothing; "
+    "only what is committed is true."
+)
 _LOCAL_HOST_BY_DEFAULT = "http://127.0.0.1:8080/v1"
 
 
@@ -40,10 +44,20 @@ def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Ca
         return tavern_cast(model=make(remote_name, base_url), remote_models=True)
     if name == SCRIPTED:
         return tavern_cast(pace=0, load_seconds=0, tool_seconds=0) if at_once else tavern_cast()
-    from footlights_actors.models.local.model import LocalModel
+    from footlights_actors.models.local.model import known_model
 
+    model = known_model(name)
+    if name == SMOLLM2.name:
+        from footlights_actors.demo.tavern.small_innkeeper import small_tavern_cast
+
+        return small_tavern_cast(model, pace=0, tool_seconds=0) if at_once else small_tavern_cast(model)
     # Small models cannot use tools, and do not know when to stop.
-    return tavern_cast(model=LocalModel(find(name)), with_tools=False, budget=BudgetConfig(dialogue_max=160))
+    return tavern_cast(model=model, with_tools=False, budget=BudgetConfig(dialogue_max=160))
+
+
+def notice_about(name: str) -> str | None:
+    """What a player should know about a model before the first turn."""
+    return TINY if name == SMOLLM2.name else None
 
 
 def _openai(name: str, base_url: str | None) -> Model:

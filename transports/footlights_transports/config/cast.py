@@ -22,7 +22,7 @@ from footlights.models.sampling import Sampling
 from footlights.tools.tool import Tool
 from footlights_actors.demo.analyst.tools import DOCUMENTS
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_actors.models.local.weights import KNOWN, find
+from footlights_actors.models.local.weights import KNOWN
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_actors.turn.casting import standard_cast
 from footlights_transports.config.schema import (
@@ -154,11 +154,10 @@ def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> 
             cold = WarmState.COLD if options.get("load_seconds") else WarmState.HOT
             return None if script is None else ScriptedModel(script, warm_state=cold, **options)
         case "local":
-            from footlights_actors.models.local.model import LocalModel
+            from footlights_actors.models.local.model import known_model
 
             weights = options.pop("weights")
-            file = find(weights) if weights in KNOWN else find(source.resolve((*path, "weights"), weights))
-            return LocalModel(file, **options)
+            return known_model(weights if weights in KNOWN else source.resolve((*path, "weights"), weights), **options)
         case "openai":
             from footlights_actors.models.openai import OpenAIModel
 

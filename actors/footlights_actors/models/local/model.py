@@ -12,12 +12,12 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import trio
 from attrs import asdict
 
-from footlights.errors import ModelError, PromptTooLarge, RegistrationError
+from footlights.errors import ModelError, PromptTooLarge, RegistrationError, StreamError
 from footlights.events import WarmState
 from footlights.models.model import ModelTraits, Usage
 from footlights.models.sampling import NO_SAMPLING, Sampling
@@ -26,10 +26,11 @@ from footlights_actors.models.chat_chunks import ChatReader
 from footlights_actors.models.local.constrained_call import call_schema, read_call, with_tools_told
 from footlights_actors.models.local.engine import EngineSettings, LocalEngine, start_engine
 from footlights_actors.models.local.sentences import SentenceLimit
+from footlights_actors.models.local.weights import KNOWN, find
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 
     from footlights.models.model import Output, Prompt
     from footlights_actors.models.chat_format import JsonObject
@@ -46,6 +47,8 @@ _BESIDE_WEIGHTS = 160 * 1024 * 1024
 _GGUF = b"GGUF"
 _NOT_IN_A_NAME = re.compile(r"[^!-~]")
 _MAX_NAME = 128
+_CANDIDATES = 500
+"""Tokens whose probabilities are asked for."""
 _WITH_REPEAT_PENALTY = {
     "repeat_last_n": 64,
     "dry_multiplier": 0.8,
@@ -179,6 +182,23 @@ class LocalModel:
         for item in rest:
             yield item
 
+    async def log_probs(self, text: str, labels: Collection[str]) -> dict[str, float]:
+        """The log-probability of each label as the next word of the text. Raises `ModelError` as `generate` does.
+
+        That of a label of several tokens is the probability of its beginning, if that has at least three letters. A
+        label that is not among the likeliest tokens has the probability of the least likely of them.
+        """
+        engine = self._engine
+        if engine is None:
+            raise ModelError("The local model is not loaded.")
+        found: dict[str, float] = {}
+        async with engine.round(label_request(text)) as line:
+            while (chunk := await _next_chunk(line)) is not None:
+                found = found or _candidates(chunk)
+        if not found:
+            raise StreamError("The local model gave no probabilities.")
+        return {label: _log_prob(label, found) for label in labels}
+
     async def _become_hot(self) -> None:
         if self.warm_state is not WarmState.HOT:
             await self._drop_engine()
@@ -193,6 +213,18 @@ class LocalModel:
     def _report(self, progress: float) -> None:
         for listener in list(self._listeners):
             listener(progress)
+
+
+def known_model(weights: str | os.PathLike[str], *, sampling: Sampling = NO_SAMPLING, **options: Any) -> LocalModel:
+    """A local model of known weights, with the settings that suit them, or of any GGUF file.
+
+    `sampling` takes precedence over theirs. Raises `WeightsNotFetched`, `WeightsUnknown` or `RegistrationError`.
+    """
+    file, known = find(weights), KNOWN.get(str(weights))
+    if known is not None:
+        sampling = sampling.over(known.sampling)
+        options = {"sentences": known.sentences, **options}
+    return LocalModel(file, sampling=sampling, **options)
 
 
 def _checked_size(file: Path) -> int:
@@ -226,6 +258,36 @@ def chat_request(prompt: Prompt, *, calls_first: bool = False) -> bytes:
     if prompt.tools:
         request["tools"] = chat_format.tools(prompt)
     return json.dumps(request).encode()
+
+
+def label_request(text: str) -> bytes:
+    """The request to the engine for the probabilities of the next token of a text."""
+    request: JsonObject = {
+        "prompt": text,
+        "n_predict": 1,
+        "n_probs": _CANDIDATES,
+        "temperature": 0,
+        "stream": True,
+        "cache_prompt": True,
+        "return_progress": True,
+    }
+    return json.dumps(request).encode()
+
+
+def _candidates(chunk: Any) -> dict[str, float]:
+    """The likeliest tokens of a chunk, if it has any."""
+    match chunk:
+        case {"choices": [{"logprobs": {"content": [{"top_logprobs": list()}, *_]}}, *_]}:
+            likeliest: list[JsonObject] = chunk["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+            return {each["token"]: each["logprob"] for each in likeliest}
+        case _:
+            return {}
+
+
+def _log_prob(label: str, candidates: Mapping[str, float]) -> float:
+    beginnings = (f" {label[:size]}" for size in range(min(3, len(label)), len(label) + 1))
+    known = [candidates[each] for each in beginnings if each in candidates]
+    return max(known, default=min(candidates.values()))
 
 
 def _sampling(sampling: Sampling) -> JsonObject:
