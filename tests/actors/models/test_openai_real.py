@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+from attrs import evolve
 
 from footlights import TurnParams, open_stage
 from footlights.errors import ModelError
@@ -20,8 +19,9 @@ from footlights.testing import only, payloads, take_turn
 from footlights_actors import standard_cast
 from footlights_actors.models.client_adapters import ModelClient
 from footlights_actors.models.openai import OpenAIModel
+from footlights_actors.models.own_servers import get_json, openai_models
+from tests.kit.models.real_server import open_real_server
 from tests.kit.models.wire_server import ask, quoted
-from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,15 +40,8 @@ LONG = Prompt(
 
 @pytest.fixture(scope="module")
 def base_url(smollm2: Path) -> Iterator[str]:
-    command = [sys.executable, str(ROOT / "tests/kit/models/chat_server.py"), str(smollm2)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{KEY}\n")
-        process.stdin.flush()
-        yield process.stdout.readline().strip() + "/v1"
-        process.stdin.close()
-        process.kill()
+    with open_real_server(smollm2, KEY) as address:
+        yield f"{address}/v1"
 
 
 @pytest.fixture
@@ -126,3 +119,19 @@ async def test_a_real_server_refuses_what_does_not_fit_and_says_so_without_quoti
     assert (outputs, type(error)) == ([], ModelError)
     assert "HTTP 4" in str(error)
     assert "xyzzy" not in quoted(error)
+
+
+async def test_a_real_server_lists_its_model_and_how_large_it_is(base_url: str) -> None:
+    document = await get_json(f"{base_url}/models", {"Authorization": f"Bearer {KEY}"})
+    [model] = openai_models(document)
+    assert (model.parameters, model.chats, model.remote) == (134_515_008, True, False)
+
+
+@pytest.mark.parametrize("length", [3, 40])
+async def test_a_real_server_says_that_it_cut_the_answer(model: OpenAIModel, length: int) -> None:
+    prompt = Prompt("Say hello.", SYSTEM, sampling=Sampling(temperature=0, stop=["!"], min_p=0.1, repeat_penalty=1.1))
+    outputs, error = await ask(model, evolve(prompt, max_tokens=length))
+    assert error is None
+    assert isinstance(outputs[-1], Usage)
+    assert outputs[-1].cut is (length == 3)
+    assert "!" not in "".join(item for item in outputs if isinstance(item, str))

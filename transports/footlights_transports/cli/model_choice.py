@@ -5,6 +5,7 @@ API keys are never part of a command: remote models read them from the environme
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ TINY = (
     "smollm2 is a tiny model: it shows loading, streaming and stopping. It talks nonsense and knows nothing; "
     "only what is committed is true."
 )
+_NOT_IN_AN_ID = re.compile(r"[^!-~]")
 _LOCAL_HOST_BY_DEFAULT = "http://127.0.0.1:8080/v1"
 
 
-def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Cast:
+def tavern_with(name: str, base_url: str | None, *, at_once: bool = False, with_key: bool = True) -> Cast:
     """The tavern, with this model for the innkeeper. With `at_once`, the scripted innkeeper makes no pauses.
+
+    Without `with_key` the user did not name the server: no key is sent to it, and it must not be remote.
 
     Raises `WeightsNotFetched` for known weights that were not downloaded yet, and another `FootlightsError` for a model
     that does not exist or cannot work.
@@ -41,7 +45,7 @@ def tavern_with(name: str, base_url: str | None, *, at_once: bool = False) -> Ca
         raise InvalidCommand("--base-url belongs to --model openai:NAME or anthropic:NAME.")
     if make is not None:
         # Naming a remote model on the command line is consent to use it.
-        return tavern_cast(model=make(remote_name, base_url), remote_models=True)
+        return tavern_cast(model=make(remote_name, base_url, with_key), remote_models=with_key)
     if name == SCRIPTED:
         return tavern_cast(pace=0, load_seconds=0, tool_seconds=0) if at_once else tavern_cast()
     from footlights_actors.models.local.model import known_model
@@ -60,16 +64,23 @@ def notice_about(name: str) -> str | None:
     return TINY if name == SMOLLM2.name else None
 
 
-def _openai(name: str, base_url: str | None) -> Model:
+def _openai(name: str, base_url: str | None, with_key: bool) -> Model:
     with _extra("remote"):
         from footlights_actors.models.openai import OpenAIModel
 
     if base_url is None:  # the default address gets no key: the user did not say what listens there
         return OpenAIModel(_named(name), base_url=_LOCAL_HOST_BY_DEFAULT, key_env=None)
+    if not with_key:
+        return OpenAIModel(_named(name), base_url=base_url, key_env=None, model_id=_model_id(name))
     return OpenAIModel(_named(name), base_url=base_url)
 
 
-def _anthropic(name: str, base_url: str | None) -> Model:
+def _model_id(name: str) -> str:
+    """The name that a server found by itself has in the cast: llama.cpp names its model by the path of its file."""
+    return _NOT_IN_AN_ID.sub("-", name.rpartition("/")[2])[:128] or "own"
+
+
+def _anthropic(name: str, base_url: str | None, _with_key: bool) -> Model:
     with _extra("anthropic"):
         from footlights_actors.models.anthropic import AnthropicModel
 
@@ -90,4 +101,4 @@ def _named(name: str) -> str:
     return name
 
 
-_REMOTE: dict[str, Callable[[str, str | None], Model]] = {"openai": _openai, "anthropic": _anthropic}
+_REMOTE: dict[str, Callable[[str, str | None, bool], Model]] = {"openai": _openai, "anthropic": _anthropic}
