@@ -19,7 +19,7 @@ from footlights.errors import IllegalTransition, ModelError, ModelTimeout
 from footlights.failures import is_failure
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import fitted
-from footlights.models.sampling import DEFAULT_SAMPLING
+from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
 from footlights.params import Mode
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
@@ -53,8 +53,17 @@ async def generate(
     if not tokens_left:
         return
     lease = await get_model()
-    sampling = turn.params.sampling.over(persona.sampling).over(lease.model.traits.sampling).over(DEFAULT_SAMPLING)
-    tokens_left = min(tokens_left, sampling.max_tokens or tokens_left)
+    traits = lease.model.traits
+    sampling = DEFAULT_SAMPLING
+    # Most turns have no settings at all, and a call would cost each of them.
+    if traits.sampling is not NO_SAMPLING:
+        sampling = traits.sampling.over(sampling)
+    if persona.sampling is not NO_SAMPLING:
+        sampling = persona.sampling.over(sampling)
+    if turn.params.sampling is not NO_SAMPLING:
+        sampling = turn.params.sampling.over(sampling)
+    if sampling.max_tokens is not None:
+        tokens_left = min(tokens_left, sampling.max_tokens)
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt = Prompt(
         turn.input,
@@ -65,7 +74,7 @@ async def generate(
     )
     facts = tuple(persona.facts(services.committed_world.view()))
     for tool_round in count(1):
-        fitting = fitted(prompt, facts, lease.model.traits.context_tokens)
+        fitting = fitted(prompt, facts, traits.context_tokens)
         generated = await _generate_round(turn, services, lease, fitting)
         tokens_left -= generated.tokens
         if not generated.requests:

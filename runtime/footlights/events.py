@@ -263,13 +263,13 @@ class TurnFinal(Payload):
     """The whole text, which also replaces missed deltas. Empty if `text_forgotten`."""
     output_tokens: int | None = None
     """Output tokens as the model counts them; None if no model was used."""
+    cut: bool = False
+    """True if the text was cut at its limit of tokens, and more would have followed."""
     authoritative: Literal[False] = False
     """Always false: text changes nothing."""
     text_forgotten: bool = False
     """True if only the ledger knows of the turn, because it ended long ago or before a restart. Then `text` is empty,
     and a client keeps the text that it has."""
-    cut: bool = False
-    """True if the text was cut at its limit of tokens, and more would have followed."""
 
 
 @frozen

@@ -75,10 +75,6 @@ class Sampling:
 
     def over(self, general: Sampling) -> Sampling:
         """These settings, and those of `general` where this one has none."""
-        if self == NO_SAMPLING:
-            return general
-        if general == NO_SAMPLING:
-            return self
         own = {each.name: getattr(self, each.name) for each in fields(Sampling)}
         return Sampling(**{name: getattr(general, name) if value is None else value for name, value in own.items()})
 

@@ -319,7 +319,7 @@ class Turn:
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
         text = self.replay.text
-        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens, cut=self.cut))
+        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens, self.cut))
         self.replay.seal(text)
         self._host.turn_ended(self)
         return True

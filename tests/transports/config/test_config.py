@@ -177,6 +177,12 @@ def test_what_no_model_takes_as_sampling_is_a_problem_with_its_line(folder: Path
     assert "personas.odo.sampling.top_k is not a setting." in told
 
 
+def test_known_weights_speak_with_their_own_settings_unless_they_are_set(folder: Path, smollm2: Path) -> None:
+    text = "[models.odo]\nkind = 'local'\nweights = 'smollm2'\nsampling = { temperature = 0 }"
+    sampling = load_config(written(folder, text)).cast.models["odo"].traits.sampling
+    assert (sampling.temperature, sampling.max_tokens, sampling.stop) == (0, 60, ("\n",))
+
+
 def test_a_script_has_no_sampling_settings(folder: Path) -> None:
     scripted = '[models.odo]\nkind = "scripted"\nscript = "my_game:script"\nsampling = { seed = 7 }\n'
     assert "models.odo.sampling is not a setting." in problems(written(folder, scripted))[0]

@@ -293,3 +293,32 @@ def test_too_large_names_the_limit() -> None:
 def test_what_a_client_answers_is_what_the_server_reads(approvals: dict[str, bool]) -> None:
     params = TurnParams(approvals=approvals)
     assert native.read_turn_params(orjson.loads(orjson.dumps(write_params(params)))) == params
+
+
+@pytest.mark.parametrize("name", [*SAMPLING, None])
+def test_the_sampling_of_a_client_is_what_the_server_reads(name: str | None) -> None:
+    params = TurnParams(sampling=Sampling(**(SAMPLING if name is None else {name: SAMPLING[name]})))
+    written = write_params(params)
+    assert list(written["sampling"]) == (list(SAMPLING) if name is None else [name])
+    assert native.read_turn_params(orjson.loads(orjson.dumps(written))) == params
+
+
+@pytest.mark.parametrize(
+    ("sampling", "problem"),
+    [
+        (5, "params.sampling: must be an object"),
+        ({"heat": 1}, "params.sampling.heat: is not a field"),
+        ({"temperature": "hot"}, "params.sampling.temperature: must be"),
+        ({"temperature": 3}, "temperature must be a number from 0 to 2."),
+        ({"stop": "secret"}, "params.sampling.stop: must be a list of texts"),
+        ({"stop": ["secret"] * 5}, "stop must be at most 4 texts"),
+        ({"seed": 0.5}, "params.sampling.seed: must be"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number from 1"),
+    ],
+)
+def test_sampling_that_makes_no_sense_is_refused_and_not_quoted(sampling: object, problem: str) -> None:
+    frame = {"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "params": {"sampling": sampling}}
+    with pytest.raises(BadFrame) as refused:
+        read_command(orjson.dumps(frame))
+    assert str(refused.value).startswith(problem)
+    assert "secret" not in str(refused.value)
