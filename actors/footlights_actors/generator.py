@@ -19,6 +19,7 @@ from footlights.errors import IllegalTransition, ModelError, ModelTimeout, Model
 from footlights.failures import is_failure
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import facts_of, fitted, no_facts
+from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
 from footlights.params import Mode
 from footlights.wire import MAX_INTEGER, values
 from footlights.wire.values import Unfit
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from footlights.cast import Services
     from footlights.models.pool import ModelLease
     from footlights.models.prompts import Persona
+    from footlights.models.sampling import Sampling
     from footlights.turn.turn import Turn
     from footlights_actors.turn.model_access import ModelAccess
 
@@ -53,12 +55,18 @@ async def generate(
     if not tokens_left:
         return
     lease = await models.first()
+    sampling = DEFAULT_SAMPLING
+    # Most turns have no settings at all, and a call would cost each of them.
+    if not (turn.params.sampling is persona.sampling is lease.model.traits.sampling is NO_SAMPLING):
+        sampling = _sampling(turn, persona, lease)
+    if sampling.max_tokens is not None:
+        tokens_left = min(tokens_left, sampling.max_tokens)
     may_use_tools = turn.params.mode is Mode.EXECUTION
-    prompt = Prompt(
+    prompt: Prompt = Prompt(
         turn.input,
         system=persona.text,
         tools=_offers(services, persona) if may_use_tools else (),
-        temperature=turn.params.temperature,
+        sampling=sampling,
         max_tokens=tokens_left,
     )
     facts = () if persona.facts is no_facts else facts_of(persona, services.committed_world.view())
@@ -70,6 +78,7 @@ async def generate(
                 generated = await _generate_round(turn, services, lease, fitting)
             except ModelUnavailable as error:
                 lease = await models.after(error)
+                prompt = evolve(prompt, sampling=_sampling(turn, persona, lease))
         tokens_left -= generated.tokens
         if not generated.requests:
             return
@@ -79,10 +88,17 @@ async def generate(
             exchanges = await run_tools(generated.requests)
         else:
             exchanges = tuple(ToolExchange(request, None, _NO_TOOLS_HERE) for request in generated.requests)
-        if tokens_left <= 0:
+        if tokens_left <= 0:  # the model has not said what it makes of the results
+            turn.cut = True
             return
         rounds = (*prompt.rounds, ToolRound(generated.text, exchanges))
         prompt = evolve(prompt, rounds=rounds, max_tokens=tokens_left)
+
+
+def _sampling(turn: Turn, persona: Persona, lease: ModelLease) -> Sampling:
+    """The settings of the turn, over those of the persona, over those of the model."""
+    of_model = lease.model.traits.sampling.over(DEFAULT_SAMPLING)
+    return turn.params.sampling.over(persona.sampling.over(of_model))
 
 
 def _offers(services: Services, persona: Persona) -> tuple[ToolOffer, ...]:
@@ -108,7 +124,7 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
             await lease.claim()
     begins_at = turn.replay.text_length
     try:
-        requests, tokens = await _stream_output(turn, services, lease, prompt)
+        requests, tokens, turn.cut = await _stream_output(turn, services, lease, prompt)
     except (ModelError, IllegalTransition):  # the second means that the turn was interrupted
         raise
     except TimeoutError:
@@ -125,10 +141,11 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
 
 async def _stream_output(
     turn: Turn, services: Services, lease: ModelLease, prompt: Prompt
-) -> tuple[list[ToolRequest], int]:
-    """Stream the model's output. Returns its tool requests and the number of tokens."""
+) -> tuple[list[ToolRequest], int, bool]:
+    """Stream the model's output. Returns its tool requests, the number of tokens, and whether the text was cut."""
     requests: list[ToolRequest] = []
     usage: Usage | None = None
+    cut = False
     tokens, most = 0, prompt.max_tokens
     left_in_burst = _burst(services.running_turns)
     async with aclosing(lease.model.generate(prompt)) as output:
@@ -137,9 +154,12 @@ async def _stream_output(
                 if type(item) is not str:
                     item = str.__str__(item)  # a subclass may override its length and its characters
                 if item and tokens >= most:
+                    cut = True
                     break
                 if len(item) > LONGEST_TOKEN:
-                    item = item[: (most - tokens) * LONGEST_TOKEN]
+                    room = (most - tokens) * LONGEST_TOKEN
+                    cut = cut or len(item) > room
+                    item = item[:room]
                     tokens += -(-len(item) // LONGEST_TOKEN)
                 elif item:
                     tokens += 1
@@ -150,9 +170,10 @@ async def _stream_output(
                     await trio.lowlevel.checkpoint()
             elif isinstance(item, Usage):
                 usage = _checked_usage(item)
+                cut = cut or item.cut is True
             else:
                 requests.append(_checked_request(item, len(requests)))
-    return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER))
+    return requests, max(tokens, 0 if usage is None else min(usage.output_tokens, MAX_INTEGER)), cut
 
 
 def _checked_usage(usage: Usage) -> Usage:

@@ -51,6 +51,10 @@ def personas() -> str:
     return _settings(config_schema.PERSONA)
 
 
+def sampling() -> str:
+    return _settings(config_schema.SAMPLING)
+
+
 def models() -> str:
     return "\n\n".join(
         f'### kind = "{kind}"\n\n{_settings(settings)}' for kind, settings in config_schema.MODELS.items()

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from footlights.models.pool import ModelLease as ModelLease, ModelPool as ModelPool, ModelStatus as ModelStatus
     from footlights.models.prompts import Fact as Fact, Persona as Persona
+    from footlights.models.sampling import Sampling as Sampling
     from footlights.params import (
         BusyRule as BusyRule,
         Mode as Mode,
@@ -158,6 +159,7 @@ _HOMES = {
     "footlights.params": "BusyRule Mode SessionParams TurnParams quote_session_id",
     "footlights.models.pool": "ModelLease ModelPool ModelStatus",
     "footlights.models.prompts": "Fact Persona",
+    "footlights.models.sampling": "Sampling",
     "footlights.session.session": "InteractionSession",
     "footlights.session.core": "SessionState SessionStatistics",
     "footlights.stage.stage": "Stage StageStatistics open_stage",

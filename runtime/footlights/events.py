@@ -268,6 +268,8 @@ class TurnFinal(Payload):
     """The whole text, which also replaces missed deltas. Empty if `text_forgotten`."""
     output_tokens: int | None = None
     """Output tokens as the model counts them; None if no model was used."""
+    cut: bool = False
+    """True if the text was cut at its limit of tokens, and more would have followed."""
     authoritative: Literal[False] = False
     """Always false: text changes nothing."""
     text_forgotten: bool = False

@@ -15,7 +15,7 @@ from footlights.authority.pending import is_approval_id
 from footlights.checks import check_text, member
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
-from footlights.models.model import DEFAULT_TEMPERATURE
+from footlights.models.sampling import NO_SAMPLING, Sampling
 
 MAX_SESSION_ID_CHARS = 128
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
@@ -131,8 +131,8 @@ class TurnParams:
     """The name of the persona; by default the first of the cast."""
     tier: BudgetTier = field(default=BudgetTier.DIALOGUE, converter=_tier)
     """The budget of output tokens."""
-    temperature: float = field(default=DEFAULT_TEMPERATURE)
-    """The model's sampling temperature, 0 to 2."""
+    sampling: Sampling = NO_SAMPLING
+    """How the model chooses its tokens, and when it stops. Takes precedence over the persona and the model."""
     workload: str | None = None
     """The name of a registered workload; by default the standard NPC turn runs."""
     approvals: Mapping[str, bool] = field(default=_NO_ANSWERS, converter=_answers, hash=False)
@@ -142,8 +142,8 @@ class TurnParams:
         for name in ("model", "persona", "workload"):
             if (value := getattr(self, name)) is not None:
                 check_text(name, value)
-        if type(self.temperature) not in (int, float) or not 0 <= self.temperature <= 2:
-            raise InvalidCommand("temperature must be a number from 0 to 2.")
+        if not isinstance(self.sampling, Sampling):  # pyright: ignore[reportUnnecessaryIsInstance] - a host need not be typed
+            raise InvalidCommand(f"sampling must be Sampling, and not {type(self.sampling).__name__}.")
         if len(self.approvals) > MAX_ANSWERS:
             raise InvalidCommand(f"A turn answers no more than {MAX_ANSWERS} approvals.")
         if not all(is_approval_id(id_) and type(yes) is bool for id_, yes in self.approvals.items()):

@@ -30,6 +30,7 @@ from footlights import (
     open_stage,
     wire,
 )
+from footlights.models.sampling import Sampling
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import failing_model, raising_tool
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
@@ -191,7 +192,8 @@ CALLS: dict[str, Callable[[Stage, Any], object]] = {
     "persona": lambda stage, lie: TurnParams(persona=lie),
     "workload": lambda stage, lie: TurnParams(workload=lie),
     "busy": lambda stage, lie: TurnParams(busy=lie),
-    "temperature": lambda stage, lie: TurnParams(temperature=lie),
+    "sampling": lambda stage, lie: TurnParams(sampling=lie),
+    "temperature": lambda stage, lie: Sampling(temperature=lie if lie != 5 else -5),
 }
 
 

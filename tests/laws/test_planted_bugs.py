@@ -427,7 +427,7 @@ CASES = [
     Case("commit_interrupted", come_back_after_a_cancel, replacing(catch_up, "interrupted_by", lambda issues: None)),
     Case("cancel_wins", interrupt, finishing_instead_of_stopping),
     Case("token_offset", talk, delivering(misplacing_deltas)),
-    Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text, tokens: TurnFinal(text[:-1], tokens))),
+    Case("final_text", talk, replacing(turn_module, "TurnFinal", lambda text, *_, **__: TurnFinal(text[:-1]))),
     Case("text_forgotten", talk, altering(EventType.TURN_FINAL, text="", text_forgotten=True)),
     Case("text_forgotten", come_back, replacing(catch_up, "TurnFinal", lambda text, **_: TurnFinal(text))),
     Case("heard", interrupt, replacing(Replay, "text_until", lambda self, seq: self.text[::-1])),

@@ -29,6 +29,7 @@ except ModuleNotFoundError as missing:
 
 from footlights.errors import StreamError
 from footlights.models.model import Usage
+from footlights.models.sampling import NO_SAMPLING
 from footlights_actors.models.chat_format import ToolCallAssembler, as_count
 from footlights_actors.models.http_stream import HttpStream, server
 from footlights_actors.models.reasoning import ThoughtFilter
@@ -39,6 +40,7 @@ from footlights_actors.models.remote import (
     RemoteModel,
     as_object,
     as_text,
+    chosen,
     read_object,
     reported,
     traits_of,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from anthropic.types import MessageParam, TextBlockParam, ToolParam, ToolResultBlockParam, ToolUseBlockParam
 
     from footlights.models.model import Output, Prompt, ToolExchange, ToolRound
+    from footlights.models.sampling import Sampling
     from footlights_actors.models.http_stream import Request, Send, Sender, Server
 
 API_VERSION = "2026-10-21"
@@ -80,7 +83,8 @@ class AnthropicModel(RemoteModel):
     `name` is the server's name of the model, and by default its `model_id` in the cast. The key is read from the
     environment variable `key_env`, and is sent to `base_url`.
 
-    The API has no temperature since `2026-10-21`; it is sent only with the earlier `api_version`.
+    Of the sampling settings `stop` and `max_tokens` are sent. The API has no temperature and no `top_p` since
+    `2026-10-21`: they are sent only with the earlier `api_version`. The others are ignored.
 
     `remote` states whether prompts leave this machine. By default they do unless `base_url` is a loopback address; set
     it if a local server forwards prompts.
@@ -101,6 +105,7 @@ class AnthropicModel(RemoteModel):
         context_tokens: int | None = None,
         slots: int | None = None,
         silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
+        sampling: Sampling = NO_SAMPLING,
     ) -> None:
         def request(prompt: Prompt) -> _Request:
             asked: _Request = {
@@ -113,8 +118,10 @@ class AnthropicModel(RemoteModel):
                 asked["system"] = prompt.system
             if prompt.tools:
                 asked["tools"] = tools(prompt)
+            if prompt.sampling.stop:
+                asked["stop_sequences"] = prompt.sampling.stop
             if api_version == API_VERSION_WITH_TEMPERATURE:
-                asked["extra_body"] = {"temperature": prompt.temperature}
+                asked["extra_body"] = chosen(prompt.sampling, "temperature", "top_p")
             return asked
 
         at = server(base_url, key_env)
@@ -122,7 +129,7 @@ class AnthropicModel(RemoteModel):
             Interface(request, _Answer),
             HttpStream(at, _sender(at, api_version), silence_timeout=silence_timeout),
             model_id=model_id or name,
-            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
+            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots, sampling=sampling),
         )
 
 
@@ -253,11 +260,11 @@ class _Answer:
             raise StreamError(sentence="The model refused to answer.")
         if rest := self._thoughts.finish():
             yield rest
-        yield from self._calls.finish(cut=stopped or self._reason in _CUT)
-        if stopped:
-            yield Usage(self.pieces, self._input_tokens)
-        elif self._output_tokens is not None:
-            yield Usage(self._output_tokens, self._input_tokens)
+        cut = stopped or self._reason in _CUT
+        yield from self._calls.finish(cut=cut)
+        counted = self.pieces if stopped else self._output_tokens
+        if counted is not None or cut:
+            yield Usage(counted or 0, self._input_tokens, cut)
 
     def _begin_block(self, index: int | None, block: JsonObject) -> str | None:
         kind = as_text(block.get("type"))

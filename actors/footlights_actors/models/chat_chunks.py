@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from attrs import evolve
+
 from footlights.errors import ModelError, StreamError
 from footlights.models.model import Usage
 from footlights_actors.models.chat_format import ToolCallAssembler, as_count
@@ -59,7 +61,9 @@ class ChatReader:
         if rest := self._thoughts.finish():
             yield rest
         yield from self._calls.finish(cut=self.cut)
-        if self._usage is not None:
+        if self.cut:
+            yield evolve(self._usage or Usage(0), cut=True)
+        elif self._usage is not None:
             yield self._usage
 
     @property

@@ -16,7 +16,8 @@ from footlights.errors import ModelError, RateLimitError, StreamError
 from footlights.events import WarmState
 from footlights.failures import is_failure
 from footlights.models.llm_client import LLMResponse
-from footlights.models.model import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, ModelTraits, Prompt, ToolRequest, Usage
+from footlights.models.model import DEFAULT_MAX_TOKENS, ModelTraits, Prompt, ToolRequest, Usage
+from footlights.models.sampling import DEFAULT_TEMPERATURE, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -52,7 +53,7 @@ class ModelClient:
     ) -> LLMResponse:
         """The complete answer."""
         tally = _Tally()
-        prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
+        prompt = Prompt(user, system, sampling=Sampling(temperature=temperature), max_tokens=max_tokens)
         async with aclosing(self._stream(prompt, tally)) as stream:
             text = "".join([piece async for piece in stream])
         return LLMResponse(text, tally.tokens_used, self._model.model_id)
@@ -65,7 +66,7 @@ class ModelClient:
         max_tokens: int = DEFAULT_MAX_TOKENS,
     ) -> AsyncGenerator[str, None]:
         """The answer as it arrives. Closing the generator stops the model."""
-        prompt = Prompt(user, system, temperature=temperature, max_tokens=max_tokens)
+        prompt = Prompt(user, system, sampling=Sampling(temperature=temperature), max_tokens=max_tokens)
         async with aclosing(self._stream(prompt, _Tally())) as stream:
             async for piece in stream:
                 yield piece
@@ -86,7 +87,7 @@ class ModelClient:
                         tally.pieces += 1
                         yield item
                     case Usage():
-                        tally.counted = item.output_tokens
+                        tally.counted = item.output_tokens or None  # 0 if it does not count
                     case ToolRequest():
                         raise StreamError(sentence="The model asked for a tool, and none was offered.")
                     case _:  # a model may violate the protocol
@@ -109,7 +110,10 @@ class ModelClient:
 
 
 class ClientModel:
-    """Any `LLMClient` as a model that is always hot. It is never offered tools."""
+    """Any `LLMClient` as a model that is always hot. It is never offered tools.
+
+    Of the sampling settings the client gets the temperature and `max_tokens`; it has no others, and they are ignored.
+    """
 
     def __init__(self, client: LLMClient, *, model_id: str, traits: ModelTraits | None = None) -> None:
         self._client = client
@@ -142,7 +146,9 @@ class ClientModel:
 
     async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
         """Generate one answer. A client stream with `aclose` is closed with it."""
-        stream = self._client.generate_stream(prompt.system, prompt.user, prompt.temperature, prompt.max_tokens)
+        given = prompt.sampling.temperature
+        temperature = DEFAULT_TEMPERATURE if given is None else given
+        stream = self._client.generate_stream(prompt.system, prompt.user, temperature, prompt.max_tokens)
         try:
             async for piece in stream:
                 yield piece

@@ -234,7 +234,7 @@ class HttpStream:
                             yield data
                     return
                 finally:
-                    await _stop_reading(received)
+                    await stop_reading(received)
         except httpx2.HTTPError as error:
             failure = self._failure(error, answered=answered)
         except (UnicodeError, orjson.JSONEncodeError):  # the first holds the whole request
@@ -314,7 +314,7 @@ def sends_json(url: str, headers: Callable[[str | None], Mapping[str, str]]) -> 
     return sender
 
 
-async def _stop_reading(pieces: AsyncIterator[object]) -> None:
+async def stop_reading(pieces: AsyncIterator[object]) -> None:
     """Close the library's nested generators, which do not close each other, by a cancelled read."""
     with trio.CancelScope() as scope, suppress(httpx2.HTTPError):
         scope.cancel()
@@ -336,7 +336,7 @@ async def _is_about_context(response: httpx2.Response) -> bool:
                 if len(body) > MAX_REFUSAL_BYTES:
                     break
     finally:
-        await _stop_reading(received)
+        await stop_reading(received)
     return _ABOUT_CONTEXT.search(body[:MAX_REFUSAL_BYTES]) is not None
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from footlights.errors import StreamError
 from footlights.models.model import Usage
+from footlights.models.sampling import NO_SAMPLING
 from footlights_actors.models import chat_format
 from footlights_actors.models.chat_chunks import ChatReader
 from footlights_actors.models.http_stream import HttpStream, sends_json, server
@@ -20,6 +21,7 @@ from footlights_actors.models.remote import (
     Interface,
     JsonObject,
     RemoteModel,
+    chosen,
     read_object,
     reported,
     traits_of,
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from footlights.models.model import Output, Prompt
+    from footlights.models.sampling import Sampling
 
 _DONE = "[DONE]"
+_STANDARD = ("temperature", "top_p", "frequency_penalty", "stop", "seed")
 _TEXTS = ("content", "reasoning_content", "reasoning")
 
 
@@ -44,7 +48,11 @@ class OpenAIModel(RemoteModel):
     `remote` states whether prompts leave this machine. By default they do unless `base_url` is a loopback address; set
     it if a local server forwards prompts.
 
-    `max_tokens_field` and `send_temperature` are for models that need another field or no temperature.
+    `max_tokens_field` and `send_sampling` are for models that need another field, or accept no sampling settings.
+    `min_p` and `repeat_penalty` are not part of OpenAI's API, and it refuses them: they are sent if `extra_sampling`,
+    which is true by default for a loopback address, and ignored otherwise. llama.cpp, LM Studio and vLLM apply them;
+    Ollama ignores them.
+
     `begins_in_thought` is for models whose prompt opens a thought: then all text up to the closing tag is hidden.
 
     `context_tokens` is the size of the context window, and `slots` the number of concurrent rounds; by default the
@@ -60,12 +68,17 @@ class OpenAIModel(RemoteModel):
         key_env: str | None = "OPENAI_API_KEY",
         remote: bool | None = None,
         max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
-        send_temperature: bool = True,
+        send_sampling: bool = True,
+        extra_sampling: bool | None = None,
         begins_in_thought: bool = False,
         context_tokens: int | None = None,
         slots: int | None = None,
         silence_timeout: float = DEFAULT_SILENCE_TIMEOUT,
+        sampling: Sampling = NO_SAMPLING,
     ) -> None:
+        at = server(base_url, key_env)
+        extra = send_sampling and (at.loopback if extra_sampling is None else extra_sampling)
+
         def body(prompt: Prompt) -> JsonObject:
             return {
                 "model": name,
@@ -73,16 +86,15 @@ class OpenAIModel(RemoteModel):
                 max_tokens_field: prompt.max_tokens,
                 "stream": True,
                 "stream_options": {"include_usage": True},
-                **({"temperature": prompt.temperature} if send_temperature else {}),
+                **_sampling(prompt.sampling, standard=send_sampling, extra=extra),
                 **({"tools": chat_format.tools(prompt)} if prompt.tools else {}),
             }
 
-        at = server(base_url, key_env)
         super().__init__(
             Interface(body, lambda: _Answer(begins_in_thought=begins_in_thought)),
             HttpStream(at, sends_json(f"{at.base_url}/chat/completions", _headers), silence_timeout=silence_timeout),
             model_id=model_id or name,
-            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots),
+            traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots, sampling=sampling),
         )
 
 
@@ -115,9 +127,17 @@ class _Answer:
     def finish(self, *, stopped: bool) -> Iterator[Output]:
         if stopped:
             self._reader.feed({"choices": [{"finish_reason": "length"}]})
-        yield from self._reader.finish()
-        if stopped:
-            yield Usage(self.pieces)
+        for output in self._reader.finish():
+            yield Usage(self.pieces, cut=True) if stopped and isinstance(output, Usage) else output
+
+
+def _sampling(sampling: Sampling, *, standard: bool, extra: bool) -> JsonObject:
+    sent = chosen(sampling, *_STANDARD) if standard else {}
+    if extra:
+        sent |= chosen(sampling, "min_p", "repeat_penalty")
+        if sampling.repeat_penalty is not None:
+            sent["repetition_penalty"] = sampling.repeat_penalty  # the name in vLLM
+    return sent
 
 
 def _headers(key: str | None) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 
     from footlights.models.model import Output, Prompt
+    from footlights.models.sampling import Sampling
     from footlights_actors.models.http_stream import HttpStream, Server
 
 JsonObject: TypeAlias = "dict[str, Any]"
@@ -67,12 +68,19 @@ class Interface:
     """Makes a reader for one answer."""
 
 
-def traits_of(at: Server, *, remote: bool | None, context_tokens: int | None, slots: int | None) -> ModelTraits:
+def traits_of(
+    at: Server, *, remote: bool | None, context_tokens: int | None, slots: int | None, sampling: Sampling
+) -> ModelTraits:
     """The traits of a model on this server. Raises `RegistrationError` for invalid numbers."""
     if min(each for each in (context_tokens, slots, 1) if each is not None) < 1:
         raise RegistrationError("context_tokens and slots must be at least 1, if they are given.")
     is_remote = not at.loopback if remote is None else remote
-    return ModelTraits(remote=is_remote, context_tokens=context_tokens, slots=slots)
+    return ModelTraits(remote=is_remote, context_tokens=context_tokens, slots=slots, sampling=sampling)
+
+
+def chosen(sampling: Sampling, *names: str) -> JsonObject:
+    """The settings of these names that are set."""
+    return {name: value for name in names if (value := getattr(sampling, name)) is not None}
 
 
 class RemoteModel:

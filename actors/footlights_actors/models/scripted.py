@@ -2,7 +2,8 @@
 
     model = ScriptedModel(lambda prompt: [Say("Good evening."), Pause(0.5), Say(" A room?")], pace=0.03)
 
-A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times.
+A script is a function from the prompt to lines. The same prompt gives the same tokens at the same times. Sampling
+settings are ignored, except `max_tokens`, which the turn applies to every model.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
 
-from footlights.models.model import DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE
+from footlights.models.model import DEFAULT_MAX_TOKENS
+from footlights.models.sampling import DEFAULT_TEMPERATURE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

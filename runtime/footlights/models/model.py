@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import Factory, frozen
 
+from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING, Sampling
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
     from footlights.events import JsonValue, WarmState
 
-DEFAULT_TEMPERATURE = 0.7
 DEFAULT_MAX_TOKENS = 4_000
 
 
@@ -73,8 +74,8 @@ class Prompt:
     """The earlier rounds of this turn."""
     tools: tuple[ToolOffer, ...] = ()
     """The offered tools; empty in chat mode."""
-    temperature: float = DEFAULT_TEMPERATURE
-    """The sampling temperature."""
+    sampling: Sampling = DEFAULT_SAMPLING
+    """The settings of the turn, its persona and its model, merged. A driver ignores those that it cannot do."""
     max_tokens: int = DEFAULT_MAX_TOKENS
     """Maximum output tokens of this round. The output is cut there; the model is not asked to be brief."""
 
@@ -92,6 +93,8 @@ class Usage:
     """Generated tokens, including reasoning."""
     input_tokens: int | None = None
     """Tokens of the prompt, if the model reports them."""
+    cut: bool = False
+    """Whether the answer was cut at its limit of tokens."""
 
 
 @frozen(kw_only=True)
@@ -106,6 +109,8 @@ class ModelTraits:
     """Memory that it takes while it is loaded."""
     context_tokens: int | None = None
     """Size of its context window, prompt and output together; None for no limit."""
+    sampling: Sampling = NO_SAMPLING
+    """Its settings where neither the turn nor its persona has one."""
 
 
 Output: TypeAlias = str | ToolRequest | Usage

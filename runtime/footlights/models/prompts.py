@@ -20,6 +20,7 @@ from attrs import evolve, field, frozen
 from footlights.bad_return import BadReturn, check_plain, is_unawaited
 from footlights.errors import PromptTooLarge, RegistrationError
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
+from footlights.models.sampling import NO_SAMPLING, Sampling
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
@@ -76,6 +77,8 @@ class Persona:
     """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
     """Its knowledge of the world."""
+    sampling: Sampling = NO_SAMPLING
+    """Its settings where the turn has none. They take precedence over those of the model."""
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")

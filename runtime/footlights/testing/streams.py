@@ -212,7 +212,7 @@ def _results(draw: DrawFn, call: str, tool: str) -> ToolCallResult:
 @st.composite
 def _final_endings(draw: DrawFn, text: str) -> list[Payload]:
     issues = tuple(draw(st.lists(_issues, max_size=2)))
-    return [TurnFinal(text), draw(_commits(issues))]
+    return [TurnFinal(text, cut=draw(st.booleans())), draw(_commits(issues))]
 
 
 @st.composite

@@ -110,6 +110,7 @@ class Turn:
         "_text_bytes_left",
         "commit",
         "context",
+        "cut",
         "heard_seq",
         "input",
         "input_digest",
@@ -154,6 +155,8 @@ class Turn:
         self.staged: list[Intent] = []
         self.last_activity = 0.0
         self.output_tokens: int | None = None
+        self.cut = False
+        """Whether the text was cut at its limit of tokens."""
         self.waits_in_line = False
         self.heard_seq = -1
         self.interruption: Interruption | None = None
@@ -324,7 +327,7 @@ class Turn:
         if not self.lifecycle.may(Step.TURN_FINAL):
             return False
         text = self.replay.text
-        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens))
+        self._step(Step.TURN_FINAL, TurnFinal(text, self.output_tokens, self.cut))
         self.replay.seal(text)
         self._host.turn_ended(self)
         return True

@@ -13,6 +13,7 @@ import trio
 
 from footlights.errors import RateLimitError, RegistrationError, StreamError
 from footlights.models.model import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models.sampling import Sampling
 from footlights_actors.models.anthropic import AnthropicModel
 from tests.kit.models.anthropic_wire import PING, START, WHOLE, block, call, end, event, model_at, text
 from tests.kit.models.wire_server import (
@@ -56,7 +57,7 @@ async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> No
         "You are an innkeeper.",
         (ToolRound("Well.", exchanges), ToolRound(" \n", exchanges[:1])),
         (ToolOffer("rent", "Rents a room."),),
-        temperature=0.2,
+        sampling=Sampling(temperature=0.2),
         max_tokens=50,
     )
     async with open_wire_server(Answer(WHOLE)) as server:
@@ -101,10 +102,14 @@ async def test_a_gateway_may_serve_it_under_a_path() -> None:
 
 async def test_the_version_before_had_a_temperature() -> None:
     async with open_wire_server(Answer(WHOLE)) as server:
-        await ask(model_at(server, api_version="2023-06-01", key_env=None), Prompt("A room?", temperature=0.2))
+        prompt = Prompt("A room?", sampling=Sampling(temperature=0.2, top_p=0.9, min_p=0.1, stop=["."]))
+        await ask(model_at(server, api_version="2023-06-01", key_env=None), prompt)
         [request] = server.requests
     assert request.headers["anthropic-version"] == "2023-06-01"
     assert request.body["temperature"] == 0.2
+    assert request.body["top_p"] == 0.9
+    assert request.body["stop_sequences"] == ["."]
+    assert "min_p" not in request.body
     assert not {"system", "tools"} & set(request.body)
     assert not {"authorization", "x-api-key"} & set(request.headers)
 
@@ -303,7 +308,7 @@ async def test_a_server_that_says_more_than_it_may_is_stopped(delta: dict[str, s
         outputs, error = await ask(model_at(server), Prompt(SAID, max_tokens=5))
         await server.left.wait()
     assert error is None
-    assert outputs == [*["a"] * (13 if "text" in delta else 0), Usage(14, 7)]
+    assert outputs == [*["a"] * (13 if "text" in delta else 0), Usage(14, 7, cut=True)]
 
 
 IN_A_PROCESS_THAT_HAS_JUST_BEGUN = """

@@ -16,6 +16,7 @@ from footlights.errors import ModelError, RateLimitError, StreamError
 from footlights.events import TokenDelta, WarmState
 from footlights.models.llm_client import LLMResponse
 from footlights.models.model import ModelTraits, Prompt, Usage
+from footlights.models.sampling import Sampling
 from footlights.testing import payloads, take_turn
 from footlights_actors import Call, Fail, Pause, Say, ScriptedModel, Stall, standard_cast
 from footlights_actors.models.client_adapters import ClientModel, ModelClient
@@ -84,9 +85,9 @@ async def test_the_defaults_are_those_of_a_prompt_and_all_that_is_said_reaches_t
     assert await heard(client) == (["Yes."], None)
     await client.generate("", "A room?", 0.1, 7)
     assert prompts == [
-        Prompt("A room?", "You are an innkeeper.", temperature=0.7, max_tokens=4_000),
-        Prompt("A room?", "", temperature=0.7, max_tokens=4_000),
-        Prompt("A room?", "", temperature=0.1, max_tokens=7),
+        Prompt("A room?", "You are an innkeeper.", sampling=Sampling(temperature=0.7), max_tokens=4_000),
+        Prompt("A room?", "", sampling=Sampling(temperature=0.7), max_tokens=4_000),
+        Prompt("A room?", "", sampling=Sampling(temperature=0.1), max_tokens=7),
     ]
 
 

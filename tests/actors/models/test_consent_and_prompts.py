@@ -28,6 +28,7 @@ from footlights import (
     Usage,
     open_stage,
 )
+from footlights.models.sampling import Sampling
 from footlights.testing import only, payloads, take_turn
 from footlights.testing.faults import slow_tool
 from footlights_actors import Call, Flood, Say, ScriptedModel, standard_cast
@@ -308,5 +309,5 @@ async def test_one_long_piece_is_charged_for_what_it_is() -> None:
 
 async def test_the_temperature_of_a_turn_reaches_the_model() -> None:
     listener = Listener()
-    await one_turn(standard_cast(listener), params=TurnParams(temperature=0, mode=Mode.CHAT))
-    assert listener.told[0].temperature == 0
+    await one_turn(standard_cast(listener), params=TurnParams(sampling=Sampling(temperature=0), mode=Mode.CHAT))
+    assert listener.told[0].sampling.temperature == 0

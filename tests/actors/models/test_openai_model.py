@@ -19,6 +19,7 @@ from footlights.errors import (
     StreamError,
 )
 from footlights.models.model import ModelTraits, Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models.sampling import Sampling
 from footlights_actors.models import http_stream
 from footlights_actors.models.openai import OpenAIModel
 from tests.kit.models.openai_wire import DONE, END, WHOLE, call, chunk, model_at, said, usage
@@ -62,7 +63,7 @@ async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> No
         "You are an innkeeper.",
         (ToolRound("Well.", (ToolExchange(room, {"paid": True}), ToolExchange(room, None, "taken"))),),
         (ToolOffer("rent", "Rents a room."),),
-        temperature=0.2,
+        sampling=Sampling(temperature=0.2),
         max_tokens=50,
     )
     async with open_wire_server(Answer(WHOLE)) as server:
@@ -99,10 +100,34 @@ async def test_the_request_says_what_the_prompt_says_and_carries_the_key() -> No
 
 async def test_a_model_may_want_another_field_and_no_temperature() -> None:
     async with open_wire_server(Answer(WHOLE)) as server:
-        await ask(model_at(server, max_tokens_field="max_completion_tokens", send_temperature=False))
+        await ask(model_at(server, max_tokens_field="max_completion_tokens", send_sampling=False))
         [request] = server.requests
     assert request.body["max_completion_tokens"] == 4_000
     assert not {"max_tokens", "temperature", "tools"} & set(request.body)
+
+
+EVERYTHING = Sampling(
+    temperature=0.5, top_p=0.9, min_p=0.1, repeat_penalty=1.1, frequency_penalty=0.2, stop=["\n"], seed=7, max_tokens=60
+)
+
+
+@pytest.mark.parametrize("extra", [None, False, True])
+async def test_sampling_is_sent_as_the_api_names_it_and_what_it_lacks_only_where_it_may_be(extra: bool | None) -> None:
+    async with open_wire_server(Answer(WHOLE)) as server:
+        await ask(model_at(server, extra_sampling=extra), Prompt(SAID, sampling=EVERYTHING, max_tokens=20))
+        [request] = server.requests
+    standard = {"temperature": 0.5, "top_p": 0.9, "frequency_penalty": 0.2, "stop": ["\n"], "seed": 7}
+    beyond = {"min_p": 0.1, "repeat_penalty": 1.1, "repetition_penalty": 1.1}
+    assert standard.items() <= request.body.items()
+    assert request.body["max_tokens"] == 20
+    assert beyond.items() <= request.body.items() if extra is not False else not beyond.keys() & request.body.keys()
+
+
+def test_a_model_elsewhere_is_not_sent_what_its_api_may_refuse() -> None:
+    model = OpenAIModel("bard", base_url="https://api.openai.com/v1", sampling=EVERYTHING)
+    assert model.traits.sampling == EVERYTHING
+    body = model._interface.body(Prompt(SAID, sampling=EVERYTHING))  # pyright: ignore[reportPrivateUsage]
+    assert not {"min_p", "repeat_penalty", "repetition_penalty"} & body.keys()
 
 
 @pytest.mark.parametrize("key_env", ["NO_SUCH_KEY", None])
@@ -295,18 +320,18 @@ async def test_a_server_that_says_more_than_it_may_is_stopped() -> None:
         outputs, error = await ask(model_at(server), Prompt(SAID, max_tokens=5))
         await server.left.wait()
     assert error is None
-    assert outputs == [*["a"] * 13, Usage(14)]
+    assert outputs == [*["a"] * 13, Usage(14, cut=True)]
 
 
 @pytest.mark.parametrize("delta", [{"reasoning": "a", "content": ""}, {"reasoning_content": "a"}])
 async def test_hidden_text_counts_against_the_limit(delta: dict[str, str]) -> None:
     async with open_wire_server(Answer((*[chunk(delta)] * 50, Stall()))) as server:
         outputs, _ = await ask(model_at(server), Prompt(SAID, max_tokens=5))
-    assert outputs == [Usage(14)]
+    assert outputs == [Usage(14, cut=True)]
 
 
 async def test_a_reason_to_finish_is_an_end_even_without_the_marker() -> None:
-    assert await ask_once(*said("A room?"), chunk({}, "length")) == (["A room?"], None)
+    assert await ask_once(*said("A room?"), chunk({}, "length")) == (["A room?", Usage(0, cut=True)], None)
 
 
 async def test_a_server_that_goes_on_after_the_end_is_not_listened_to() -> None:

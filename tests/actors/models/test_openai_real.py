@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+from attrs import evolve
 
 from footlights import TurnParams, open_stage
 from footlights.errors import KeyMissing, KeyRefused, PromptTooLarge
 from footlights.events import TokenDelta, TurnFinal
 from footlights.models.budget import BudgetTier
 from footlights.models.model import Prompt, Usage
+from footlights.models.sampling import Sampling
 from footlights.testing import only, payloads, take_turn
 from footlights_actors import standard_cast
 from footlights_actors.models.client_adapters import ModelClient
 from footlights_actors.models.openai import OpenAIModel
+from footlights_actors.models.own_servers import get_json, openai_models
+from tests.kit.models.real_server import open_real_server
 from tests.kit.models.wire_server import ask, quoted
-from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,20 +29,19 @@ if TYPE_CHECKING:
 
 KEY = "sk-xyzzy-real"
 SYSTEM = "You are a friendly innkeeper."
-LONG = Prompt("Tell me the long story of this inn, from its beginning.", SYSTEM, temperature=0.0, max_tokens=1_500)
+GREEDY = Sampling(temperature=0.0)
+LONG = Prompt(
+    "Tell me the long story of this inn, from its beginning.",
+    SYSTEM,
+    sampling=GREEDY,
+    max_tokens=1_500,
+)
 
 
 @pytest.fixture(scope="module")
 def base_url(smollm2: Path) -> Iterator[str]:
-    command = [sys.executable, str(ROOT / "tests/kit/models/chat_server.py"), str(smollm2)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{KEY}\n")
-        process.stdin.flush()
-        yield process.stdout.readline().strip() + "/v1"
-        process.stdin.close()
-        process.kill()
+    with open_real_server(smollm2, KEY) as address:
+        yield f"{address}/v1"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def model(base_url: str, monkeypatch: pytest.MonkeyPatch) -> OpenAIModel:
 
 
 async def test_a_real_server_answers_and_counts_for_itself(model: OpenAIModel) -> None:
-    outputs, error = await ask(model, Prompt("Say hello.", SYSTEM, temperature=0.0, max_tokens=12))
+    outputs, error = await ask(model, Prompt("Say hello.", SYSTEM, sampling=GREEDY, max_tokens=12))
     assert error is None
     *pieces, usage = outputs
     assert len([piece for piece in pieces if isinstance(piece, str)]) == len(pieces) > 2
@@ -91,7 +91,7 @@ async def test_closing_the_round_stops_the_work_in_the_other_process(model: Open
 
 
 async def test_a_turn_plays_and_a_canceled_turn_leaves_the_server_free(model: OpenAIModel) -> None:
-    brief = TurnParams(tier=BudgetTier.WHISPER, temperature=0.0)
+    brief = TurnParams(tier=BudgetTier.WHISPER, sampling=GREEDY)
     async with open_stage(standard_cast(model)) as stage:
         session = stage.start()
         async with session.subscribe() as stream:
@@ -119,3 +119,19 @@ async def test_a_real_server_refuses_what_does_not_fit_and_says_so_without_quoti
     assert (outputs, type(error)) == ([], PromptTooLarge)
     assert "HTTP 4" in str(error)
     assert "xyzzy" not in quoted(error)
+
+
+async def test_a_real_server_lists_its_model_and_how_large_it_is(base_url: str) -> None:
+    document = await get_json(f"{base_url}/models", {"Authorization": f"Bearer {KEY}"})
+    [model] = openai_models(document)
+    assert (model.parameters, model.chats, model.remote) == (134_515_008, True, False)
+
+
+@pytest.mark.parametrize("length", [3, 40])
+async def test_a_real_server_says_that_it_cut_the_answer(model: OpenAIModel, length: int) -> None:
+    prompt = Prompt("Say hello.", SYSTEM, sampling=Sampling(temperature=0, stop=["!"], min_p=0.1, repeat_penalty=1.1))
+    outputs, error = await ask(model, evolve(prompt, max_tokens=length))
+    assert error is None
+    assert isinstance(outputs[-1], Usage)
+    assert outputs[-1].cut is (length == 3)
+    assert "!" not in "".join(item for item in outputs if isinstance(item, str))

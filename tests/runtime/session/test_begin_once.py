@@ -27,6 +27,7 @@ from footlights import (
     open_stage,
 )
 from footlights.authority.ledger.sqlite.ledger import SqliteLedger
+from footlights.models.sampling import Sampling
 from footlights.modes import ExecutionPolicy, decide
 from footlights.session.begin_once import LEDGER_PATIENCE, MAX_REMEMBERED
 from footlights.testing import only
@@ -225,7 +226,12 @@ async def test_any_printable_text_is_an_id(quiet_clock: MockClock, request_id: s
 
 @pytest.mark.parametrize("is_settled", [False, True])
 @pytest.mark.parametrize(
-    "other", [{"said": "A bath?"}, {"params": TurnParams(temperature=0)}, {"params": TurnParams(mode=Mode.CHAT)}]
+    "other",
+    [
+        {"said": "A bath?"},
+        {"params": TurnParams(sampling=Sampling(temperature=0))},
+        {"params": TurnParams(mode=Mode.CHAT)},
+    ],
 )
 async def test_the_same_id_with_another_input_or_other_parameters_is_refused_while_the_turn_is_retained(
     quiet_clock: MockClock, other: dict[str, Any], is_settled: bool

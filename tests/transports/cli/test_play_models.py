@@ -166,5 +166,7 @@ async def test_a_piped_play_says_why_a_model_failed_and_exits_with_1(
 def test_the_local_model_speaks_for_the_innkeeper(smollm2: Path) -> None:
     done = subprocess.run([*PLAY, "--model", "smollm2"], input="Hello\n", capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+    notice, _ = done.stdout.split("\n", 1)
+    assert notice == model_choice.TINY
     assert "is loading" in done.stdout
     assert "✓ committed" in done.stdout

@@ -26,7 +26,7 @@ from footlights import (
 )
 from footlights.authority import patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.narration import Narration, Tone, note, tell_changes
+from footlights_transports.cli.narration import CUT, Narration, Tone, note, tell_changes
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
 
 DIGEST = "d" * 64
@@ -46,6 +46,11 @@ def spoken(*payloads: Payload) -> str:
     pieces = told(*payloads)
     assert pieces[0] == SPEAKER
     return "".join(piece.text for piece in pieces[1:] if isinstance(piece, Words)).removesuffix("\n")
+
+
+def test_a_text_that_was_cut_says_so() -> None:
+    pieces = told(TokenDelta("Well", 0), TurnFinal("Well", cut=True))
+    assert pieces[-1] == note(Tone.ASIDE, CUT)
 
 
 def test_speech_begins_with_the_speaker_and_ends_its_line() -> None:

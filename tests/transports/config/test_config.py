@@ -14,7 +14,7 @@ import trustme
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from footlights import BudgetTier, Limits, TurnFinal, TurnParams, WarmState, open_stage
+from footlights import BudgetTier, Limits, Sampling, TurnFinal, TurnParams, WarmState, open_stage
 from footlights.testing import only, take_turn
 from footlights_actors import ScriptedModel
 from footlights_actors.demo.tavern.world import opening_hour
@@ -146,6 +146,46 @@ def test_the_host_may_redact_more(folder: Path) -> None:
             "There are: chat_agent, secret_patterns, secret_fields."
         ),
     ]
+
+
+SAMPLED = """
+[models.odo]
+kind = "openai"
+name = "qwen3"
+base_url = "http://127.0.0.1:11434/v1"
+[models.odo.sampling]
+temperature = 0.6
+stop = ["\\n"]
+max_tokens = 60
+[personas.odo]
+text = "You are brief."
+sampling = { top_p = 0.9, seed = 7 }
+"""
+
+
+def test_a_model_and_a_persona_may_have_sampling_settings(folder: Path) -> None:
+    cast = load_config(written(folder, SAMPLED)).cast
+    assert cast.models["odo"].traits.sampling == Sampling(temperature=0.6, stop=["\n"], max_tokens=60)
+    assert cast.personas["odo"].sampling == Sampling(top_p=0.9, seed=7)
+
+
+def test_what_no_model_takes_as_sampling_is_a_problem_with_its_line(folder: Path) -> None:
+    wrong = SAMPLED.replace("0.6", "3").replace("top_p", "top_k").replace("60", "0")
+    told = "\n".join(problems(written(folder, wrong)))
+    assert "models.odo.sampling.temperature is refused: temperature must be a number from 0 to 2." in told
+    assert "models.odo.sampling.max_tokens is refused" in told
+    assert "personas.odo.sampling.top_k is not a setting." in told
+
+
+def test_known_weights_speak_with_their_own_settings_unless_they_are_set(folder: Path, smollm2: Path) -> None:
+    text = "[models.odo]\nkind = 'local'\nweights = 'smollm2'\nsampling = { temperature = 0 }"
+    sampling = load_config(written(folder, text)).cast.models["odo"].traits.sampling
+    assert (sampling.temperature, sampling.max_tokens, sampling.stop) == (0, 60, ("\n",))
+
+
+def test_a_script_has_no_sampling_settings(folder: Path) -> None:
+    scripted = '[models.odo]\nkind = "scripted"\nscript = "my_game:script"\nsampling = { seed = 7 }\n'
+    assert "models.odo.sampling is not a setting." in problems(written(folder, scripted))[0]
 
 
 def test_the_agent_of_the_chat_is_a_persona(folder: Path) -> None:

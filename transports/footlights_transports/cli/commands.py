@@ -17,10 +17,11 @@ from footlights_transports.cli import dexi as cli_dexi
 from footlights_transports.cli import mission as cli_mission
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
+from footlights_transports.cli.auto_model import AUTO, choose_automatically
 from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
-from footlights_transports.cli.model_choice import SCRIPTED, tavern_with
+from footlights_transports.cli.model_choice import SCRIPTED, notice_about, tavern_with
 from footlights_transports.cli.recordings import Recording
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def play(
         str,
         typer.Option(
             metavar="MODEL",
-            help="The model: innkeeper (a script), smollm2 or a GGUF file (both local), openai:NAME or anthropic:NAME.",
+            help="The model: innkeeper (a script), auto (your own model server, or else the script), smollm2 or a GGUF "
+            "file (both local), openai:NAME or anthropic:NAME.",
         ),
     ] = SCRIPTED,
     base_url: Annotated[
@@ -86,13 +88,19 @@ def play(
     # A character that the terminal lacks is replaced, instead of a traceback.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     with exit_on_refusal():
+        automatic = choose_automatically(base_url) if model == AUTO else None
+        if automatic is not None:
+            typer.echo(automatic.why)
+            model, base_url = automatic.model, automatic.base_url
         try:
-            tavern = tavern_with(model, base_url, at_once=not is_terminal())
+            tavern = tavern_with(model, base_url, at_once=not is_terminal(), with_key=automatic is None)
         except WeightsNotFetched as missing:
             if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: download it now?", default=True):
                 raise
             cli_models.fetch_model(missing.weights.name)
             tavern = tavern_with(model, base_url)
+    if notice := notice_about(model):
+        typer.echo(notice)
     if play_here(tavern, trace):
         raise typer.Exit(1)
 

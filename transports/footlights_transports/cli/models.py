@@ -6,23 +6,83 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from footlights.errors import RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsError, cached
+from footlights_transports.cli.auto_model import told_parameters
+from footlights_transports.cli.exit_codes import exit_on_refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from footlights_actors.models.local.weights import Weights
+    from footlights_actors.models.own_servers import ServerReport
 
 app = typer.Typer(help="Models that run on this machine.")
 
 
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context) -> None:
+    """Models that run on this machine. Without a command, list them."""
+    if context.invoked_subcommand is None:
+        list_models()
+
+
 @app.command("list")
 def list_models() -> None:
-    """List the known weights, and which of them are downloaded. Any other GGUF file works by its path."""
+    """List the known weights, and what Ollama, LM Studio and llama.cpp offer on their usual ports of this machine.
+
+    Any other GGUF file works by its path.
+    """
     for weights in KNOWN.values():
         file = cached(weights)
         where = str(file) if file else f"not downloaded ({weights.wheel_bytes / 1e6:.0f} MB to fetch)"
         typer.echo(f"{weights.name}  {weights.summary}\n  {where}")
+    try:
+        from footlights_actors.models.own_servers import find_models
+    except ModuleNotFoundError as missing:
+        typer.echo(f"model servers cannot be asked without {missing.name}: pip install 'footlights[remote]'")
+        return
+    import trio
+
+    for report in trio.run(find_models):
+        _show(report)
+
+
+def _show(report: ServerReport) -> None:
+    if report.problem is not None:
+        typer.echo(f"{report.server.name}  {report.problem}")
+        return
+    typer.echo(f"{report.server.name}  {report.server.base_url}{'' if report.models else '  no models'}")
+    for model in report.models:
+        notes = [told_parameters(model), "" if model.chats else "no chat", "elsewhere" if model.remote else ""]
+        typer.echo("  ".join(["", f"openai:{model.name}", *filter(None, notes)]))
+
+
+@app.command("probe")
+def probe_server(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A server with OpenAI's API, up to and including /v1.")],
+    name: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model; by default the first.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable with the key; without it none is sent.")
+    ] = None,
+) -> None:
+    """Find out whether a model server streams, calls tools, and really stops after a cancel.
+
+    Sends fixed prompts, some of which it cancels, and measures how late the next first token is. Exits with 1 if the
+    server does not stream or does not stop.
+    """
+    with exit_on_refusal():
+        try:
+            from footlights_transports.cli.probing import probe_here
+        except ModuleNotFoundError as missing:
+            raise RegistrationError(f"That needs {missing.name}: pip install 'footlights[remote]'") from None
+        model, report = probe_here(url, name, key_env)
+    typer.echo(f"{model} at {url}")
+    for what, finding in (("streams", report.streams), ("tools", report.calls_tools), ("stops", report.stops)):
+        typer.echo(f"  {what:<8} {finding.sentence}")
+    raise typer.Exit(0 if report.streams.ok and report.stops.ok else 1)
 
 
 @app.command("fetch")

@@ -43,6 +43,7 @@ class Tone(StrEnum):
     BAD = "✗"
 
 
+CUT = "cut at the limit of tokens; more would have followed"
 _STYLES = {Tone.ASIDE: "dim", Tone.GOOD: "green", Tone.BAD: "red"}
 
 
@@ -62,8 +63,8 @@ class Narration:
         match event.payload:
             case TokenDelta(delta=delta, offset=offset):
                 return self._speech(delta, offset)
-            case TurnFinal(text=text):
-                return [*self._speech(text, 0), *self._stop_speaking()]
+            case TurnFinal(text=text, cut=cut):
+                return [*self._speech(text, 0), *self._stop_speaking(), *([note(Tone.ASIDE, CUT)] if cut else [])]
             case ModelLoading(model_id=model_id, progress=progress):
                 return [*self._stop_speaking(), Loading(model_id, progress)]
             case ModelReady() as ready if ready.warm_state is not WarmState.HOT:

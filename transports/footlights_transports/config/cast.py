@@ -20,13 +20,23 @@ from footlights.extras import installing
 from footlights.failures import describe
 from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
+from footlights.models.sampling import Sampling
 from footlights.tools.tool import Tool
 from footlights_actors.demo.analyst.tools import DOCUMENTS
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_actors.models.local.weights import KNOWN, find
+from footlights_actors.models.local.weights import KNOWN
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_actors.turn.casting import standard_cast
-from footlights_transports.config.schema import ANALYST, BUDGET, CAST, MODEL_KIND, MODELS, PERSONA
+from footlights_transports.config.schema import (
+    ANALYST,
+    BUDGET,
+    CAST,
+    MODEL_KIND,
+    MODELS,
+    PERSONA,
+    SAMPLED,
+    SAMPLING,
+)
 
 if TYPE_CHECKING:
     from footlights.authority import Rule
@@ -130,7 +140,8 @@ def _model(source: Source, path: KeyPath) -> Model | None:
 
 def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     before = len(source.problems)
-    options = source.section(path, MODELS[kind], beside=("kind",))
+    options = source.section(path, MODELS[kind], beside=("kind", *(("sampling",) if kind in SAMPLED else ())))
+    options |= _sampling(source, path)
     if len(source.problems) > before:
         return None
     return _attempt(source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}))
@@ -143,11 +154,10 @@ def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> 
             cold = WarmState.COLD if options.get("load_seconds") else WarmState.HOT
             return None if script is None else ScriptedModel(script, warm_state=cold, **options)
         case "local":
-            from footlights_actors.models.local.model import LocalModel
+            from footlights_actors.models.local.model import known_model
 
             weights = options.pop("weights")
-            file = find(weights) if weights in KNOWN else find(source.resolve((*path, "weights"), weights))
-            return LocalModel(file, **options)
+            return known_model(weights if weights in KNOWN else source.resolve((*path, "weights"), weights), **options)
         case "openai":
             from footlights_actors.models.openai import OpenAIModel
 
@@ -156,6 +166,11 @@ def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> 
             from footlights_actors.models.anthropic import AnthropicModel
 
             return AnthropicModel(options.pop("name"), **options)
+
+
+def _sampling(source: Source, path: KeyPath) -> dict[str, Any]:
+    place = (*path, "sampling")
+    return {"sampling": source.checked(place, SAMPLING, Sampling)} if source.is_set(place) else {}
 
 
 # -- tools, rules, world, personas
@@ -205,7 +220,7 @@ def _world(source: Source, given: Mapping[str, Any]) -> Any:
 
 
 def _persona(source: Source, path: KeyPath, models: set[str], tools: set[str]) -> Persona:
-    given = source.section(path, PERSONA)
+    given = source.section(path, PERSONA, beside=("sampling",)) | _sampling(source, path)
     facts = _imported(source, (*path, "facts"), given.pop("facts")) if "facts" in given else None
     chosen: list[str] = given.pop("models", [])
     if set(chosen) - models:

@@ -151,6 +151,18 @@ PERSONA = (
     Setting("facts", IMPORT, "A function that makes its facts from the world."),
 )
 
+SAMPLING = (
+    Setting("temperature", NUMBER, "Randomness, 0 to 2."),
+    Setting("top_p", NUMBER, "The probability that the candidates have together, 0 to 1."),
+    Setting("min_p", NUMBER, "The least probability of a candidate, as a share of the likeliest one's, 0 to 1."),
+    Setting("repeat_penalty", NUMBER, "Divides the score of tokens that occurred recently, 0.5 to 2; 1 is none."),
+    Setting("frequency_penalty", NUMBER, "Lowers the score of a token for each time that it occurred, -2 to 2."),
+    Setting("stop", TEXTS, "Texts at which a round ends, at most 4."),
+    Setting("seed", WHOLE, "Makes the choice repeatable, where the model can."),
+    Setting("max_tokens", WHOLE, "The most output tokens of a turn, within the budget of its tier."),
+)
+"""Of a model or a persona. The turn takes precedence over the persona, and the persona over the model."""
+
 _SILENCE = Setting("silence_timeout", SECONDS, "How long the server of the model may be silent.", 60.0)
 _REMOTE = Setting("remote", FLAG, "Whether prompts leave this machine; derived from base_url if not set.")
 _NAME = Setting("name", TEXT, "The name of the model on its server.", required=True)
@@ -186,7 +198,8 @@ MODELS: Mapping[str, tuple[Setting, ...]] = {
             "The name of the field that limits the length of an answer.",
             "max_tokens",
         ),
-        Setting("send_temperature", FLAG, "Whether to send a temperature.", True),
+        Setting("send_sampling", FLAG, "Whether to send sampling settings besides the limit of tokens.", True),
+        Setting("extra_sampling", FLAG, "Whether to send min_p and repeat_penalty; if not set, only on loopback."),
         _BEGINS_IN_THOUGHT,
         *_ROOM,
         _SILENCE,
@@ -202,6 +215,8 @@ MODELS: Mapping[str, tuple[Setting, ...]] = {
     ),
 }
 """By `kind`. Any other kind is the import path of a function that makes a model."""
+SAMPLED = ("local", "openai", "anthropic")
+"""The kinds that have sampling settings; a script has none."""
 MODEL_KIND = Kind(
     f"{', '.join(MODELS)} or an import path", lambda value: value in list(MODELS) or _is_import_path(value)
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from attrs import frozen
 
-from footlights.errors import FootlightsError, RegistrationError
+from footlights.errors import FootlightsError, InvalidCommand, RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -179,7 +179,7 @@ class Source:
         for name, value in values.items():
             try:
                 make(**{name: value})
-            except RegistrationError as error:
+            except (InvalidCommand, RegistrationError) as error:
                 self.complain((*path, name), f"is refused: {error}")
             else:
                 accepted[name] = value

@@ -134,6 +134,8 @@ export interface TurnFinal extends Payload {
     /** The server no longer has the text of the turn, and `text` is empty: use the text of the deltas received. */
     readonly text_forgotten?: boolean;
     readonly output_tokens?: number;
+    /** The text was cut at its limit of tokens, and more would have followed. */
+    readonly cut?: boolean;
     readonly authoritative: false;
 }
 
@@ -225,13 +227,27 @@ export interface SessionParams {
     remote_models?: boolean;
 }
 
+/** How a model chooses its tokens, and when it stops. What is not set here is set by the persona or the model. */
+export interface Sampling {
+    temperature?: number;
+    top_p?: number;
+    min_p?: number;
+    repeat_penalty?: number;
+    frequency_penalty?: number;
+    /** At most 4 texts at which a round ends. */
+    stop?: readonly string[];
+    seed?: number;
+    /** Maximum output tokens of the turn, within the budget of its tier. */
+    max_tokens?: number;
+}
+
 export interface TurnParams {
     busy?: "queue" | "interrupt" | "reject" | "concurrent";
     mode?: "chat" | "execution";
     model?: string;
     persona?: string;
     tier?: "dormant" | "whisper" | "dialogue" | "deep";
-    temperature?: number;
+    sampling?: Sampling;
     /** Answers to acts that wait for approval: by id, whether to do the act. */
     approvals?: Record<string, boolean>;
     workload?: string;

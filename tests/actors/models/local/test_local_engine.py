@@ -499,3 +499,42 @@ async def _becomes(is_so: Callable[[], bool]) -> bool:
     while not is_so():
         await trio.lowlevel.checkpoint()
     return True
+
+
+async def test_labels_have_the_probability_of_their_first_token_and_others_the_least(weights: Path) -> None:
+    async with loaded(weights) as model:
+        found = await model.log_probs("Act:", ["talk", "rumour", "rooms", "lantern"])
+        assert found == {"talk": -1.0, "rumour": -2.0, "rooms": -3.0, "lantern": -5.0}
+        assert await _all(model, "Hello") == ["Good ", "evening.", Usage(2, 7)]
+
+
+async def test_a_model_that_gives_no_probabilities_or_is_not_loaded_says_so(weights: Path) -> None:
+    with pytest.raises(ModelError, match="not loaded"):
+        await LocalModel(weights).log_probs("Act:", ["talk"])
+    async with loaded(weights) as model:
+        with pytest.raises(StreamError, match="no probabilities"):
+            await model.log_probs("give nothing", ["talk"])
+
+
+async def test_reading_for_probabilities_can_be_cancelled_and_the_slot_is_free_again(weights: Path) -> None:
+    async with loaded(weights) as model:
+        with trio.CancelScope() as scope:
+            trio.lowlevel.current_trio_token().run_sync_soon(scope.cancel)
+            await model.log_probs("read for ever", ["talk"])
+        assert scope.cancelled_caught
+        assert await _all(model, "Hello") == ["Good ", "evening.", Usage(2, 7)]
+
+
+async def test_a_round_ends_after_its_sentences_and_stops_the_engine(weights: Path) -> None:
+    model = LocalModel(weights, slots=1, sentences=1)
+    await model.load(_ignore)
+    try:
+        assert await _all(model, "two sentences") == ["Good ", "evening.", Usage(3)]
+        assert await _all(model, "Hello") == ["Good ", "evening.", Usage(2, 7)]
+    finally:
+        await model.unload()
+
+
+def test_a_round_has_at_least_one_sentence(weights: Path) -> None:
+    with pytest.raises(RegistrationError, match="sentences"):
+        LocalModel(weights, sentences=0)

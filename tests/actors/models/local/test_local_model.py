@@ -18,6 +18,7 @@ from footlights import EventType, InterruptReason, ModelLoading, ModelReady, Tok
 from footlights.errors import ModelError, PromptTooLarge, StreamError
 from footlights.events import WarmState
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
+from footlights.models.sampling import Sampling
 from footlights_actors import standard_cast
 from footlights_actors.models.local.model import LocalModel
 
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from footlights.models.model import Output
 
 PERSONA = "You keep a small inn and answer in one sentence."
-ROOM = Prompt("A room?", system=PERSONA, temperature=0, max_tokens=8)
-STORY = Prompt("Tell me a very long story.", temperature=0, max_tokens=1000)
-MUCH_TO_READ = Prompt("word " * 1500, temperature=0, max_tokens=4)
+GREEDY = Sampling(temperature=0)
+ROOM = Prompt("A room?", system=PERSONA, sampling=GREEDY, max_tokens=8)
+STORY = Prompt("Tell me a very long story.", sampling=GREEDY, max_tokens=1000)
+MUCH_TO_READ = Prompt("word " * 1500, sampling=GREEDY, max_tokens=4)
 
 BOOK = ToolOffer(
     "book_room",
@@ -129,7 +131,7 @@ async def test_cancelled_while_it_reads_its_slots_are_free(model: LocalModel) ->
 
 
 async def test_a_tool_call_is_held_to_its_schema(model: LocalModel) -> None:
-    prompt = Prompt("I am Ada. Book me a room for 2 nights.", temperature=0, max_tokens=80, tools=(BOOK, POUR))
+    prompt = Prompt("I am Ada. Book me a room for 2 nights.", sampling=GREEDY, max_tokens=80, tools=(BOOK, POUR))
     call, usage = await _all(model, prompt)
     assert isinstance(call, ToolRequest)
     assert call.tool_name == "book_room"
@@ -141,13 +143,13 @@ async def test_a_tool_call_is_held_to_its_schema(model: LocalModel) -> None:
 
 async def test_after_its_tools_it_speaks(model: LocalModel) -> None:
     exchange = ToolExchange(ToolRequest("pour", {"drink": "mead"}), {"poured": "mead"})
-    prompt = Prompt("A mead!", temperature=0, max_tokens=6, tools=(POUR,), rounds=(ToolRound("", (exchange,)),))
+    prompt = Prompt("A mead!", sampling=GREEDY, max_tokens=6, tools=(POUR,), rounds=(ToolRound("", (exchange,)),))
     assert _text(await _all(model, prompt))
 
 
 async def test_a_tool_call_that_its_limit_cuts_off_is_an_error(model: LocalModel) -> None:
     with pytest.raises(StreamError, match="cut off"):
-        await _all(model, Prompt("A mead!", temperature=0, max_tokens=3, tools=(POUR,)))
+        await _all(model, Prompt("A mead!", sampling=GREEDY, max_tokens=3, tools=(POUR,)))
 
 
 async def test_a_schema_that_it_cannot_follow_is_an_error_and_it_lives_on(model: LocalModel) -> None:

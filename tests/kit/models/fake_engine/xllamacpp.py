@@ -38,6 +38,9 @@ def last_chunks(tokens: int, reason: str = "stop") -> list[bytes]:
     ]
 
 
+PROBABLE = {" talk": -1.0, " rum": -2.0, " room": -3.0, " rooms": -3.5, "talk": -4.0, " r": -5.0}
+
+
 class Server:
     def __init__(self, params: Any) -> None:
         match Path(params.model.path).read_bytes()[4:]:
@@ -74,6 +77,11 @@ class Server:
                 callback(b'{"error": {"code": 500, "type": "server_error", "message": "secret"}}')
             case "throw":
                 raise ValueError("secret")
+            case "two sentences":
+                for piece in ("Good ", "evening.", " Come "):
+                    callback(text_chunk(piece))
+                while not callback(text_chunk("in. ")):
+                    pass
             case "break off":
                 callback(text_chunk("I "))
             case "read a little":
@@ -90,6 +98,18 @@ class Server:
             case _:
                 for chunk in (text_chunk("Good "), text_chunk("evening."), *last_chunks(2)):
                     callback(chunk)
+
+    def handle_completions(self, request: bytes, callback: Callable[[bytes], Any]) -> None:
+        asked = json.loads(request)
+        if asked["prompt"] == "read for ever":
+            while not callback(progress_chunk()):
+                pass
+        elif asked["prompt"] != "give nothing":
+            likeliest = [{"token": token, "logprob": log_prob} for token, log_prob in PROBABLE.items()]
+            told = {"content": [{"top_logprobs": likeliest[: asked["n_probs"]]}]}
+            callback(progress_chunk())
+            callback(json.dumps({"choices": [{"text": " talk", "logprobs": told}]}).encode())
+            callback(json.dumps({"choices": [{"text": "", "logprobs": None, "finish_reason": "length"}]}).encode())
 
     def _pace(self, callback: Callable[[bytes], Any], chunk: bytes) -> None:
         """At the pace of a real engine: a turn ends when it has said as much as it may."""

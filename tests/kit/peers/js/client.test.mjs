@@ -967,7 +967,7 @@ test("a number that would arrive as another is not sent", async () => {
     for (const number of [2 ** 53, -(2 ** 53), NaN, Infinity, 1n]) {
         const refused = (error) => error.code === "invalid_command" && error.message.includes("2 ** 53");
         await assert.rejects(session.heard("t", number), refused);
-        await assert.rejects(session.beginTurn("Hello?", { temperature: number }), refused);
+        await assert.rejects(session.beginTurn("Hello?", { sampling: { temperature: number } }), refused);
     }
     assert.equal(line.waiting, 0);
     for (const number of [2 ** 53 - 1, -1, 0.5, "9".repeat(20)]) {

@@ -29,6 +29,7 @@ from footlights import (
 from footlights.authority import Artifact
 from footlights.events import EVENT_TYPES, PAYLOAD_TYPES
 from footlights_transports.views.chat_feed.pure.feed import (
+    CUT,
     INTERRUPTED,
     MAX_CHARS,
     MAX_MESSAGES,
@@ -215,3 +216,9 @@ def test_a_feed_that_is_dropped_begins_again() -> None:
     assert feed.messages == ()
     feed.append(messages("1234567890"))
     assert len(feed.messages) == 1
+
+
+def test_an_answer_that_was_cut_is_followed_by_a_message_that_says_so() -> None:
+    quoted, told = messages_of(event(TurnFinal("Once upon a", cut=True)), 0.0)
+    assert (quoted.role, quoted.content) == (ChatRole.AGENT, "Once upon a")
+    assert (told.role, told.content) == (ChatRole.SYSTEM, CUT)

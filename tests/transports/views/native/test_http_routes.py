@@ -306,8 +306,8 @@ async def test_http_itself_refuses_in_json_too(method: str, path: str, status: i
         (b'{"input": "Hi", "session_id": "inn"}', "session_id: is in the address"),
         (b'{"input": "Hi", "Edda": 1}', "is not a field"),
         (b'{"input": "Hi", "params": {"busy": "Edda"}}', "params.busy: must be one of"),
-        (b'{"input": "Hi", "params": {"temperature": 1e999}}', "valid JSON"),
-        (b'{"input": "Hi", "params": {"temperature": 3}}', "temperature"),
+        (b'{"input": "Hi", "params": {"sampling": {"temperature": 1e999}}}', "valid JSON"),
+        (b'{"input": "Hi", "params": {"sampling": {"temperature": 3}}}', "temperature"),
         (b'{"op": "close", "input": "Hi"}', "op: is not a field"),
     ],
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from footlights.errors import Busy, FootlightsError, ModelError
 from footlights.events import CommitFinal, CommitOutcome
 from footlights.models.budget import BudgetTier
+from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights_transports.client.session import write_params
 from footlights_transports.errors import BadFrame, too_large
@@ -33,13 +34,23 @@ from footlights_transports.views.native.protocol import (
     read_command,
 )
 
+SAMPLING: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "min_p": 0.1,
+    "repeat_penalty": 1.1,
+    "frequency_penalty": 0.2,
+    "stop": ["\n"],
+    "seed": 7,
+    "max_tokens": 60,
+}
 EVERY_TURN_PARAM: dict[str, object] = {
     "busy": "reject",
     "mode": "analyze",
     "model": "scripted",
     "persona": "default",
     "tier": "high",
-    "temperature": 0.5,
+    "sampling": SAMPLING,
     "workload": "npc",
     "approvals": {"a-000001": True, "a-000002": False},
 }
@@ -81,10 +92,11 @@ def test_a_command_is_read_with_its_id(frame: dict[str, Any], command: native.Co
 def test_every_wish_for_a_turn_can_be_said() -> None:
     frame = {"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "params": {}}
     for busy, mode, tier in zip(BusyRule, [*Mode] * 4, [*BudgetTier] * 4, strict=False):
-        said: dict[str, object] = {"busy": busy, "mode": mode, "tier": tier, "temperature": 0.5, "model": "scripted"}
+        said: dict[str, object] = {"busy": busy, "mode": mode, "tier": tier, "sampling": SAMPLING, "model": "scripted"}
         _, command = read_command(orjson.dumps({**frame, "params": said}))
         assert isinstance(command, BeginTurn)
-        assert command.params == TurnParams(busy=busy, mode=mode, tier=tier, temperature=0.5, model="scripted")
+        expected = Sampling(**SAMPLING)
+        assert command.params == TurnParams(busy=busy, mode=mode, tier=tier, sampling=expected, model="scripted")
 
 
 BAD: dict[str, tuple[object, str]] = {
@@ -281,3 +293,32 @@ def test_too_large_names_the_limit() -> None:
 def test_what_a_client_answers_is_what_the_server_reads(approvals: dict[str, bool]) -> None:
     params = TurnParams(approvals=approvals)
     assert native.read_turn_params(orjson.loads(orjson.dumps(write_params(params)))) == params
+
+
+@pytest.mark.parametrize("name", [*SAMPLING, None])
+def test_the_sampling_of_a_client_is_what_the_server_reads(name: str | None) -> None:
+    params = TurnParams(sampling=Sampling(**(SAMPLING if name is None else {name: SAMPLING[name]})))
+    written = write_params(params)
+    assert list(written["sampling"]) == (list(SAMPLING) if name is None else [name])
+    assert native.read_turn_params(orjson.loads(orjson.dumps(written))) == params
+
+
+@pytest.mark.parametrize(
+    ("sampling", "problem"),
+    [
+        (5, "params.sampling: must be an object"),
+        ({"heat": 1}, "params.sampling.heat: is not a field"),
+        ({"temperature": "hot"}, "params.sampling.temperature: must be"),
+        ({"temperature": 3}, "temperature must be a number from 0 to 2."),
+        ({"stop": "secret"}, "params.sampling.stop: must be a list of texts"),
+        ({"stop": ["secret"] * 5}, "stop must be at most 4 texts"),
+        ({"seed": 0.5}, "params.sampling.seed: must be"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number from 1"),
+    ],
+)
+def test_sampling_that_makes_no_sense_is_refused_and_not_quoted(sampling: object, problem: str) -> None:
+    frame = {"op": "begin_turn", "id": 1, "session_id": "s", "input": "?", "params": {"sampling": sampling}}
+    with pytest.raises(BadFrame) as refused:
+        read_command(orjson.dumps(frame))
+    assert str(refused.value).startswith(problem)
+    assert "secret" not in str(refused.value)

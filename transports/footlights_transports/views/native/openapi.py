@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from footlights.events import CommitOutcome
 from footlights.models.budget import BudgetTier
+from footlights.models.sampling import MAX_STOP_CHARS, MAX_STOPS, MAX_WHOLE
 from footlights.params import MAX_ANSWERS, BusyRule, Mode
 from footlights.session.begin_once import MAX_REQUEST_CHARS
 from footlights.wire import MAX_INTEGER
@@ -35,6 +36,10 @@ def _name_or_null(description: str) -> Json:
     return {"type": ["string", "null"], "minLength": 1, "description": description}
 
 
+def _number_or_null(least: float, most: float) -> Json:
+    return {"type": ["number", "null"], "minimum": least, "maximum": most}
+
+
 NATIVE_SCHEMAS: Mapping[str, Json] = {
     "StartSession": fields({"params": or_null(ref("SessionParams"))}),
     "SessionParams": fields({"session_id": ID_OR_NULL, "remote_models": {"type": ["boolean", "null"]}}),
@@ -47,7 +52,7 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
             "model": _name_or_null("A model of the cast."),
             "persona": _name_or_null("A persona of the cast."),
             "workload": _name_or_null("A registered workload."),
-            "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
+            "sampling": or_null(ref("Sampling")),
             "approvals": {
                 "type": ["object", "null"],
                 "description": "Answers to what waits for an approval: by its id, whether to do it.",
@@ -55,6 +60,22 @@ NATIVE_SCHEMAS: Mapping[str, Json] = {
                 "additionalProperties": {"type": "boolean"},
                 "maxProperties": MAX_ANSWERS,
             },
+        }
+    ),
+    "Sampling": fields(
+        {
+            "temperature": _number_or_null(0, 2),
+            "top_p": _number_or_null(0, 1),
+            "min_p": _number_or_null(0, 1),
+            "repeat_penalty": _number_or_null(0.5, 2),
+            "frequency_penalty": _number_or_null(-2, 2),
+            "stop": {
+                "type": ["array", "null"],
+                "items": {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS},
+                "maxItems": MAX_STOPS,
+            },
+            "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_WHOLE},
+            "max_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_WHOLE},
         }
     ),
     "Heard": fields({"seq": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER}}, "seq"),

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
+from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
 from footlights.wire import values
 from footlights.wire.values import Unfit
@@ -236,6 +237,12 @@ def _answers(value: object) -> dict[str, bool]:
     return {id_: values.flag(yes) for id_, yes in cast("dict[str, object]", value).items()}
 
 
+def _stops(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise Unfit("must be a list of texts")
+    return tuple(map(values.text, cast("list[object]", value)))
+
+
 def _member(kind: type[Any]) -> Callable[[object], Any]:
     read = values.member_of(kind)
     return lambda value: read(value, None)
@@ -243,6 +250,20 @@ def _member(kind: type[Any]) -> Callable[[object], Any]:
 
 read_session_params = _params({"session_id": values.text, "remote_models": values.flag}, SessionParams)
 """`params` of `start`, from JSON. Raises `Unfit` or `InvalidCommand`."""
+read_sampling = _params(
+    {
+        "temperature": values.number,
+        "top_p": values.number,
+        "min_p": values.number,
+        "repeat_penalty": values.number,
+        "frequency_penalty": values.number,
+        "stop": _stops,
+        "seed": values.natural,
+        "max_tokens": values.natural,
+    },
+    Sampling,
+)
+"""`sampling` of `params`, from JSON. Raises `Unfit` or `InvalidCommand`."""
 read_turn_params = _params(
     {
         "busy": _member(BusyRule),
@@ -250,7 +271,7 @@ read_turn_params = _params(
         "model": values.name,
         "persona": values.name,
         "tier": _member(BudgetTier),
-        "temperature": values.number,
+        "sampling": read_sampling,
         "workload": values.name,
         "approvals": _answers,
     },

@@ -45,6 +45,15 @@ SEARCHING = [
 # -- chat
 
 
+def test_an_answer_that_was_cut_says_so_in_the_summary_or_else_behind_the_answer() -> None:
+    work = run_of(*HOT, TokenDelta("Once", 0), TurnFinal("Once", cut=True), OK)
+    (summary,) = [each["content"] for each in work if each["type"] == "summary"]
+    assert str(summary).endswith("The answer was cut at its limit of tokens.")
+    chat = run_of(TokenDelta("Once", 0), TurnFinal("Once", cut=True), OK, decision=CHAT)
+    said = [each["content"] for each in chat if each["type"] == "output_delta"]
+    assert said == ["Once", "\n\n(The answer was cut at its limit of tokens.)"]
+
+
 def test_a_chat_has_mode_output_and_done() -> None:
     run = run_of(
         TurnAccepted(), *HOT, TokenDelta("Good ", 0), TokenDelta("evening.", 5), TurnFinal("Good evening."), OK,

@@ -11,6 +11,7 @@ from footlights.testing.streams import Events, turns, views_of
 from footlights_transports.views.dexi.pure.events import to_json
 from footlights_transports.views.dexi.pure.laws import check_dexi
 from footlights_transports.views.dexi.pure.narration import Narrator
+from footlights_transports.views.dexi.pure.templates import CUT_ASIDE
 from tests.kit.views.dexi_kit import RUN, decided, lawful, output, project, types
 
 DECISIONS = [
@@ -32,12 +33,18 @@ def explained(run: list[dict[str, str]]) -> int:
     return len(first) if "Nothing was run" in first else 0
 
 
+def cut_aside(run: list[dict[str, str]], events: Events) -> str:
+    """What follows the answer of a chat that was cut at its limit of tokens."""
+    is_cut = any(isinstance(event.payload, TurnFinal) and event.payload.cut for event in events)
+    return CUT_ASIDE if is_cut and run[0]["mode"] == "chat" else ""
+
+
 @given(turns(), decisions, pauses)
 def test_every_turn_is_a_lawful_run_with_all_of_its_text(
     events: Events, decision: ModeDecision, waits: list[float]
 ) -> None:
     run = project(events, decision, pauses=waits)
-    assert output(run)[explained(run) :] == said(events)
+    assert output(run)[explained(run) :] == said(events) + cut_aside(run, events)
     assert types(run)[-1] == "done"
     if run[0]["mode"] == "execution":
         started = [each for each in events if each.event_type is EventType.TOOL_CALL_STARTED]
@@ -54,7 +61,7 @@ def test_a_turn_with_missed_events_is_a_lawful_run_without_wrong_text(
     words = output(run)[explained(run) :]
     finals = [event.payload for event in events if isinstance(event.payload, TurnFinal)]
     if any(not final.text_forgotten for final in finals):
-        assert [words] == [final.text for final in finals]
+        assert [words] == [final.text + cut_aside(run, events) for final in finals]
     else:
         assert said(whole).startswith(words)
 

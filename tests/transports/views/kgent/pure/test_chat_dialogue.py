@@ -41,6 +41,16 @@ def deltas(*pieces: str) -> list[TokenDelta]:
 # -- reading
 
 
+def test_an_answer_that_was_cut_says_so_in_its_message() -> None:
+    *_, whole = read(TurnFinal("Once"), committed())
+    *_, cut = read(TurnFinal("Once", cut=True), committed())
+    assert isinstance(whole, Committed)
+    assert isinstance(cut, Committed)
+    writer = DialogueWriter("c", DialogueMode.REFLECT, 1)
+    assert "cut" not in writer.take(whole, 0.0)[0].payload
+    assert writer.take(cut, 0.0)[0].payload["cut"] is True
+
+
 def test_a_turn_is_read_as_pieces_text_and_commit() -> None:
     told = read(
         TurnAccepted(),

@@ -125,14 +125,17 @@ INTERRUPTED: Mapping[InterruptReason, str] = {
     InterruptReason.SHUTDOWN: "The turn ended early: the server is closing.",
     InterruptReason.RUNTIME_RESTART: "The turn ended early: the server was restarted.",
 }
+CUT = "The answer was cut at its limit of tokens."
 NOTHING_COMMITTED = "Nothing of the turn was committed."
 
 
 def _contents(event: StreamEvent, artifacts: Sequence[Artifact]) -> Iterator[tuple[ChatRole, str]]:
     match event.payload:
-        case TurnFinal(text=text):
+        case TurnFinal(text=text, cut=cut):
             if text.strip():
                 yield ChatRole.AGENT, text
+            if cut:
+                yield ChatRole.SYSTEM, CUT
         case CommitFinal() as commit:
             for sentence in _of_commit(commit, artifacts):
                 yield ChatRole.SYSTEM, sentence

@@ -112,6 +112,8 @@ class Narrator:
         """How the turn was interrupted, if it was."""
         self._failure: ErrorInfo | None = None
         """Why the turn failed, if it did and said so."""
+        self._is_cut = False
+        """Whether the turn's text was cut at its limit of tokens."""
 
     @property
     def is_execution(self) -> bool:
@@ -202,6 +204,7 @@ class Narrator:
                     self._hear(payload.delta)
             case TurnFinal():
                 self._has_ended = True
+                self._is_cut = payload.cut
                 self._hear(payload.text[self._heard :])
             case TurnInterrupted():
                 self._has_ended = True
@@ -229,10 +232,12 @@ class Narrator:
             self._steps.close(StepOutcome.UNKNOWN)
             self._send_held()
             self._steps.ensure_one(StepOutcome(outcome.value))
-            self._steps.sum_up(outcome, self._failure)
+            self._steps.sum_up(outcome, self._failure, is_cut=self._is_cut)
         elif self._failure is not None:
             # Nothing but text may stand in a chat, so the reason is added to it.
             self._out.append(OutputDelta(self._safe(say.broke_off(self._failure, has_text=self._heard > 0))))
+        elif self._is_cut:
+            self._out.append(OutputDelta(say.CUT_ASIDE))
         self._out.append(Done(self.run_id, outcome))
 
     def _outcome(self, commit: CommitFinal) -> RunOutcome:

@@ -159,9 +159,9 @@ class Steps:
         call, step = next(reversed(self._open.items()))
         self._send(Heartbeat(step.step_id, self._waits_for if call == _WAITING else say.RUNNING))
 
-    def sum_up(self, outcome: RunOutcome, failure: ErrorInfo | None) -> None:
+    def sum_up(self, outcome: RunOutcome, failure: ErrorInfo | None, *, is_cut: bool) -> None:
         why = "" if failure is None else self._safe(say.failed(failure))
-        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, why)))
+        self._send(Summary(say.summary(outcome, self._outcomes, self._read, self._generated, why, is_cut=is_cut)))
 
     def _next_id(self) -> str:
         return f"step-{self._begun + 1}"

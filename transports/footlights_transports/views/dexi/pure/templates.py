@@ -33,6 +33,9 @@ UNKNOWN_TOOL = "unknown_tool"
 """Shown in place of the name of a tool that does not exist, since a model invented that name."""
 NO_PURPOSE = "There is no such tool."
 NO_RESULT = "The tool's result was not seen."
+CUT = "The answer was cut at its limit of tokens."
+CUT_ASIDE = f"\n\n({CUT})"
+"""The same in the answer of a chat, which has no summary."""
 BROKEN_OFF = "The run could not be told to its end, and whether it was committed is not known."
 
 _ACTIVITIES: Mapping[str, str] = {
@@ -140,12 +143,17 @@ def tool_summary(result: ToolCallResult) -> str:
     return result.summary or "The tool finished."
 
 
-def summary(outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int, why: str) -> str:
-    """How the run ended and why, how its steps ended, and how many artifacts they used and made."""
+def summary(
+    outcome: RunOutcome, steps: Mapping[StepOutcome, int], read: int, generated: int, why: str, *, is_cut: bool
+) -> str:
+    """How the run ended and why, how its steps ended, how many artifacts they used and made, and whether it is whole.
+
+    `is_cut`: the answer was cut at its limit of tokens.
+    """
     done = [f"{number} {_words(each)}" for each, number in steps.items() if number]
     made = f" Artifacts: {read} read, {generated} generated." if read or generated else ""
     verdict = f"{_VERDICTS[outcome]} {why}" if why else _VERDICTS[outcome]
-    return f"{verdict} Steps: {', '.join(done)}.{made}"
+    return f"{verdict} Steps: {', '.join(done)}.{made}{f' {CUT}' if is_cut else ''}"
 
 
 def _words(outcome: StepOutcome) -> str:

@@ -84,6 +84,8 @@ class Committed:
     commit_digest: str
     template: TemplateUse | None = None
     """Why a template answered, if one did."""
+    cut: bool = False
+    """Whether the text was cut at its limit of tokens."""
 
     @property
     def entropy_cost(self) -> float:
@@ -188,7 +190,9 @@ class DialogueReader:
             return Failed(ErrorCode.SESSION_EXPIRED, self._has_begun)
         if commit.commit_outcome is not CommitOutcome.OK:
             return Failed(ErrorCode.LLM_UNAVAILABLE, self._has_begun, meaning=_NOT_COMMITTED)
-        return Committed(self.turn_id, self._final.text, self._tokens, commit.commit_digest, self._template)
+        return Committed(
+            self.turn_id, self._final.text, self._tokens, commit.commit_digest, self._template, self._final.cut
+        )
 
 
 def _template(ext: Ext | None) -> TemplateUse | None:

@@ -100,6 +100,8 @@ class DialogueWriter:
         }
         if answer.template is not None:
             payload["template"] = answer.template
+        if answer.cut:
+            payload["cut"] = True
         return self._event("message", payload, now)
 
     def _done(self, now: float) -> ChatEvent:
