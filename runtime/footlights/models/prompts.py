@@ -22,6 +22,7 @@ from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRound
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
+    from footlights.modes import Classifier
 
 _BYTES_PER_TOKEN = 3
 """For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
@@ -53,7 +54,10 @@ def no_facts(_: object) -> tuple[Fact, ...]:
 
 @frozen(kw_only=True)
 class Persona:
-    """The character that speaks in a turn. Raises `RegistrationError` if its text is not valid Unicode."""
+    """The character that speaks in a turn.
+
+    Raises `RegistrationError` if its text is not valid Unicode, or if the id of its classifier cannot be recorded.
+    """
 
     text: str = ""
     """Its description, as part of the system prompt."""
@@ -63,9 +67,15 @@ class Persona:
     """The names of the tools that it may use; None for all."""
     facts: Facts = no_facts
     """Its knowledge of the world."""
+    classifier: Classifier | None = None
+    """Its own opinion of which requests ask for execution, where a view decides on the mode of a turn."""
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
+        if self.classifier is not None:
+            from footlights.modes.classifier import check_classifier_id  # few personas need it
+
+            check_classifier_id(self.classifier)
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""
