@@ -26,7 +26,8 @@ _AFTER = one_line(
     |instead|first|quick|quickly|innkeeper|sir|friend|mate|odo|landlord|barkeep|keeper|x|max|below|that|which|because
     |since|each|before|while|right|up|my|good|if|until|so|me|upstairs|under|than|view|only|key|actually|rather|after
     |\d+
-    |will do|it is$|would (?:do|hit|go)|would be (?:nice|good|lovely|great|grand|fine|perfect|welcome
+    |will (?:have to )?do|it is$|(?:would|will|could|can) you$|hanging|off|would (?:do|hit|go)|would be (?:nice|good
+    |lovely|great|grand|fine|perfect|welcome
     |wonderful))\b)"""
 )
 """What may follow the name of a thing that is ordered. A verb may not: "the attic is cold" orders nothing."""
@@ -40,7 +41,10 @@ ODD_THING = re.compile(
 ROOM_BY_PLACE = re.compile(rf"(?P<before>{_BEFORE})(?:room|thing|key|place)\b.*\b(?P<item>{ROOM})\b")
 """Such as: the one that looks out on the garden."""
 EVERYTHING = re.compile(r"(?:(\d+|an?) )?(?:of )?(?:everything|each|every dish|(?:the )?(?:whole|entire) menu)\b")
-PRAISED = re.compile(r"(?:good|nice|lovely|fine|great|delicious|tasty|famous|decent|quiet) ")
+PRAISED = re.compile(
+    r"(?:good|nice|lovely|fine|great|delicious|tasty|famous|decent|quiet) "
+    r"|.*\bin (?:town|the (?:world|land|realm|kingdom))\b"
+)
 LANTERN_ALONE = re.compile(rf"{_BEFORE}lantern\b")
 A_RUMOUR = re.compile(rf"(?:tell (?:me|us) )?{_BEFORE}(?:\w+ )?rumour\b")
 
@@ -102,11 +106,13 @@ AFTER_NO = re.compile(
 """What follows a no that is an answer. Otherwise it refuses something: "no bread"."""
 
 _BUY = one_line(
-    r"""(?:have|take|get|buy|rent|book|hire|order|try|eat|drink|reserve|purchase|sleep in|stay in|go for|go with|grab
+    r"""(?:have|take|get|buy|rent|book|hire|order|try|eat|drink|reserve|purchase|(?:sleep|stay
+    |spend)(?: the night)? in|go for|go with|grab
     |choose|pick)"""
 )
 _GIVE = one_line(
-    r"""(?:give|bring|pour|fetch|serve|hand|pass|sell|send|draw|get|rent|book|fix|prepare|make|buy|slide|order
+    r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand|pass|sell|send|draw|get|rent|book|fix|prepare|make|buy
+    |slide|order
     |find)"""
 )
 _TO_WHOM = one_line(
@@ -118,11 +124,12 @@ _TO_WHOM = one_line(
 _SOFTLY = one_line(
     r"""(?:(?:please|kindly|perhaps|maybe|just|also|now|still|really|then|only|possibly|have|all|both|do|definitely
     |gladly
-    |like to|ever so) )*?"""
+    |like to|ever so|humbly) )*?"""
 )
 WANT = re.compile(
     one_line(
-        rf"""(?:(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|take|rent|buy|book|order|choose
+        rf"""(?:(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|request|demand|take|rent|buy|book
+        |order|choose
         |pick
         |go for)(?! to\b| you\b)
         |(?:i|we) {_SOFTLY}(?:(?:will|shall|would) {_SOFTLY})?(?:want|need|like|love|prefer|wish|care|have come|come
@@ -155,6 +162,7 @@ ASK = re.compile(
         |i wonder|you (?:have|got|sell|serve)|whatever|heard)\b"""
     )
 )
+CONDITION = re.compile(r"(?:if|unless|provided|as long as)\b")
 SUGGEST = re.compile(r"(?:how|what) about |should i (?:take|have|get|try|order|rent) ")
 NOT = any_of(
     r"""no|not|never|without|nor|neither|none|hold the|skip|minus|except|hate|dislike|sick of|tired of|instead of
@@ -170,7 +178,7 @@ TAKE_BACK = any_of(
     |that) back
     |(?:do|would) not want (?:it|them|that|anything|any)|i am (?:fine|good)|(?:i will|i would) (?:rather )?(?:pass
     |not$)
-    |nothing(?! (?:but|like|beats|better))|not (?:hungry|thirsty) after all"""
+    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too))|not (?:hungry|thirsty) after all"""
 )
 CORRECT = any_of(
     r"""actually|rather|i mean|no|wait|sorry|hang on|hold on|on second thoughts?|make (?:it|that)|instead(?! of)

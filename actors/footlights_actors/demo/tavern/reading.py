@@ -44,6 +44,7 @@ class Reading:
     """Whether something is wanted that the house has not got."""
     wants_other: bool = False
     """Whether something is wanted that is not known at all."""
+    is_conditional: bool = False
     is_taken_back: bool = False
     is_correcting: bool = False
     said_no: bool = False
@@ -149,18 +150,25 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         clause = evolve(clause, text=clause.text[taken_back.end() :].strip())
         if not _nouns(clause.text):
             return _Mood.NONE
-    if grammar.CORRECT.search(clause.text):
+    if grammar.CORRECT.search(clause.text) and not clause.body.startswith("no "):
         reading.is_correcting = True
         reading.said_no |= clause.text.startswith(("no", "wait", "on second"))
     if not clause.body:
         return before
+    if grammar.CONDITION.match(clause.body):
+        reading.is_conditional = True
+        reading.in_doubt += _nouns(clause.body)
+        return _Mood.TELLS
     mood = _mood(clause, before, reading)
     if mood is _Mood.WANTS:
         _read_wish(clause, reading)
     elif mood is _Mood.REFUSES:
         _read_refusal(clause.body, reading)
     else:
-        reading.named += _nouns(clause.body)
+        nouns = _nouns(clause.body)
+        if mood is _Mood.TELLS and before is _Mood.WANTS and nouns:
+            reading.put_in_doubt(Topic.UNSURE, *nouns)  # half of an order, perhaps
+        reading.named += nouns
         reading.ranked = _ranked(clause.body) or reading.ranked
         if mood is _Mood.ASKS and grammar.RUMOUR.search(clause.body) and HearRumour() not in reading.wanted:
             reading.wanted.append(HearRumour())
@@ -210,8 +218,11 @@ def _mood_of_name(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     if grammar.LANTERN_ALONE.match(clause.body) and before is not _Mood.WANTS and "please" not in clause.sentence:
         return _Mood.ASKS  # it is hardly ordered by its name alone
     if before is _Mood.REFUSES:
-        wants = is_polite or clause.link == "but" or grammar.RATHER.search(clause.sentence)
-        return _Mood.WANTS if wants else before
+        if is_polite or clause.link == "but" or grammar.RATHER.search(clause.sentence):
+            return _Mood.WANTS
+        if reading.wanted and clause.link not in ("or", "nor"):
+            reading.put_in_doubt(Topic.UNSURE, *_nouns(clause.body))  # "stew without bread and an ale"
+        return before
     is_joined = clause.link in ("and", "or", "nor", "with", "+", "&", "plus")
     if before is _Mood.ASKS or (before is _Mood.TELLS and (is_joined or reading.named)):
         return _Mood.WANTS if is_polite else before
@@ -250,7 +261,7 @@ def _read_wish(clause: _Clause, reading: Reading) -> None:
         _want_it(wished, clause, adds, reading)
     elif grammar.MISSING.search(wished) or grammar.UNKNOWN.match(clause.body):
         reading.wants_missing = True
-    else:
+    elif wished:
         reading.wants_other = True
         reading.named += _nouns(wished)
         reading.is_question |= clause.is_asked or grammar.INFORM.search(wished) is not None
@@ -304,7 +315,7 @@ def _count(before: str, after: str, people: int | None, reading: Reading) -> int
     of_us = grammar.PEOPLE.search(after)
     if of_us is not None:
         people = int(of_us[1]) if (of_us[1] or "both").isdecimal() else 2
-    if "half" in before or len(numbers) > 1 or not all(map(_is_count, numbers)):
+    if "half" in before or len(set(numbers)) > 1 or not all(map(_is_count, numbers)):
         reading.put_in_doubt(Topic.BAD_NUMBER)
         return None
     is_vague = grammar.VAGUE_NUMBER.search(before) or grammar.FOR_EACH.search(after)

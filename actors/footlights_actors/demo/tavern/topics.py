@@ -110,7 +110,7 @@ TROUBLE = _compiled(
             |sword at|attack|fight you|beat you|smash|hurt you|break your|hang you
         """,
         Topic.FREE: r"""
-            for (?:free|nothing)|free of charge|gratis|on the house|without paying
+            for free|(?<!thanks )for nothing|free of charge|gratis|on the house|without paying
             |free (?:ale|bread|stew|wine|drink|food|meal|sample|lantern)s?|(?:will|can|shall|would) not pay
             |not paying|can i not pay|no coin
             |(?:pay|settle)(?: \w+){0,3} (?:later|tomorrow|next|back|when|after|another)
@@ -125,7 +125,7 @@ TROUBLE = _compiled(
         Topic.HAGGLE: r"""
             discount|half (?:the )?price|haggle|bargain|lower (?:the |your )?price
             |pay (?:you )?(?:double|half|triple|twice|less|extra|more)|(?:2|3) for (?:the price of )?1
-            |cheaper\b(?! (?:than \d|room))|too (?:expensive|dear|much for)|special price
+            |cheaper\b(?! (?:than \d|room))|too (?:expensive|dear|much for)|special price|the price of \d+|\d+ free
             |knock (?:\w+ )?(?:off|down)|coin off
         """,
         Topic.CLAIM: r"""
@@ -167,23 +167,25 @@ COMPLAINT = any_of(
 _TALK = _compiled(
     {
         Topic.SETTLED: r"^(?:yes|no) a \d+$",
+        Topic.AGAIN: r"^(?:what|huh|pardon|come again|say that again|what did you say|repeat that)$",
         Topic.YES: r"""
-            ^(?:yes|sure|ok|okay|fine|agreed|deal|of course|absolutely|indeed|very well|gladly|please
+            ^(?:i said yes|yes|sure|ok|okay|k|fine|agreed|deal|of course|absolutely|indeed|very well|gladly|please
             |yes please|do it|go ahead|i do|so be it|certainly|definitely|yes (?:i do|i am sure|sure|indeed
             |of course|sir|really|sell it))$
         """,
         Topic.NO: r"""
-            ^(?:no|never|not now|not today|not really|no way|no thanks|no thank you|i do not|no (?:i do not
+            ^(?:i said no|no|never|not now|not today|not really|no way|no thanks|no thank you|i do not|no (?:i do not
             |i am not|sir|never|not really)|not yet|.*\bno thank(?:s| you)|(?:maybe |perhaps )?later
             |let me think(?: about it)?|i will think about it)$
         """,
         Topic.PURSE: r"""
             how (?:much|many)\b.*\b(?:do|have) i|how (?:much|many)\b.*\bi (?:have|got)
             |how (?:much|many)\b.*\bleft|my (?:purse|money|coin|funds|wallet|pocket|pouch|balance)
-            |am i (?:rich|poor|broke)|how (?:rich|poor) am i|i have \d+ coin
+            |am i (?:rich|poor|broke)|i am (?:rich|poor|broke|penniless)|i have no money|how (?:rich|poor) am i
+            |i have \d+ coin
         """,
         Topic.AFFORD: r"""
-            afford|what\b.*\b(?:get|buy|have|do|sell)\b.*\b(?:with|for) (?:my )?\d+
+            afford|enough (?:for|coin|money)|what\b.*\b(?:get|buy|have|do|sell)\b.*\b(?:with|for) (?:my )?\d+
             |what (?:will|would|does|do) \d+ coin|(?:anything|something) for \d+ coin
         """,
         Topic.PRICES: r"prices?|costs?|how much|charge|rates?|expensive|cheap|cheapest|dearest|worth|pay",
@@ -195,9 +197,10 @@ _TALK = _compiled(
         Topic.OFFER: r"""
             what (?:do|can|have|else do|else have|else can|all do|else is|all) (?:you|i|we|there)\b(?! (?:think
             |mean|do for a|like|look|want|know|recommend))
-            |what (?:is there|is for sale|is on offer|is available|services?|will you sell|would you sell)
+            |what (?:is there|is good|is for sale|is on offer|is available|services?|will you sell|would you sell)
             |for sale|on offer|help|options|what (?:would|do|can|could) you (?:recommend|suggest|offer)
-            |recommend|suggest|list|inventory|wares|surprise me|your choice|you choose
+            |recommend|suggest|list|inventory|wares|^(?:i want to |can i |may i |i would like to )?(?:buy|order|rent
+            |purchase)$|surprise me|your choice|you choose
         """,
         Topic.TILL: r"(?:your|the) (?:till|purse|money|coin|earnings|profit)|how rich are you",
         Topic.HOUSE: r"""
@@ -217,19 +220,20 @@ _TALK = _compiled(
             |how goes
         """,
         Topic.CAT: r"cats?|kitty",
-        Topic.PRIVY: r"toilet|privy|bathroom|loo|latrine|outhouse|bath|wash|pee|piss",
+        Topic.PRIVY: r"toilet|privy|bathroom|loo|latrine|outhouse|bath|wash|pee",
         Topic.LOVE: r"love you|marry me|kiss|handsome|beautiful|pretty|flirt|sexy|date me",
         Topic.INSULT: r"""
             ugly|stupid|idiot|fool|moron|stinks?|stank|smells?|filthy|dirty|fat|pig|swill|slop|disgusting|awful
             |terrible|horrible|worst|vile|rubbish|trash|garbage|crap|shit|shitty|fuck|fucking|bastard|arse|ass
             |ugliest|thief|liar|crook|dump|hovel|rats?|lousy|rotten|hate|sucks?|useless|tasteless|piss|scum|dog
             |imbecile|oaf|peasant|shut up|get lost|damn you|go to hell|cheat|cheater|foul|overpriced|dull|boring
+            |rip ?off
         """,
         Topic.PRAISE: r"""
             (?:good|great|nice|lovely|wonderful|delicious|excellent|best|finest|tasty|cosy|cozy|splendid
             |marvellous|fantastic|amazing|charming|brilliant|perfect)\b(?= (?:ale|bread|stew|wine|place|inn
             |house|work|job|room|lantern|fire|food|tavern|here)|$)
-            |(?:love|like|enjoyed|enjoy|adore) (?:your|this|the|it|ale|bread|stew|wine)
+            |compliments|(?:love|like|enjoyed|enjoy|adore) (?:your|this|the|it|ale|bread|stew|wine)
         """,
         Topic.MENU: r"""
             food|eat|eating|hungry|starving|menu|drinks?|thirsty|kitchen|cellar|dinner|lunch|breakfast|meal|dish
@@ -241,7 +245,7 @@ _TALK = _compiled(
         Topic.SORRY: r"sorry|apolog\w+|forgive|excuse me|pardon",
         Topic.GOODBYE: r"""
             good ?bye|bye|farewell|good night|goodnight|leaving|see you|so long|must go|off to bed|i am off
-            |later|be going|heading out|cya
+            |later|be going|heading out|cya|leave|exit|quit
         """,
         Topic.HELLO: r"""
             hello|hi|hey|hail|greetings|good (?:morning|day|evening|afternoon)|evening|morning|well met|howdy

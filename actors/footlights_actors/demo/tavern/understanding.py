@@ -79,6 +79,8 @@ def _order(text: str, reading: Reading) -> Heard | None:
     about = _distinct(nouns)
     if reading.doubt is not None:
         return Heard(reading.doubt, about=_distinct([*reading.in_doubt, *nouns]))
+    if reading.is_conditional and (acts or reading.in_doubt):
+        return Heard(Topic.UNSURE, about=_distinct([*nouns, *reading.in_doubt]))
     if reading.wants_missing:
         return Heard(Topic.PARTLY if purchases else Topic.MISSING, about=about)
     if any(noun in reading.refused for noun in nouns) or len(set(nouns)) < len(nouns):

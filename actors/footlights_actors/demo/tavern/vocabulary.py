@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from unicodedata import combining, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ ROOMS = ("attic", "gable", "garden", "chamber")
 
 def plain(line: str) -> str:
     """The line in plain words. It keeps the order of the words, and never adds something to buy."""
-    text = line.casefold().replace("\u2019", "'").replace("\u2018", "'")
+    text = normalize("NFC", line).casefold().replace("\u2019", "'").replace("\u2018", "'")
     for pattern, written_out in _CONTRACTIONS:
         text = pattern.sub(written_out, text)
     found: list[str] = _TOKEN.findall(text)
@@ -46,6 +47,7 @@ def one_line(pattern: str) -> str:
 
 def _one_name(word: str) -> str:
     """The one name of a word of the house, or the word itself."""
+    word = "".join(letter for letter in normalize("NFD", word) if not combining(letter))
     forms = (word, word.removesuffix("'s"), word.removesuffix("s") if len(word) > _SHORT - 1 else word)
     for form in forms:
         if form in _NAMES:
@@ -62,7 +64,8 @@ def _is_misspelt(word: str, name: str) -> bool:
     is_long = len(name.removesuffix("s")) > _SHORT
     if word[0] != name[0] or abs(len(word) - len(name)) > 1:
         return False
-    at = next((at for at, (one, other) in enumerate(zip(word, name, strict=False)) if one != other), len(word))
+    shorter = min(len(word), len(name))
+    at = next((at for at in range(shorter) if word[at] != name[at]), shorter)
     if len(word) < len(name):
         return word[at:] == name[at + 1 :]
     if len(word) > len(name):
@@ -135,8 +138,8 @@ _NAMES = _table(
         "your": "your ur yer thy",
         "cheapest": "cheapest",
         "finest": "finest best dearest priciest grandest fanciest nicest biggest largest poshest costliest",
-        "no": "no nope nah nay",
-        "yes": "yes yeah yep yup aye yea",
+        "no": "no nope nah nay n",
+        "yes": "yes yeah yep yup aye yea y",
     }
 )
 _MISSPELT = ("ale", "beer", "bread", "stew", "wine", "attic", "gable", "garden", "chamber", "lantern", "rumour")
@@ -186,6 +189,9 @@ _CONTRACTIONS = _patterns(
         r"\.\.+|…|--+|[\u2013\u2014]| - ": " . ",
         r"(?<=[^\W\d_])-(?=[^\W\d_])": " ",
         r"(?<=\d)-(?=[^\W\d_])": " ",
+        r"!+1+\b": "!",
+        r"(?:^|\s)\d+\)\s": " , ",
+        r"\s*[:*]\s*(?=\d)|\btimes\b": " x ",
         r"\bo'": "of ",
         r"\b(?:gimme|giv me)\b": "give me",
         r"\blemme\b": "let me",
@@ -206,7 +212,7 @@ _CONTRACTIONS = _patterns(
         r"\b(what|that|where|who|how|here|there|it|let|when)'?s\b": r"\1 is",
         r"\bim\b": "i am",
         r"\b(?:ta|cheers|thx|thanx|ty|tysm)\b": "thanks",
-        r"\bn\b|\bn'": " and ",
+        r"(?<=\w) n (?=\w)|\bn'": " and ",
         r"\bw/": " with ",
         r"\bno(?: |-)?one\b": "nobody",
         r"\b(the|that|this|which|another) ones?\b(?! (?:more|ale|beer|stew|wine|bread))": r"\1 thing",
@@ -219,7 +225,10 @@ _PHRASES = _patterns(
         r"\b\d+ (?:or|to|\+|and) \d+(?= \w)": "several",
         r"\bi (?:was wondering|wonder|wondered) if (?:i|we) (?:could|can|might|may)\b": "could i",
         r"\bhalf (?:a )?dozen\b": "6",
-        r"\b(?:a|1) dozen\b": "12",
+        r"\b(?:a|1) dozen\b|(?<!\d )\bdozen\b": "12",
+        r"\bfill (?:up )?(?:my|this|the|our) \w+ (?:up )?with\b": "give me",
+        r"\b(?:is there any chance|do you think|(?:is|would) it (?:be )?possible) (?:that )?"
+        r"(?:(?:i|we) (?:could|can|might|may)|to)\b": "could i",
         r"\b(?:a|1) (?:couple|pair)(?: of)?\b": "2",
         r"\ba (?=100|1000)": "",
         r"\b([2-9])0 ([1-9])\b": r"\1\2",
