@@ -15,7 +15,8 @@ _DETERMINER = one_line(
     |-?[\d.]+)"""
 )
 _ADJECTIVE = one_line(
-    r"""(?:cheapest|finest|\w+est|\w+ing|cold|warm|hot|fresh|good|nice|large|small|little|dark|red|white|strong|local
+    r"""(?:cheapest|finest|\w+est|steaming|foaming|bubbling|boiling|refreshing|cold|warm|hot|fresh|good|nice|large
+    |small|little|dark|red|white|strong|local
     |house|tall|full|whole|single|fine|decent|proper|bloody|damn|quick|lovely|old|free|quiet|simple|plain|other|famous
     |tasty|delicious|great|big|empty|coin|barrel|keg|cask|round|bowl|lots|plenty|piece|x|of|more|only|just)"""
 )
@@ -111,7 +112,7 @@ _BUY = one_line(
     |choose|pick)"""
 )
 _GIVE = one_line(
-    r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand|pass|sell|send|draw|get|rent|book|fix|prepare|make|buy
+    r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand|pass|sell|send|draw|get|rent|book|fix|prepare|make
     |slide|order
     |find)"""
 )
@@ -137,7 +138,8 @@ WANT = re.compile(
         |am here|are here|going|am going|are going)? ?{_SOFTLY}to {_BUY}
         |(?:i|we) (?:will|shall|must) {_SOFTLY}{_BUY}
         |(?:i|we) would {_SOFTLY}(?:like|love|prefer|want|fancy|rather have|rather take|take|have)(?! to\b| you\b)
-        |(?:i|we) (?:would|could) kill for
+        |(?:i|we) (?:would|could) kill for|(?:i|we) will be (?:having|taking)|(?:i|we) (?:was|were) hoping for
+        |(?:i|we) (?:have )?decided on
         |(?:i|we) could {_SOFTLY}(?:use|do with|go for|murder)
         |(?:i|we) (?:am|are) (?:having|taking|after|ordering|in need of|looking for|in the mood for|dying for)
         |(?:i|we) (?:want|need|would like) you to {_GIVE} {_TO_WHOM}
@@ -147,6 +149,7 @@ WANT = re.compile(
         |(?:may|can|could|might) (?:i|we) {_SOFTLY}(?:trouble you for|{_BUY})
         |(?:can|could|would|will) you {_SOFTLY}(?:be so kind as to |be kind enough to )?{_GIVE} {_TO_WHOM}
         |(?:might|could) there {_SOFTLY}be
+        |buy (?=me |us |him |her |mirel |everyone |everybody |the |my ){_TO_WHOM}
         |any chance of|(?:make|call) (?:it|that)|(?:put|mark|sign) me down for|set me up with|add|time for
         |{_GIVE} {_TO_WHOM}
         |(?:rent|book|hire|take|reserve|order|buy|get|want|need|wanting))(?:(?<= )|\b ?)"""
@@ -159,9 +162,15 @@ ASK = re.compile(
         |will|would
         |(?:do|does|did)(?! not (?!you\b|i\b|we\b))|shall|should|am|any|anything|anyone|got|tell me|show me|explain
         |describe
-        |i wonder|you (?:have|got|sell|serve)|whatever|heard)\b"""
+        |i wonder|let me guess|you (?:have|got|sell|serve)|whatever|heard)\b"""
     )
 )
+TELLS_OF = re.compile(
+    r"(?<!that )(?<!which )(?<!it )(?<!who )\b"
+    r"(?:is|was|were|are|had|made|makes|tasted?|tastes|smells?|smelled|gave)\b(?! free$)"
+)
+"""A verb that makes a sentence of a name: "the ale at the last inn was sour"."""
+NOT_AT_ALL = re.compile(r"(?:i |we )?(?:(?:do|will|would|am|did) )?(?:not|never)(?: really| want (?:it|that|them))?")
 CONDITION = re.compile(r"(?:if|unless|provided|as long as)\b")
 SUGGEST = re.compile(r"(?:how|what) about |should i (?:take|have|get|try|order|rent) ")
 NOT = any_of(
@@ -174,11 +183,12 @@ RATHER = re.compile(r"^(?:no , )?(?:not|instead of|rather than) |, (?:just|only|
 TAKE_BACK = any_of(
     r"""forget (?:it|that|about it|them|everything)|never ?mind|scratch that|strike that|changed my mind|no wait
     |wait no
-    |cancel (?:it|that|them|everything|the order|my order|all)|leave it|let it be|i want nothing|i take (?:it
+    |cancel (?:it|that|them|everything|the order|my order|all)|leave it|let it be$|i want nothing|i take (?:it
     |that) back
-    |(?:do|would) not want (?:it|them|that|anything|any)|i am (?:fine|good)|(?:i will|i would) (?:rather )?(?:pass
+    |(?:do|would) not want (?:it|them|that|anything)(?! \w)|i am (?:fine|good)|(?:i will|i would) (?:rather )?(?:pass
     |not$)
-    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too))|not (?:hungry|thirsty) after all"""
+    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too))|not (?:hungry|thirsty) after all|kidding|joking
+    |jk|psych|(?:was|just|only) a joke|as if"""
 )
 CORRECT = any_of(
     r"""actually|rather|i mean|no|wait|sorry|hang on|hold on|on second thoughts?|make (?:it|that)|instead(?! of)

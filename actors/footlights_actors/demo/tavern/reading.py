@@ -148,11 +148,13 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     if taken_back is not None:
         reading.take_back()
         clause = evolve(clause, text=clause.text[taken_back.end() :].strip())
-        if not _nouns(clause.text):
-            return _Mood.NONE
+        if not grammar.WANT.match(clause.body):
+            _read_refusal(clause.text, reading)  # "never mind the bread"
+            return _Mood.REFUSES if _nouns(clause.text) else _Mood.NONE
     if grammar.CORRECT.search(clause.text) and not clause.body.startswith("no "):
         reading.is_correcting = True
-        reading.said_no |= clause.text.startswith(("no", "wait", "on second"))
+        is_bare_no = not clause.body and re.search(r"\bno\b", clause.text) is not None
+        reading.said_no |= is_bare_no or clause.text.startswith(("no", "wait", "on second"))
     if not clause.body:
         return before
     if grammar.CONDITION.match(clause.body):
@@ -201,7 +203,7 @@ def _mood(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
 
 def _is_name(body: str, reading: Reading) -> bool:
     """Whether a clause is no more than the name of something, with its number or article."""
-    return bool(
+    return not grammar.TELLS_OF.search(body) and bool(
         grammar.THING.match(body)
         or grammar.ODD_THING.match(body)
         or grammar.EVERYTHING.match(body)
@@ -215,7 +217,7 @@ def _is_name(body: str, reading: Reading) -> bool:
 
 def _mood_of_name(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     is_polite = "please" in clause.body
-    if grammar.LANTERN_ALONE.match(clause.body) and before is not _Mood.WANTS and "please" not in clause.sentence:
+    if grammar.LANTERN_ALONE.match(clause.body) and not grammar.LINK.search(clause.sentence) and not is_polite:
         return _Mood.ASKS  # it is hardly ordered by its name alone
     if before is _Mood.REFUSES:
         if is_polite or clause.link == "but" or grammar.RATHER.search(clause.sentence):
@@ -235,6 +237,8 @@ def _read_refusal(body: str, reading: Reading) -> None:
     nouns = _nouns(body)
     for noun in nouns:
         reading.refuse(noun)
+    if grammar.NOT_AT_ALL.fullmatch(body):
+        reading.take_back()
     if reading.wanted and not nouns and re.search(r"\d", body):
         reading.put_in_doubt(Topic.HOW_MANY)  # "five ales minus two"
 
@@ -284,6 +288,9 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
         people = offer if offered is not None and offered["people"] else None
         count = _count(thing["before"], after, people, reading)
         return None if count is None else Order(item, count, offer if people is None else None)
+    if (item != "room" or grammar.RANK.search(thing[0])) and re.search(r"half|-|\b(?!1 )\d+ (?!coin)", thing["before"]):
+        reading.put_in_doubt(Topic.BAD_NUMBER)
+        return None
     if item == "lantern":
         return BuyLantern(offer)
     if grammar.NIGHTS.search(clause.body):
@@ -347,7 +354,9 @@ def _want_it(wished: str, clause: _Clause, adds: bool, reading: Reading) -> None
     """Want what was named before: "I'll take it", "make it two"."""
     noun, some = reading.last_named(), grammar.SOME_MORE.match(wished)
     number = None if some is None else some[1] if some[1].isdecimal() else "1"
-    if noun is None or grammar.MAYBE.search(clause.text):
+    if clause.link == "or":
+        reading.put_in_doubt(Topic.HOW_MANY)
+    elif noun is None or grammar.MAYBE.search(clause.text):
         reading.put_in_doubt(Topic.UNSURE, *reading.named)
     elif number is not None and noun in DISHES and _is_count(number):
         reading.want(Order(noun, int(number)), adds=adds)

@@ -106,7 +106,8 @@ TROUBLE = _compiled(
             |stick up|your money or|(?:pay|owe) me
         """,
         Topic.THREAT: r"""
-            kill(?! for)|stab|murder you|hit you|punch|slap|burn (?:this|the|your|it|down)|or else|cut your
+            kill(?! for)|stab|murder you|hit you|punch|slap|burn (?:this|the|your|it|down)|or (?:else|die|you die)
+            |cut your
             |sword at|attack|fight you|beat you|smash|hurt you|break your|hang you
         """,
         Topic.FREE: r"""
@@ -146,7 +147,7 @@ TROUBLE = _compiled(
         """,
         Topic.TRADE: r"""
             (?:sell|offer|trade|give|pawn) you (?:my|this|a|an|the|some)\b(?! coin)
-            |(?:will|would|do|can) you (?:buy|trade|take) (?:my|this|these)|buy my
+            |(?:will|would|do|can) you (?:buy|trade|take) (?:my|this|these)|buy my|buy\b.* from me
             |i (?:want to |would like to |will )?(?:sell|trade|swap|pawn) (?:my|this|a|an)|work for you|(?:a
             |any) jobs?
             |hiring

@@ -119,6 +119,8 @@ def _talk(text: str, reading: Reading) -> Heard:
     things, number = _things(reading), re.search(r"\b(\d{1,6}) coin", text)
     if things:
         topic = _about_things(topic, text, reading)
+    elif topic is Topic.PRICES and reading.ranked is not None:
+        topic = Topic.ROOMS
     elif topic is Topic.PRAISE and reading.wants_other:
         topic = Topic.UNSURE
     elif (topic in (None, Topic.OFFER) and grammar.MISSING.search(text)) or (
@@ -137,6 +139,8 @@ def _about_things(topic: Topic | None, text: str, reading: Reading) -> Topic:
     """The topic of a line that is about things of the house."""
     if "sounds" in text:
         return Topic.UNSURE
+    if not reading.named and topic in (Topic.THANKS, Topic.SORRY, Topic.NO):
+        return Topic.REFUSED
     if topic in _WHATEVER_IT_IS_ABOUT and topic is not None:
         return topic
     if not reading.named:

@@ -222,6 +222,7 @@ _PHRASES = _patterns(
     {
         r"\blet is\b": "let us",
         r"\bas well as\b": "and",
+        r"\bgo with\b": "go for",
         r"\b\d+ (?:or|to|\+|and) \d+(?= \w)": "several",
         r"\bi (?:was wondering|wonder|wondered) if (?:i|we) (?:could|can|might|may)\b": "could i",
         r"\bhalf (?:a )?dozen\b": "6",

@@ -210,6 +210,8 @@ def _purse(_: Heard, house: House) -> str:
 
 def _afford(heard: Heard, house: House) -> str:
     purse = house.purse or 0
+    if heard.about:
+        return f"{_prices(heard, house)} Your purse holds {coins(purse)}."
     most = purse if heard.number is None else heard.number
     rooms = [f"{name} for {price}" for name, price in house.free.items() if price <= most]
     dishes = [f"{dish} for {price}" for dish, price in house.menu.items() if price <= most]
@@ -250,13 +252,9 @@ def _names(heard: Heard, house: House, last: str) -> str:
 
 def _say_so(thing: str, house: House) -> str:
     """Words that he would understand as an order."""
-    return (
-        f"two {thing}s"
-        if thing in DISHES
-        else f"I'll take {house.named(thing)}"
-        if thing in ROOMS
-        else "sell me the lantern"
-    )
+    if thing == "lantern":
+        return "sell me the lantern"
+    return f"I'll take {house.named(thing) if thing in ROOMS else _counted(thing, 1)}"
 
 
 def _unsure(heard: Heard, house: House) -> str:
@@ -322,7 +320,7 @@ def _things_said(unkind: bool) -> Callable[[Heard, House], str]:
     def worded(heard: Heard, house: House) -> str:
         thing = heard.about[0] if heard.about else None
         if thing in DISHES:
-            kind = f"I am glad to hear {thing} spoken of. Mine is there if you want it: {_price(thing, house)}"
+            kind = f"I am glad to hear {thing} spoken of. Mine is there if you want it. {_price(thing, house)}"
             return (
                 f"Bad {thing} is a sad thing, and I have heard sadder. Mine has to answer to me first."
                 if unkind
