@@ -231,6 +231,13 @@ def test_acts_are_always_possible_orders(words: list[str]) -> None:
     assert len(calls_for(understand(" ".join(words)).acts)) <= 2
 
 
+@pytest.mark.parametrize(
+    "words", ["more ", "just have ", "put coin ", "cheapest the ", "i please do ", "no not ", "ale and "]
+)
+def test_a_line_that_repeats_itself_is_read_in_moderate_time(words: str) -> None:
+    understand((words * MAX_CHARS)[:MAX_CHARS])  # a pattern that tries all combinations would not come back
+
+
 def test_every_topic_has_an_answer() -> None:
     assert {*FROM_FACTS, *SAYINGS, Topic.ACTS} == set(Topic)
 

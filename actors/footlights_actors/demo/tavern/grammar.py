@@ -20,7 +20,8 @@ _ADJECTIVE = one_line(
     |house|tall|full|whole|single|fine|decent|proper|bloody|damn|quick|lovely|old|free|quiet|simple|plain|other|famous
     |tasty|delicious|great|big|empty|coin|barrel|keg|cask|round|bowl|lots|plenty|piece|x|of|more|only|just)"""
 )
-_BEFORE = rf"(?:(?:{_DETERMINER}|{_ADJECTIVE}) )*"
+_BEFORE = rf"(?:(?:{_DETERMINER}|{_ADJECTIVE}) )*+"
+"""Possessive, since a word may be in both lists: no line may take more than linear time here."""
 _AFTER = one_line(
     r"""(?=$| (?:please|for|to|at|in|on|from|of|by|then|now|too|as|tonight|today|you|thanks|thank|over|here|there
     |again
@@ -125,7 +126,7 @@ _TO_WHOM = one_line(
 _SOFTLY = one_line(
     r"""(?:(?:please|kindly|perhaps|maybe|just|also|now|still|really|then|only|possibly|have|all|both|do|definitely
     |gladly
-    |like to|ever so|humbly) )*?"""
+    |like to|ever so|humbly) ){0,3}?"""
 )
 WANT = re.compile(
     one_line(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from footlights_actors.demo.tavern.reading import Reading
     from footlights_actors.demo.tavern.wishes import Act
 
-MAX_CHARS = 1_000
+MAX_CHARS = 400
 """A longer line is a speech, and orders nothing."""
 
 
