@@ -51,15 +51,15 @@ LANTERN_ALONE = re.compile(rf"{_BEFORE}lantern\b")
 A_RUMOUR = re.compile(rf"(?:tell (?:me|us) )?{_BEFORE}(?:\w+ )?rumour\b")
 
 MISSING = any_of(
-    r"""beefsteak|steak|beef|whisky|whiskey|rum|vodka|gin|brandy|mead|cider|coffee|tea|milk|water|juice|soda|cola
+    r"""(?:beefsteak|steak|beef|whisky|whiskey|rum|vodka|gin|brandy|mead|cider|coffee|tea|milk|water|juice|soda|cola
     |champagne
-    |cocktail|absinthe|chicken|pork|ham|bacon|fish|salmon|lamb|mutton|venison|goose|duck|turkey|roast|sausages?|soup
+    |cocktail|absinthe|chicken|pork|ham|bacon|fish|salmon|lamb|mutton|venison|goose|duck|turkey|roast|sausage|soup
     |cheese
-    |butter|eggs?|pies?|cakes?|pizza|burgers?|fries|chips|salad|potato(?:es)?|pasta|rice|porridge|apples?|fruit
+    |butter|egg|pie|cake|pizza|burger|fries|chips|salad|potato|potatoe|pasta|rice|porridge|apple|fruit
     |pudding
-    |dessert|sandwich|omelette|curry|sushi|honey|suite|penthouse|balcony|stable|horses?|swords?|daggers?|potions?
+    |dessert|sandwich|omelette|curry|sushi|honey|suite|penthouse|balcony|stable|horse|sword|dagger|potion
     |armour
-    |armor|shields?|bow|arrows?|maps?|rope|torch|spell|scroll|ring|bath|massage|tobacco|pipe"""
+    |armor|shield|bow|arrow|map|rope|torch|spell|scroll|ring|bath|massage|tobacco|pipe)s?"""
 )
 """What the house has not got."""
 MISSING_ALONE = re.compile(rf"{_BEFORE}(?:\w+ )?{MISSING.pattern}{_AFTER}")
@@ -113,7 +113,8 @@ _BUY = one_line(
     |choose|pick)"""
 )
 _GIVE = one_line(
-    r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand|pass|sell|send|draw|get|rent|book|fix|prepare|make
+    r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand(?: over)?|pass|sell|send|draw|get|rent|book|fix|prepare
+    |make
     |slide|order
     |find)"""
 )
@@ -173,7 +174,10 @@ TELLS_OF = re.compile(
 """A verb that makes a sentence of a name: "the ale at the last inn was sour"."""
 NOT_AT_ALL = re.compile(r"(?:i |we )?(?:(?:do|will|would|am|did) )?(?:not|never)(?: really| want (?:it|that|them))?")
 CONDITION = re.compile(r"(?:if|unless|provided|as long as)\b")
-SUGGEST = re.compile(r"(?:how|what) about |should i (?:take|have|get|try|order|rent) ")
+SUGGEST = re.compile(
+    r"(?:how|what) about |should i (?:take|have|get|try|order|rent) "
+    r"|i (?:can not|could not) decide|i am (?:not sure|torn)"
+)
 NOT = any_of(
     r"""no|not|never|without|nor|neither|none|hold the|skip|minus|except|hate|dislike|sick of|tired of|instead of
     |rather than|but the|leave (?:out|off)|refuse|enough|avoid|forget|remove|drop|keep your|stop|less|nothing
@@ -188,7 +192,8 @@ TAKE_BACK = any_of(
     |that) back
     |(?:do|would) not want (?:it|them|that|anything)(?! \w)|i am (?:fine|good)|(?:i will|i would) (?:rather )?(?:pass
     |not$)
-    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too))|not (?:hungry|thirsty) after all|kidding|joking
+    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too|for (?:him|her|them|mirel|my)))|not (?:hungry
+    |thirsty) after all|kidding|joking
     |jk|psych|(?:was|just|only) a joke|as if"""
 )
 CORRECT = any_of(
@@ -206,14 +211,15 @@ AGAIN = any_of(
 INFORM = any_of(r"""about|know|price|look|how much|hear|see|ask|information|details|list""")
 RUMOUR = any_of(r"""rumour|heard (?:anything|something|lately)""")
 ROUND = any_of(r"""(?:an?|1|the|next|this) round""")
-FOOD = any_of(r"""kitchen|cellar|menu|eat|drink|dish|dishes|food""")
+FOOD = any_of(r"""kitchen|cellar|menu|eat|drinks?|dish|dishes|food""")
+UNSPECIFIED = any_of(r"""an? drink|food|meal|breakfast|lunch|dinner|something to (?:eat|drink)""")
 
 # -- details of a wish
 
 IT = re.compile(
     one_line(
         r"""(?:it|that|this|them|these|those|(?:that|the|this|a) thing)
-        (?: (?:please|then|now|too|for .*|thanks|tonight|all|at once|innkeeper|off you.*))*$"""
+        (?: (?:please|then|now|too|to me|for .*|thanks|tonight|all|at once|innkeeper|off you.*))*$"""
     )
 )
 """What may stand for something that was named before."""

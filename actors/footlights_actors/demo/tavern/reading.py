@@ -115,7 +115,7 @@ class _Clause:
 
     @property
     def is_asked(self) -> bool:
-        return self.sentence.rstrip().endswith("?")
+        return re.search(r"\?[.!? ]*$", self.sentence) is not None
 
 
 def read(text: str) -> Reading:
@@ -168,8 +168,8 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         _read_refusal(clause.body, reading)
     else:
         nouns = _nouns(clause.body)
-        if mood is _Mood.TELLS and before is _Mood.WANTS and nouns:
-            reading.put_in_doubt(Topic.UNSURE, *nouns)  # half of an order, perhaps
+        if mood is _Mood.TELLS and before is _Mood.WANTS and (nouns or grammar.UNSPECIFIED.search(clause.body)):
+            reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), *nouns)  # half of an order, perhaps
         reading.named += nouns
         reading.ranked = _ranked(clause.body) or reading.ranked
         if mood is _Mood.ASKS and grammar.RUMOUR.search(clause.body) and HearRumour() not in reading.wanted:
@@ -293,6 +293,9 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
         return None
     if item == "lantern":
         return BuyLantern(offer)
+    if offered is not None and offered["people"]:
+        reading.put_in_doubt(Topic.UNSURE, item)  # two coins, or two people?
+        return None
     if grammar.NIGHTS.search(clause.body):
         reading.put_in_doubt(Topic.NIGHTS, item)
         return None
@@ -336,6 +339,12 @@ def _count(before: str, after: str, people: int | None, reading: Reading) -> int
     return 1
 
 
+def _is_share(noun: str, clause: _Clause, reading: Reading) -> bool:
+    """Whether a number may be a part of what was ordered: "three ales, two for me and one for Mirel"."""
+    ordered = any(isinstance(act, Order) and act.dish == noun and act.count > 1 for act in reading.wanted)
+    return ordered and not re.search(rf"\b{noun} for\b", clause.sentence)
+
+
 def _is_count(number: str) -> bool:
     return number.isdecimal() and 0 < int(number) <= MAX_COUNT
 
@@ -359,6 +368,8 @@ def _want_it(wished: str, clause: _Clause, adds: bool, reading: Reading) -> None
     elif noun is None or grammar.MAYBE.search(clause.text):
         reading.put_in_doubt(Topic.UNSURE, *reading.named)
     elif number is not None and noun in DISHES and _is_count(number):
+        if not adds and not reading.is_correcting and _is_share(noun, clause, reading):
+            reading.put_in_doubt(Topic.HOW_MANY)
         reading.want(Order(noun, int(number)), adds=adds)
     elif number is not None and number != "1":
         reading.put_in_doubt(Topic.UNSURE, noun)

@@ -86,7 +86,7 @@ TROUBLE = _compiled(
         Topic.INJECTION: r"""
             (?:ignore|disregard|forget|override|bypass)\b.*\b(?:instruction|rule|prompt|order)s?
             |(?:system|developer|admin|debug|god|root|maintenance) (?:prompt|mode|message|override|access|command)
-            |language model|you are (?:now )?an? (?:\w+ )?(?:ai|assistant|bot|model|machine)|jailbreak|sudo
+            |language model|you are (?:now )?an? (?:\w+ )?(?:ai|assistant|bot|model|machine)|jailbreak|sudo|pretend
             |(?:set|change|make (?:my|me|the|your)|raise|increase|edit|update|reset)\b[^.!?]*\b(?:coin|purse|till
             |price|menu
             |ledger|world)|(?:add|put)\b[^.!?]*\bcoin\b[^.!?]*\b(?:to|in|into) (?:my|the player)
@@ -111,7 +111,8 @@ TROUBLE = _compiled(
             |sword at|attack|fight you|beat you|smash|hurt you|break your|hang you
         """,
         Topic.FREE: r"""
-            for free|(?<!thanks )for nothing|free of charge|gratis|on the house|without paying
+            (?:ale|bread|stew|wine|drink|food) (?:is|are) free|for free|(?<!thanks )for nothing|free of charge
+            |gratis|on the house|without paying
             |free (?:ale|bread|stew|wine|drink|food|meal|sample|lantern)s?|(?:will|can|shall|would) not pay
             |not paying|can i not pay|no coin
             |(?:pay|settle)(?: \w+){0,3} (?:later|tomorrow|next|back|when|after|another)
@@ -168,14 +169,18 @@ COMPLAINT = any_of(
 _TALK = _compiled(
     {
         Topic.SETTLED: r"^(?:yes|no) a \d+$",
-        Topic.AGAIN: r"^(?:what|huh|pardon|come again|say that again|what did you say|repeat that)$",
+        Topic.AGAIN: r"""
+            ^(?:what|huh|pardon|come again|say that again|what did you say|repeat that|both|all of them|that|this|it
+            |(?:the (?:\w+ )?|that |this )thing)$
+        """,
         Topic.YES: r"""
-            ^(?:i said yes|yes|sure|ok|okay|k|fine|agreed|deal|of course|absolutely|indeed|very well|gladly|please
-            |yes please|do it|go ahead|i do|so be it|certainly|definitely|yes (?:i do|i am sure|sure|indeed
-            |of course|sir|really|sell it))$
+            ^(?:i said )?(?:(?:yes|sure|ok|okay|k|fine|agreed|deal|of course|absolutely|indeed|very well|gladly
+            |please|do it
+            |go ahead|i do|so be it|certainly|definitely|i am sure|really|sell it|then|sir|i agree)(?: |$))+$
         """,
         Topic.NO: r"""
-            ^(?:i said no|no|never|not now|not today|not really|no way|no thanks|no thank you|i do not|no (?:i do not
+            ^(?:i said no|no|none|never|not now|not today|not really|no way|no thanks|no thank you|i do not
+            |no (?:i do not
             |i am not|sir|never|not really)|not yet|.*\bno thank(?:s| you)|(?:maybe |perhaps )?later
             |let me think(?: about it)?|i will think about it)$
         """,
@@ -189,9 +194,10 @@ _TALK = _compiled(
             afford|enough (?:for|coin|money)|what\b.*\b(?:get|buy|have|do|sell)\b.*\b(?:with|for) (?:my )?\d+
             |what (?:will|would|does|do) \d+ coin|(?:anything|something) for \d+ coin
         """,
-        Topic.PRICES: r"prices?|costs?|how much|charge|rates?|expensive|cheap|cheapest|dearest|worth|pay",
+        Topic.PRICES: r"prices?|costs?|how much|charge|rates?|expensive|cheap|cheapest|finest thing|worth|pay",
         Topic.RUMOUR: r"""
-            rumour|heard? (?:anything|something|any|about|of)|what (?:is|are|do you) (?:new|hear|the word)
+            rumour|know about|have you seen|lighthouse|grey cloak|miller|harrow|heard? (?:anything|something|any
+            |about|of)|what (?:is|are|do you) (?:new|hear|the word)
             |(?:anything|something) (?:new|interesting|strange|exciting)|going on|happening|happened|word on the
             |what is up|secrets?|tell me (?:something|anything)|entertain me
         """,
@@ -246,7 +252,7 @@ _TALK = _compiled(
         Topic.SORRY: r"sorry|apolog\w+|forgive|excuse me|pardon",
         Topic.GOODBYE: r"""
             good ?bye|bye|farewell|good night|goodnight|leaving|see you|so long|must go|off to bed|i am off
-            |later|be going|heading out|cya|leave|exit|quit
+            |later|be going|heading out|cya|ciao|leave|exit|quit
         """,
         Topic.HELLO: r"""
             hello|hi|hey|hail|greetings|good (?:morning|day|evening|afternoon)|evening|morning|well met|howdy
@@ -265,5 +271,7 @@ _EDGES = ' .,!?;:"*'
 def topic_of(text: str, *, is_question: bool) -> Topic | None:
     """The topic of a line in plain words. A question praises nothing."""
     core = " ".join(word for word in text.split() if word not in _EDGES)
-    found = (topic for topic, pattern in _TALK if pattern.search(core))
+    found = [topic for topic, pattern in _TALK if pattern.search(core)]
+    if not is_question and Topic.INSULT in found:
+        return Topic.INSULT
     return next((topic for topic in found if not (is_question and topic is Topic.PRAISE)), None)

@@ -190,6 +190,7 @@ _CONTRACTIONS = _patterns(
         r"(?<=[^\W\d_])-(?=[^\W\d_])": " ",
         r"(?<=\d)-(?=[^\W\d_])": " ",
         r"!+1+\b": "!",
+        r"\b(?:u+h+|u+m+|e+r+m*|h+m+)\b": "",
         r"(?:^|\s)\d+\)\s": " , ",
         r"\s*[:*]\s*(?=\d)|\btimes\b": " x ",
         r"\bo'": "of ",
@@ -320,6 +321,7 @@ _LANGUAGES = (
                 "stew": "ragoût ragout",
                 "room": "chambre",
                 "hello": "bonjour",
+                "": "vous plaît plait rouge",
             }
         ),
     ),
