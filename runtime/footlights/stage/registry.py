@@ -118,7 +118,8 @@ class SessionRegistry:
         if params.workload is not None and cast.workloads.get(params.workload) is None:
             known = ", ".join(cast.workloads.names) or "none"
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
-        self.persona(params.persona)
+        if params.persona is not None:
+            self.persona(params.persona)
         if len(params.approvals) > self.limits.max_intents_per_turn:
             raise InvalidCommand("The turn answers more approvals than it may stage intents (max_intents_per_turn).")
         if params.model is not None:
