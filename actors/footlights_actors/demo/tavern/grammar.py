@@ -192,12 +192,12 @@ TAKE_BACK = any_of(
     |that) back
     |(?:do|would) not want (?:it|them|that|anything)(?! \w)|i am (?:fine|good)|(?:i will|i would) (?:rather )?(?:pass
     |not$)
-    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too|for (?:him|her|them|mirel|my)))|not (?:hungry
+    |nothing(?! (?:but|like|beats|better|fancy|special|much|big|too|for (?:him|her|them|mirel|my|the)))|not (?:hungry
     |thirsty) after all|kidding|joking
     |jk|psych|(?:was|just|only) a joke|as if"""
 )
 CORRECT = any_of(
-    r"""actually|rather|i mean|no|wait|sorry|hang on|hold on|on second thoughts?|make (?:it|that)|instead(?! of)
+    r"""actually|rather|i meant?|no|wait|sorry|hang on|hold on|on second thoughts?|make (?:it|that)|instead(?! of)
     |correction"""
 )
 TOO = any_of(r"""too|also|as well|another|more|extra|add|plus""")
@@ -209,7 +209,7 @@ AGAIN = any_of(
     |^(?:again|more)$"""
 )
 INFORM = any_of(r"""about|know|price|look|how much|hear|see|ask|information|details|list""")
-RUMOUR = any_of(r"""rumour|heard (?:anything|something|lately)""")
+RUMOUR = any_of(r"""rumour|heard (?:anything|something|lately)|what is new|the latest""")
 ROUND = any_of(r"""(?:an?|1|the|next|this) round""")
 FOOD = any_of(r"""kitchen|cellar|menu|eat|drinks?|dish|dishes|food""")
 UNSPECIFIED = any_of(r"""an? drink|food|meal|breakfast|lunch|dinner|something to (?:eat|drink)""")
