@@ -24,6 +24,7 @@ from footlights.models.sampling import NO_SAMPLING, Sampling
 
 if TYPE_CHECKING:
     from footlights.events import JsonValue
+    from footlights.modes import Classifier
 
 _BYTES_PER_TOKEN = 3
 """For plain words. Other text, such as digits and rare characters, may take one token for each byte."""
@@ -64,8 +65,8 @@ def _as_names(models: Iterable[str]) -> tuple[str, ...]:
 class Persona:
     """The character that speaks in a turn.
 
-    Raises `RegistrationError` if its text is not valid Unicode, its list of models is not one, or its facts are made by
-    an async function.
+    Raises `RegistrationError` if its text is not valid Unicode, its list of models is not one, its facts are made by an
+    async function, or the id of its classifier cannot be recorded.
     """
 
     text: str = ""
@@ -79,12 +80,18 @@ class Persona:
     """Its knowledge of the world."""
     sampling: Sampling = NO_SAMPLING
     """Its settings where the turn has none. They take precedence over those of the model."""
+    classifier: Classifier | None = None
+    """Its own opinion of which requests ask for execution, where a view decides on the mode of a turn."""
 
     def __attrs_post_init__(self) -> None:
         _check_unicode(self.text, "The text of a persona")
         check_plain("The function that makes the facts of a persona", self.facts)
         if len(set(self.models)) < len(self.models):
             raise RegistrationError("The models of a persona name one twice.")
+        if self.classifier is not None:
+            from footlights.modes.classifier import check_classifier_id  # few personas need it
+
+            check_classifier_id(self.classifier)
 
     def may_use(self, tool_name: str) -> bool:
         """Whether it may use the tool of this name."""

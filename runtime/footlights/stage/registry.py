@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from footlights.events import InterruptReason
+    from footlights.models.prompts import Persona
     from footlights.params import TurnParams
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.outbox import DetachReason, Outbox
@@ -118,12 +119,18 @@ class SessionRegistry:
         if params.workload is not None and cast.workloads.get(params.workload) is None:
             known = listed(cast.workloads.names)
             raise InvalidCommand(f"There is no workload {params.workload[:64]!r}; registered: {known}.")
-        if params.persona is not None and params.persona not in cast.personas:
-            raise InvalidCommand(f"There is no persona {params.persona[:64]!r}; there are: {listed(cast.personas)}.")
+        if params.persona is not None:
+            self.persona(params.persona)
         if len(params.approvals) > self.limits.max_intents_per_turn:
             raise InvalidCommand("The turn answers more approvals than it may stage intents (max_intents_per_turn).")
         if params.model is not None:
             self.check_model(params.model)
+
+    def persona(self, name: str | None) -> Persona:
+        cast = self._supervisor.cast
+        if name is not None and name not in cast.personas:
+            raise InvalidCommand(f"There is no persona {name[:64]!r}; there are: {listed(cast.personas)}.")
+        return cast.persona(name)
 
     def check_model(self, model_id: str) -> None:
         self._check_open()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from footlights.authority.visibility import User
     from footlights.cast import Cast
     from footlights.models.pool import ModelStatus
+    from footlights.models.prompts import Persona
     from footlights.turn.lifecycle import TurnState
     from footlights.turn.summary import TurnSummary
     from footlights.turn.turn import WallClock
@@ -145,6 +146,10 @@ class Stage:
     def personas(self) -> tuple[str, ...]:
         """The names of the personas, in the order of the cast."""
         return tuple(self._supervisor.cast.personas)
+
+    def persona(self, name: str | None) -> Persona:
+        """The persona of that name; the first for None. Raises `InvalidCommand` if there is none."""
+        return self._registry.persona(name)
 
     @property
     def tools(self) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ async def test_the_innkeeper_has_the_tools_of_the_house_and_the_analyst_those_of
     personas = tavern().personas
     assert personas["analyst"].tools == frozenset({"search_documents", "simulate_cohort"})
     assert personas["innkeeper"].tools == frozenset(
-        {"check_rooms", "rent_room", "serve_order", "recall_rumour", "sell_lantern"}
+        {"check_rooms", "rent_room", "serve_order", "take_order", "recall_rumour", "sell_lantern"}
     )
     assert tavern_cast(with_tools=False).personas["innkeeper"].tools == frozenset()
 

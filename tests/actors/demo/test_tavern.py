@@ -34,9 +34,10 @@ from footlights import (
 from footlights.authority import JsonWorld, JudgeRequest, RuleBook, judge
 from footlights.testing import only, payloads
 from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_actors.demo.tavern.house import House, known
 from footlights_actors.demo.tavern.innkeeper import innkeeper
-from footlights_actors.demo.tavern.rules import TAVERN_RULES, Rent, Serve, TellRumour, intent_to
-from footlights_actors.demo.tavern.tools import RUMOURS, check_rooms, rent_room, serve_order
+from footlights_actors.demo.tavern.rules import TAVERN_RULES, Rent, Serve, TellRumour, act_of, intent_to
+from footlights_actors.demo.tavern.tools import RUMOURS, check_rooms, rent_room, serve_order, take_order
 from footlights_actors.demo.tavern.world import Tavern, opening_hour
 from footlights_actors.models.scripted import Call, Say
 
@@ -91,7 +92,7 @@ def outcome_of(events: list[StreamEvent]) -> tuple[CommitOutcome, list[str]]:
     [
         ("Good evening!", "fire"),
         ("Do you have a room?", "the attic for 2 coins, the garden room for 5 coins and the great chamber"),
-        ("What does it cost?", "the great chamber 12"),
+        ("What does it cost?", "the great chamber is 12"),
         ("Any news?", "did not hear it from me"),
         ("I am hungry", "stew"),
         ("Who are you?", "Odo"),
@@ -118,14 +119,33 @@ async def test_the_same_words_in_the_same_world_get_the_same_answer(quiet_clock:
 
 
 def test_the_prices_that_are_told_are_those_of_the_world() -> None:
-    (line,) = innkeeper(Prompt("prices?"))
-    assert isinstance(line, Say)
     world = opening_hour()
-    for room in world["rooms"].values():
-        assert f"{room['name'].removeprefix('the ')} {room['price']}" in line.text.replace(" is ", " ")
-    for dish in ("stew", "wine"):
-        assert f"{dish} {world['menu'][dish]}" in line.text
-    assert world["menu"]["ale"] == world["menu"]["bread"] == 1
+    world["menu"]["wine"], world["rooms"]["attic"]["price"] = 7, 4
+    (line,) = innkeeper(Prompt("prices?", system="\n".join(f"{fact.name}: {fact.text}" for fact in known(world))))
+    assert line == Say(
+        "In coins: ale is 1, bread is 1, stew is 2 and wine is 7. Of the rooms, the attic is 4, the garden room is 5 "
+        "and the great chamber is 12. The lantern over the door is 15."
+    )
+
+
+def test_the_facts_of_the_house_are_read_as_they_were_written() -> None:
+    world = opening_hour()
+    world["rooms"]["attic"]["guest"], world["lantern"], world["purse"] = "the traveller", "the traveller", 1
+    house = House.of("\n".join(["You keep the inn.", *(f"{fact.name}: {fact.text}" for fact in known(world))]))
+    assert house == House(
+        free={"the garden room": 5, "the great chamber": 12},
+        taken={"the attic": "the traveller", "the gable room": "Mirel the tinker"},
+        menu=world["menu"],
+        purse=1,
+    )
+    assert house.own_rooms == ["the attic"]
+
+
+async def test_what_the_innkeeper_does_not_know_he_does_not_invent(quiet_clock: MockClock) -> None:
+    for line in ("how much is the wine?", "how much do I have?", "I do not want the attic"):
+        assert innkeeper(Prompt(line)) == [
+            Say("I would have to look that up, and the book is not at hand. Ask me for a room, and I will open it.")
+        ]
 
 
 async def test_without_tools_the_innkeeper_only_talks(quiet_clock: MockClock) -> None:
@@ -193,10 +213,26 @@ async def test_a_room_is_rented_by_the_commit_and_not_before(quiet_clock: MockCl
         assert (tavern.world["purse"], tavern.world["till"]) == (15, 36)
 
 
-async def test_without_a_name_the_cheapest_free_room_is_rented(quiet_clock: MockClock) -> None:
+async def test_a_room_without_a_name_is_asked_for_and_not_guessed(quiet_clock: MockClock) -> None:
     async with visit() as tavern:
-        await tavern.say("I would like to rent a room")
-        assert tavern.world["rooms"]["attic"]["guest"] == "the traveller"
+        events = await tavern.say("I would like to rent a room")
+        assert tavern.world == opening_hour()
+    assert "Say which one you take" in text_of(events)
+
+
+@pytest.mark.parametrize(
+    ("line", "room"),
+    [
+        ("the cheapest room", "attic"),
+        ("your best bed, please", "chamber"),
+        ("the best room for no more than 5 coins", "garden"),
+        ("the room for five coins", "garden"),
+    ],
+)
+async def test_a_room_may_be_named_by_its_rank_or_price(line: str, room: str, quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        await tavern.say(line)
+        assert [key for key, each in tavern.world["rooms"].items() if each["guest"] == "the traveller"] == [room]
 
 
 async def test_a_rent_that_is_interrupted_moves_no_coin(quiet_clock: MockClock) -> None:
@@ -225,9 +261,9 @@ async def test_a_taken_room_is_a_tool_error_that_the_innkeeper_explains(quiet_cl
 async def test_when_no_room_is_free_the_innkeeper_says_so(quiet_clock: MockClock) -> None:
     async with visit() as tavern:
         for _ in range(3):
-            assert outcome_of(await tavern.say("rent a room")) == (CommitOutcome.OK, [])
+            assert outcome_of(await tavern.say("rent the cheapest room")) == (CommitOutcome.OK, [])
         assert tavern.world["purse"] == 1
-        refused = await tavern.say("rent a room")
+        refused = await tavern.say("rent the cheapest room")
         asked = await tavern.say("Do you have a bed?")
     assert "There is no free room left tonight." in text_of(refused)
     assert "straw in the stable" in text_of(asked)
@@ -243,13 +279,54 @@ async def test_a_purse_that_is_too_light_fails_the_commit_and_nothing_changes(qu
         assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["purse_short"])
         assert tavern.world == before
         assert before["purse"] == 0
+    assert "That makes 2 coins, and your purse holds 0 coins." in text_of(events)
 
 
 async def test_a_price_that_is_not_the_price_fails_the_commit(quiet_clock: MockClock) -> None:
     async with visit() as tavern:
-        events = await tavern.say("rent the attic for 1 coin")
-        assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["wrong_price"])
+        for line in ("rent the attic for 1 coin", "two ales for 1 coin", "I'll give you 3 coins for the lantern"):
+            events = await tavern.say(line)
+            assert outcome_of(events) == (CommitOutcome.FAIL_CLOSED, ["wrong_price"])
+            assert "it does not haggle" in text_of(events)
         assert tavern.world == opening_hour()
+
+
+# -- several things at once
+
+
+async def test_everything_that_one_line_orders_is_one_purchase(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("two stews and three ales, and the attic")
+        assert outcome_of(events) == (CommitOutcome.OK, [])
+        assert (tavern.world["purse"], tavern.world["till"]) == (11, 40)
+        assert tavern.world["rooms"]["attic"]["guest"] == "the traveller"
+    assert only(events, ToolCallResult).tool_name == "take_order"
+    assert "The attic, two stews and three ales: 9 coins in all." in text_of(events)
+
+
+@pytest.mark.parametrize(
+    ("line", "issues"),
+    [
+        ("the gable room and an ale", []),  # taken: the tool says so
+        ("the great chamber and nine ales", ["purse_short"]),  # too dear: the rules say so
+    ],
+)
+async def test_if_one_thing_cannot_be_had_none_is(line: str, issues: list[str], quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say(line)
+        assert tavern.world == opening_hour()
+    assert outcome_of(events)[1] == issues
+
+
+async def test_the_lantern_among_other_things_still_waits_for_approval(quiet_clock: MockClock) -> None:
+    async with visit() as tavern:
+        events = await tavern.say("I want the lantern and two ales")
+        assert outcome_of(events) == (CommitOutcome.OK, [])
+        assert tavern.world["purse"] == 18
+        assert "lantern" not in tavern.world
+        again = await tavern.say("yes")
+        assert "Buy the lantern of the house for 15 coins?" in text_of(again)
+    assert "you will be asked" in text_of(events)
 
 
 # -- food and rumours
@@ -293,7 +370,9 @@ def judged(*intents: Intent) -> tuple[Issue, ...]:
         ([intent_to(Rent("gable", 3), "call-1")], ["room_taken"]),
         ([intent_to(Rent("attic", 2), "call-1"), intent_to(Rent("attic", 2), "call-2")], ["room_taken"]),
         ([intent_to(Rent("attic", -2), "call-1")], ["wrong_price"]),
-        ([intent_to(Serve("ale", 0), "call-1")], ["not_on_menu"]),
+        ([intent_to(Serve("ale", 0), "call-1")], ["wrong_price"]),
+        ([intent_to(Serve("ale", 2, 3), "call-1")], ["wrong_price"]),
+        ([intent_to(Serve("ale", -5, -5), "call-1")], ["not_on_menu"]),
         ([intent_to(Serve("swan", 1), "call-1")], ["not_on_menu"]),
         ([intent_to(Rent("chamber", 12), "call-1")] + [intent_to(Serve("wine", 3), "call-2")] * 3, ["purse_short"]),
         ([Intent(IntentType.TOOL_RESULT, "call-1", {"act": "burn_down"})], ["unknown_act"]),
@@ -328,6 +407,19 @@ async def test_a_room_that_does_not_exist_is_a_tool_error() -> None:
 async def test_a_dish_that_does_not_exist_is_a_tool_error() -> None:
     with pytest.raises(ToolError, match="does not have that"):
         await asked(serve_order, {"dish": "swan"})
+    with pytest.raises(ToolError, match="no number"):
+        await asked(serve_order, {"dish": "ale", "count": -5})
+    with pytest.raises(ToolError, match="no free room at that price"):
+        await asked(rent_room, {"price": 3})
+
+
+async def test_an_order_of_several_things_stages_all_or_nothing() -> None:
+    taking = context()
+    with pytest.raises(ToolError, match="does not have that"):
+        await asked(take_order, {"rooms": ["attic"], "dishes": {"ale": 1, "swan": 1}}, taking)
+    assert taking.staged == ()
+    await asked(take_order, {"rooms": ["finest"], "dishes": {"ale": 2}}, taking)
+    assert list(map(act_of, taking.staged)) == [Rent("chamber", 12), Serve("ale", 2, 2)]
 
 
 @pytest.mark.parametrize(

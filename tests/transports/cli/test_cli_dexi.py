@@ -33,6 +33,13 @@ def recording(folder: Path, *more: str, cut: int = 0) -> str:
     return str(file)
 
 
+def test_a_run_of_the_innkeeper_rents_the_attic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert footlights(monkeypatch, "run", "--agent", "innkeeper", "I want to rent the attic") == 0
+    assert "rent_room: the attic, 2 coins" in capsys.readouterr().out
+
+
 def test_the_schema_is_printed_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert footlights(monkeypatch, "schema", "dexi") == 0
     assert json.loads(capsys.readouterr().out) == dexi_schema()

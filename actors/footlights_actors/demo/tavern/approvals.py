@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from footlights.authority import Intent, PendingApproval, Rule
 
 MAX_FACTS = 3
+WAITING = "Waits for the traveller's word"
 LANTERN_QUESTION = f"Buy the lantern of the house for {coins(LANTERN_PRICE)}?"
 
 
@@ -57,7 +58,7 @@ def may_answer(approval: PendingApproval, session_id: str) -> bool:
 def waiting(tavern: Tavern) -> list[Fact]:
     """Facts of the innkeeper about pending approvals: only as many as fit into a prompt."""
     oldest = pending_approvals(tavern)[:MAX_FACTS]
-    return [Fact("Waits for the traveller's word", each.question) for each in oldest]
+    return [Fact(WAITING, each.question) for each in oldest]
 
 
 HOUSE_RULES: Mapping[str, Rule] = with_approvals({**TAVERN_RULES, "lantern": lantern}, needs_approval, may_answer)

@@ -1,6 +1,6 @@
 """Cast of the Mended Lantern, for demos, tutorials and tests.
 
-It has an innkeeper with a scripted model, five tools, a small world and its rules; and an analyst, who reports,
+It has an innkeeper with a scripted model, six tools, a small world and its rules; and an analyst, who reports,
 searches documents and simulates cohorts. Everything is deterministic. The models are cold at first, as real ones are.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from footlights.events import JsonValue, WarmState
-from footlights.models.prompts import Fact, Persona
+from footlights.models.prompts import Persona
 from footlights_actors.demo.analyst.script import analyst
 from footlights_actors.demo.analyst.tools import DOCUMENTS, analyst_tools
 from footlights_actors.demo.tavern.analyst import ANALYST, accounts
-from footlights_actors.demo.tavern.approvals import HOUSE_RULES, waiting
-from footlights_actors.demo.tavern.innkeeper import innkeeper
+from footlights_actors.demo.tavern.approvals import HOUSE_RULES
+from footlights_actors.demo.tavern.house import known
+from footlights_actors.demo.tavern.innkeeper import AsksForWork, innkeeper
 from footlights_actors.demo.tavern.tools import tavern_tools
-from footlights_actors.demo.tavern.world import Tavern, coins, opening_hour
+from footlights_actors.demo.tavern.world import opening_hour
 from footlights_actors.models.scripted import ScriptedModel
 from footlights_actors.turn.casting import standard_cast
 
@@ -58,7 +59,12 @@ def tavern_cast(
         _scripted("analyst", analyst, pace, load_seconds),
         tools=(*house, *study),
         personas={
-            "innkeeper": Persona(text=_INNKEEPER, facts=known, tools=_names(house if with_tools else ())),
+            "innkeeper": Persona(
+                text=_INNKEEPER,
+                facts=known,
+                tools=_names(house if with_tools else ()),
+                classifier=AsksForWork() if with_tools else None,
+            ),
             "analyst": Persona(text=ANALYST, models=("analyst",), facts=accounts, tools=_names(study)),
         },
         budget=budget,
@@ -74,15 +80,3 @@ def _names(tools: Iterable[Tool]) -> frozenset[str]:
 
 def _scripted(name: str, script: Script, pace: float, load_seconds: float) -> ScriptedModel:
     return ScriptedModel(script, model_id=name, pace=pace, warm_state=WarmState.COLD, load_seconds=load_seconds)
-
-
-def known(tavern: Tavern) -> list[Fact]:
-    """The facts of the innkeeper, the most important first."""
-    rooms = sorted(tavern["rooms"].values(), key=lambda room: room["price"])
-    free = [f"{room['name']} for {coins(room['price'])}" for room in rooms if not room["guest"]]
-    return [
-        Fact("Free rooms", ", ".join(free) or "none"),
-        Fact("On the menu", ", ".join(f"{dish} for {coins(price)}" for dish, price in tavern["menu"].items())),
-        Fact("The traveller's purse", coins(tavern["purse"])),
-        *waiting(tavern),
-    ]

@@ -1,199 +1,93 @@
-"""Script of the innkeeper: a table of topics, of which the first that matches the input is used.
+"""Script of the innkeeper: understands a line, calls the tools that it asks for, and words what they returned.
 
-A topic may open with text and a tool; its `closing` then turns the tool's result into a sentence. The same input in the
-same world always gives the same answer. The innkeeper never repeats the player's text and promises nothing, because
-only a commit decides.
+`understanding` says what a line wants, `calls_for` which tools do it, `house` what is known of the world, and `wording`
+what the innkeeper says. The same input in the same world always gives the same answer. The innkeeper never repeats the
+player's text and promises nothing, because only a commit decides.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING
 
-from attrs import frozen
-
+from footlights.modes import Activity, Classification, Condition, IntentKind
+from footlights_actors.demo.tavern.house import House
+from footlights_actors.demo.tavern.topics import Topic
+from footlights_actors.demo.tavern.understanding import understand
+from footlights_actors.demo.tavern.wishes import BuyLantern, HearRumour, Order, Rent
+from footlights_actors.demo.tavern.wording import ONLY_TALKING, answer, closing, opening
 from footlights_actors.models.scripted import Call, Line, Say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from footlights.events import JsonValue
-    from footlights.models.model import Prompt, ToolExchange
+    from footlights.models.model import Prompt
+    from footlights.modes import Intent
+    from footlights_actors.demo.tavern.wishes import Act, Purchase
 
-Opening: TypeAlias = Callable[[str], Iterable[Line]]
-Closing: TypeAlias = Callable[[Mapping[str, "JsonValue"]], str]
-
-_ROOM_WORDS = {"attic": "attic", "gable": "gable", "garden": "garden", "chamber": "chamber", "great": "chamber"}
-_DISH_WORDS = {"ale": "ale", "beer": "ale", "wine": "wine", "stew": "stew", "supper": "stew", "bread": "bread"}
-_OFFER = re.compile(r"\bfor (?:only )?(\d{1,4}) ?(?:coins?|silver|copper)\b")
+_LOOKED_UP = frozenset({Topic.ROOMS, Topic.UNNAMED_ROOM, Topic.COMPANY})
+"""Topics for which he looks into the book, if he may."""
 
 
 def innkeeper(prompt: Prompt) -> Iterable[Line]:
     """The script: see `footlights_actors.ScriptedModel`."""
-    words = prompt.user.casefold()
-    topic = next(topic for topic in _TOPICS if re.search(topic.pattern, words))
+    heard, house = understand(prompt.user), House.of(prompt.system)
     if prompt.exchanges:
-        return [Say(" " + _close(topic, prompt.exchanges[-1]))]
-    lines = list(topic.opening(words))
-    if not prompt.tools and any(isinstance(line, Call) for line in lines):
-        return [Say("We are only talking, friend, so the book stays shut. Ask me again when you mean it.")]
-    return lines
+        return [Say(" " + closing(heard, prompt.exchanges, house))]
+    calls = calls_for(heard.acts)
+    offered = {offer.name for offer in prompt.tools}
+    if not calls and heard.topic in _LOOKED_UP and "check_rooms" in offered:
+        return [Say("Let me look at the book."), Call("check_rooms")]
+    said = [] if heard.topic is Topic.ACTS else [answer(heard, house, prompt.user)]
+    if not calls:
+        return [Say(*said)]
+    if not all(call.tool_name in offered for call in calls):
+        return [Say(ONLY_TALKING)]
+    return [Say(" ".join([*said, opening(heard.acts)])), *calls]
 
 
-def _close(topic: Topic, exchange: ToolExchange) -> str:
-    if exchange.error is not None:
-        return f"Ah. {exchange.error} I am sorry, friend. Shall I tell you what else there is?"
-    assert topic.closing is not None, "a topic that calls a tool says how it ends"
-    return topic.closing(cast("Mapping[str, JsonValue]", exchange.value))
+def calls_for(acts: Sequence[Act]) -> list[Call]:
+    """The tool calls that do these acts. Several purchases are one call, so that a turn makes all of them or none.
+
+        calls_for(understand("two ales").acts)    # [Call("serve_order", {"dish": "ale", "count": 2})]
+
+    Together with `understand` it maps a player's words to tools, for any model that plays the innkeeper.
+    """
+    rumours = [Call("recall_rumour") for act in acts if isinstance(act, HearRumour)]
+    purchases = [act for act in acts if not isinstance(act, HearRumour)]
+    if len(purchases) < 2:
+        return [*map(_call, purchases), *rumours]
+    arguments: dict[str, JsonValue] = {
+        "rooms": [act.room for act in purchases if isinstance(act, Rent)],
+        "dishes": {act.dish: act.count for act in purchases if isinstance(act, Order)},
+        "lantern": any(isinstance(act, BuyLantern) for act in purchases),
+    }
+    return [Call("take_order", arguments), *rumours]
 
 
-def _one_of(*answers: str) -> Opening:
-    """Select an answer by a checksum of the input, so that the choice varies and is deterministic."""
-
-    def opening(words: str) -> Iterable[Line]:
-        return [Say(answers[sum(map(ord, words)) % len(answers)])]
-
-    return opening
-
-
-def _after(saying: str, tool_name: str) -> Opening:
-    return lambda _: [Say(saying), Call(tool_name)]
+def _call(act: Purchase) -> Call:
+    match act:
+        case Rent(room, offer, at_most):
+            return _given("rent_room", room=room, price=offer, at_most=at_most)
+        case Order(dish, count, offer):
+            return _given("serve_order", dish=dish, count=count, price=offer)
+        case BuyLantern(offer):
+            return _given("sell_lantern", price=offer)
 
 
-def _named(vocabulary: Mapping[str, str], words: str) -> str | None:
-    return next((key for word, key in vocabulary.items() if re.search(rf"\b{word}s?\b", words)), None)
+def _given(tool_name: str, **arguments: JsonValue) -> Call:
+    return Call(tool_name, {name: value for name, value in arguments.items() if value is not None})
 
 
-def _rent(words: str) -> Iterable[Line]:
-    arguments: dict[str, JsonValue] = {"room": _named(_ROOM_WORDS, words)}
-    offer = _OFFER.search(words)
-    if offer is not None:
-        arguments["price"] = int(offer[1])
-    return [Say("Let me open the book."), Call("rent_room", arguments)]
+class AsksForWork:
+    """Classifier of requests to the innkeeper: a line that needs one of his tools asks for execution."""
 
+    id = "tavern.innkeeper:1"
 
-def _rented(result: Mapping[str, JsonValue]) -> str:
-    return (
-        f"I have written you down for {result['room']}, at {result['price']} a night. "
-        "The key is yours as soon as the ink is dry, if the sum is right and your purse can bear it."
-    )
-
-
-def _order(words: str) -> Iterable[Line]:
-    return [Say("Coming."), Call("serve_order", {"dish": _named(_DISH_WORDS, words)})]
-
-
-def _served(result: Mapping[str, JsonValue]) -> str:
-    return f"One {result['dish']}, there you are. That makes {result['price']}, out of your purse and into my till."
-
-
-def _rooms(result: Mapping[str, JsonValue]) -> str:
-    free = cast("list[str]", result["free"])
-    if not free:
-        return "Not a bed left, I fear. There is straw in the stable, and the horse does not mind company."
-    return f"I can offer you {_listed(free)}. Say which one you take, and I will write it down."
-
-
-def _company(result: Mapping[str, JsonValue]) -> str:
-    taken = cast("list[str]", result["taken"])
-    return f"Upstairs there is {_listed(taken)}. Down here only you, me, and the cat, who owns the place."
-
-
-def _offered(result: Mapping[str, JsonValue]) -> str:
-    return (
-        f"It has hung there since my grandmother's day. For {result['price']} coins I could bear to see it go, "
-        "but I will have your word on it first."
-    )
-
-
-def _listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-@frozen
-class Topic:
-    pattern: str
-    opening: Opening
-    closing: Closing | None = None
-
-
-# Specific topics come before general ones: renting names rooms too, and an order may begin with a greeting.
-_TOPICS = (
-    Topic(
-        r"\b(good ?bye|bye|farewell|good night|leaving)\b",
-        _one_of(
-            "Safe roads, friend. The lantern stays lit till the last guest is in.",
-            "Mind the step on your way out. It has been meaning to be mended since my grandmother's day.",
-        ),
-    ),
-    Topic(
-        r"\b(rent|take|book|hire|i'?ll have)\b.*\b(room|attic|gable|garden|chamber|bed|cheapest)\b"
-        r"|^\W*(the )?(attic|gable|garden|great chamber|chamber)( room)?(,? please)?\W*$",
-        _rent,
-        _rented,
-    ),
-    Topic(
-        r"\b(buy|sell|sale)\b.*\blantern\b|\blantern\b.*\b(buy|sell|sale)\b",
-        _after("The lantern? Over the door?", "sell_lantern"),
-        _offered,
-    ),
-    Topic(
-        r"\b(price|prices|cost|costs|how much|charge|expensive|cheap)\b",
-        _one_of(
-            "An ale or a heel of bread is 1 coin, stew 2, wine 3. The attic is 2, the gable room 3, the garden room 5, "
-            "and the great chamber 12, because a bishop once slept in it."
-        ),
-    ),
-    Topic(r"\b(ale|beer|wine|stew|supper|bread)s?\b", _order, _served),
-    Topic(r"\b(rooms?|beds?|sleep|stay|lodgings?)\b", _after("Let me look at the book.", "check_rooms"), _rooms),
-    Topic(
-        r"\b(rumou?rs?|news|gossip|tales?|story|stories|heard)\b",
-        _after("Lean closer.", "recall_rumour"),
-        lambda result: f"{result['rumour']} But you did not hear it from me.",
-    ),
-    Topic(
-        r"\b(your name|are you|yourself)\b",
-        _one_of(
-            "Odo, like my father and his. I keep the fire, the book and most secrets.",
-            "Me? On my feet since dawn, and in a better temper than my knees.",
-        ),
-    ),
-    Topic(
-        r"\b(who|guests?|company|anyone|anybody|people)\b",
-        _after("Tonight? Let me see who signed.", "check_rooms"),
-        _company,
-    ),
-    Topic(
-        r"\b(food|eat|hungry|menu|drinks?|thirsty|kitchen)\b",
-        _one_of(
-            "There is stew, and it has been stew since morning. Bread to go with it, and ale or wine to wash it down.",
-            "The kitchen has stew and bread. The cellar has ale and wine. What will it be?",
-        ),
-    ),
-    Topic(
-        r"\b(hello|hi|hey|greetings|good (morning|day|evening)|well met)\b",
-        _one_of(
-            "Welcome to the Mended Lantern. Shake the rain off, sit by the fire, and tell me what you need.",
-            "Come in, come in, and shut the door before the wind asks for a room as well. What can I do for you?",
-            "Well met, traveller. There is a fire, there is stew, and there may be a bed. What will it be?",
-        ),
-    ),
-    Topic(
-        r"\b(thanks?|thank you|cheers)\b",
-        _one_of("You are welcome. The cat expects to be thanked too.", "No thanks needed. It is what the door is for."),
-    ),
-    Topic(
-        r"\b(weather|rain|storm|roads?|winter|cold)\b",
-        _one_of(
-            "It will rain until it stops. The north road is mud, the south road is mud with robbers.",
-            "When the smoke lies low like this, there is snow behind it. Another reason to stay the night.",
-        ),
-    ),
-    Topic(
-        "",
-        _one_of(
-            "That is beyond an innkeeper. Rooms, stew, ale and rumours: ask me about those and I am a wise man.",
-            "Hm. I had a guest who spoke like that, and he paid in advance. Is it a room you want, or supper?",
-            "You would have to ask the cat. I can tell you about rooms and prices, or a rumour if you sit down.",
-        ),
-    ),
-)
+    def classify(self, message: str, intent: Intent) -> Classification | None:
+        """Execution if the line has acts; otherwise the standard rules decide."""
+        if intent.kind is IntentKind.EXECUTION or not understand(message).acts:
+            return None
+        return Classification(
+            kind=IntentKind.EXECUTION, activities=(Activity.TOOL,), conditions=(Condition.TOOLS_NEEDED,)
+        )

@@ -17,6 +17,8 @@ from footlights_actors.demo.tavern.world import GUEST, Tavern, coins
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from footlights.events import JsonValue
+
 
 @frozen
 class Rent:
@@ -28,6 +30,8 @@ class Rent:
 class Serve:
     dish: str
     price: int
+    """Of all of them."""
+    count: int = 1
 
 
 @frozen
@@ -49,8 +53,9 @@ def intent_to(act: Act, tool_call_id: str) -> Intent:
     match act:
         case Rent(room, price):
             return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "rent", "room": room, "price": price})
-        case Serve(dish, price):
-            return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "serve", "dish": dish, "price": price})
+        case Serve(dish, price, count):
+            payload: dict[str, JsonValue] = {"act": "serve", "dish": dish, "count": count, "price": price}
+            return Intent(IntentType.TOOL_RESULT, tool_call_id, payload)
         case TellRumour():
             return Intent(IntentType.TOOL_RESULT, tool_call_id, {"act": "tell_rumour"})
         case SellLantern(price):
@@ -61,8 +66,8 @@ def act_of(intent: Intent) -> Act | None:
     match intent.payload:
         case {"act": "rent", "room": str(room), "price": int(price)}:
             return Rent(room, price)
-        case {"act": "serve", "dish": str(dish), "price": int(price)}:
-            return Serve(dish, price)
+        case {"act": "serve", "dish": str(dish), "count": int(count), "price": int(price)}:
+            return Serve(dish, price, count)
         case {"act": "tell_rumour"}:
             return TellRumour()
         case {"act": "sell_lantern", "price": int(price)}:
@@ -100,8 +105,13 @@ def lodging(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
 def kitchen(tavern: Tavern, intents: tuple[Intent, ...]) -> Ruling:
     for intent in intents:
         act = act_of(intent)
-        if isinstance(act, Serve) and act.price != tavern["menu"].get(act.dish):
-            return refuse("not_on_menu", "That is not on the menu, or not at that price.", intent.ref)
+        if not isinstance(act, Serve):
+            continue
+        price = tavern["menu"].get(act.dish)
+        if price is None or act.count < 1:
+            return refuse("not_on_menu", "That is not on the menu.", intent.ref)
+        if act.price != price * act.count:
+            return refuse("wrong_price", f"The price of that is {coins(price * act.count)}.", intent.ref)
     return accept()
 
 

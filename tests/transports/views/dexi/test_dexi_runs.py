@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from footlights import DetachReason, Limits, MemoryLedger, RegistrationError, SessionClosed, open_stage
+from footlights import DetachReason, Limits, MemoryLedger, Persona, RegistrationError, SessionClosed, open_stage
 from footlights.modes import STANDARD_RULES, Condition, ExecutionPolicy, IntentRule
 from footlights.redaction.redactor import Redacted
 from footlights.testing.faults import FlakyLedger
@@ -174,3 +174,34 @@ class Misnamed:
 def test_settings_refuse_a_classifier_whose_id_cannot_be_recorded(classifier: Classifier) -> None:
     with pytest.raises(RegistrationError, match="id is lower-case"):
         RunSettings(classifier=classifier)
+    with pytest.raises(RegistrationError, match="id is lower-case"):
+        Persona(classifier=classifier)
+
+
+@pytest.mark.parametrize(
+    ("message", "policy", "tools"),
+    [
+        ("I want to rent the attic", ExecutionPolicy.AUTO, ["rent_room"]),
+        ("two stews and three ales", ExecutionPolicy.AUTO, ["take_order"]),
+        ("I want to rent the attic", ExecutionPolicy.DENY, []),
+        ("how much do I have?", ExecutionPolicy.AUTO, []),
+    ],
+)
+async def test_the_innkeeper_says_which_requests_need_his_tools(
+    message: str, policy: ExecutionPolicy, tools: list[str], quiet_clock: MockClock
+) -> None:
+    async with open_stage(tavern_cast()) as stage, keeping(stage) as runs:
+        run = await runs.begin(ME, RunRequest(message=message, policy=policy, agent="innkeeper"))
+        await run.wait_over()
+        assert (stage.world["purse"] < 20) is bool(tools)
+    events = lawful(events_of(run))
+    assert [event["tool_name"] for event in events if event["type"] == "tool_result"] == tools
+    assert not tools or output(events)
+
+
+async def test_another_agent_is_not_asked_what_the_innkeeper_would_do(quiet_clock: MockClock) -> None:
+    async with open_stage(tavern_cast()) as stage, keeping(stage) as runs:
+        request = RunRequest(message="I want to rent the attic", policy=ExecutionPolicy.AUTO, agent="analyst")
+        run = await runs.begin(ME, request)
+        await run.wait_over()
+    assert events_of(run)[0]["mode"] == "chat"

@@ -37,7 +37,8 @@ class RunSettings:
     rules: IntentRules | None = None
     """Rules for what asks for execution; by default the standard rules and the names of the cast's tools."""
     classifier: Classifier | None = field(default=None, validator=optional(_check_id))
-    """A second opinion about that. Raises `RegistrationError` for an id that cannot be recorded."""
+    """A second opinion about that; by default that of the agent's persona. Raises `RegistrationError` for an id that
+    cannot be recorded."""
     redactor: Redactor = field(factory=Redactor)
     """Hides secrets in everything but the answer."""
     checked: bool = True
@@ -79,8 +80,10 @@ class Runs(RunKeeper[Run]):
 
     async def _begin(self, user: User, request: RunRequest, session: InteractionSession) -> Run:
         settings = self._settings
-        decision = decide(request.message, request.policy, self._rules, settings.classifier)
-        params = TurnParams(persona=request.agent or settings.chat_agent)
+        agent = request.agent or settings.chat_agent
+        classifier = settings.classifier or self._access.stage.persona(agent).classifier
+        decision = decide(request.message, request.policy, self._rules, classifier)
+        params = TurnParams(persona=agent)
         turn_id = self._access.begin_turn(user, session.session_id, request.message, params, decision)
         self._begun += 1
         narrator = Narrator(
