@@ -5,9 +5,8 @@ The text of a turn is shown exactly once. If deltas are missing, it stops at the
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from footlights import (
     CommitFinal,
@@ -22,13 +21,12 @@ from footlights import (
     WarmState,
 )
 from footlights.authority.approvals import PENDING
+from footlights.authority.pending import APPROVALS
 from footlights_transports.cli.screen import Line, Loading, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from footlights import StreamEvent
-    from footlights.authority import Artifact, PatchOp
+    from footlights.authority import CommitRecord, PatchOp
     from footlights_transports.cli.screen import Piece
 
 
@@ -116,21 +114,54 @@ def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
     name = commit.commit_id or commit.commit_digest[:16]
     if commit.commit_outcome is CommitOutcome.OK:
         return Tone.GOOD, f"committed {name}"
-    return Tone.BAD, f"fail_closed {name}: {' '.join(issue.message for issue in commit.issues)}"
+    return Tone.BAD, f"nothing changed (fail_closed {name}): {' '.join(issue.message for issue in commit.issues)}"
 
 
-def tell_changes(changes: Sequence[PatchOp]) -> list[Piece]:
-    """The changes that a commit made to the world."""
-    return [note(Tone.ASIDE, ", ".join(map(_change, changes)))] if changes else []
+# -- what a commit did
 
 
-def tell_approvals(artifacts: Sequence[Artifact]) -> list[Piece]:
-    """Questions that wait for the player's approval, and how to answer them."""
-    asked = [each.data for each in artifacts if each.kind == PENDING and isinstance(each.data, dict)]
-    return [note(Tone.ASIDE, f"{it['question']} Answer /yes {it['id']} or /no {it['id']}") for it in asked]
+def tell_changes(record: CommitRecord) -> list[Piece]:
+    """The changes that a commit made to the world, without those that keep its approvals."""
+    if record.outcome is not CommitOutcome.OK:
+        return []  # its line has said that nothing changed
+    told = [_change(each) for each in record.changes if each.path.split("/")[1:2] != [APPROVALS]]
+    return [note(Tone.ASIDE, "; ".join(told) or "nothing changed")]
+
+
+def questions(record: CommitRecord) -> list[tuple[str, str]]:
+    """The approvals that the commit asks for: the id and the question of each."""
+    asked = [each.data for each in record.artifacts if each.kind == PENDING and isinstance(each.data, dict)]
+    return [(str(each["id"]), str(each["question"])) for each in asked]
 
 
 def _change(change: PatchOp) -> str:
-    if change.op in ("add", "replace"):
-        return f"{change.path} = {json.dumps(change.value, ensure_ascii=False)}"
-    return f"{change.op} {change.path}"
+    place = in_words(change.path)
+    match change.op:
+        case "add" | "replace":
+            return f"{place}: {plain(change.value)}"
+        case "remove":
+            return f"{place}: gone"
+        case _:
+            return f"{place}: {change.op}"
+
+
+def in_words(pointer: str) -> str:
+    """A place in the world, for people."""
+    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
+    return ", ".join("new" if name == "-" else name for name in names) or "the world"
+
+
+def plain(value: object) -> str:
+    """A value of the world in one line, for people."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            table = cast("dict[str, object]", value)
+            return ", ".join(f"{name}: {plain(each)}" for name, each in table.items()) or "empty"
+        case list():
+            return ", ".join(map(plain, cast("list[object]", value))) or "none"
+        case _:
+            return str(value)

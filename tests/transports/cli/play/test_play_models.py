@@ -11,10 +11,10 @@ import trio
 
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
-from footlights_transports.cli import commands as cli
-from footlights_transports.cli import model_choice, play, screen
+from footlights_transports.cli import model_choice, screen
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.play import command, here
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import Answer, ask, open_wire_server
@@ -117,14 +117,18 @@ def test_at_a_terminal_a_download_needs_confirmation(monkeypatch: pytest.MonkeyP
 
     def fetched(name: str) -> None:
         done.append(name)
-        monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
+        monkeypatch.setattr(command, "tavern_with", lambda *_, **__: "the tavern")
+
+    def played(opening: here.Opening, *, as_json: bool) -> int:
+        done.append(opening.farewell)
+        return 0
 
     monkeypatch.setattr(screen, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
-    monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))
+    monkeypatch.setattr(here, "play_here", played)
     assert footlights(monkeypatch, "play", "--model", "smollm2") == (0 if answer else 2)
-    assert done == (["smollm2", "the tavern"] if answer else [])
+    assert done == (["smollm2", "The door closes behind you."] if answer else [])
 
 
 def test_a_model_that_there_is_not_ends_in_one_sentence(

@@ -1,0 +1,187 @@
+"""Conversation of one player with an NPC, one turn at a time: lines in, pieces of output out.
+
+An interrupt cancels the turn that runs. At the prompt it discards the line, and a second one leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterrupted, TurnParams
+from footlights.authority.pending import is_approval_id
+from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
+from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
+from footlights_transports.cli.play.games import NotShown
+from footlights_transports.cli.screen import Typed
+from footlights_transports.client.protocol import ConnectionLost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+    from footlights import StreamEvent
+    from footlights_transports.cli.play.games import Events, Game
+    from footlights_transports.cli.play.lines import Lines
+    from footlights_transports.cli.screen import Line, Piece, Screen
+
+PROMPT = "> "
+_YES_OR_NO = "[y/n] "
+_WORDS = {"y": True, "yes": True, "n": False, "no": False}
+
+
+async def converse(
+    game: Game,
+    lines: Lines,
+    screen: Screen,
+    interrupts: AsyncIterable[object] | None = None,
+    *,
+    persona: str | None = None,
+) -> int:
+    """Play until the lines end, or until two interrupts at the prompt. Returns how many turns were interrupted.
+
+    Raises `FootlightsError` if the game cannot go on.
+    """
+    conversation = Conversation(game, lines, screen, persona)
+    failure: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            if interrupts is not None:
+                nursery.start_soon(conversation.take_interrupts, interrupts)
+            try:
+                await conversation.run()
+            except (FootlightsError, OSError) as error:  # raised again outside of the nursery, which would wrap it
+                failure = error
+            nursery.cancel_scope.cancel(reason="the player has left")
+    finally:
+        screen.leave()
+    if failure is not None:
+        raise failure
+    return conversation.interrupted
+
+
+class Conversation:
+    """`interrupted` counts the turns that did not come to their end."""
+
+    def __init__(self, game: Game, lines: Lines, screen: Screen, persona: str | None = None) -> None:
+        self._game = game
+        self._lines = lines
+        self._screen = screen
+        self._persona = persona
+        self._asking: trio.CancelScope | None = None
+        self._questions: list[tuple[str, str]] = []
+        """The ids and questions of approvals that were asked for and not yet answered."""
+        self._last_turn: str | None = None
+        self._tools: dict[str, str] = {}
+        """The names of the last turn's tools, by the ids of their calls."""
+        self.interrupted = 0
+
+    async def run(self) -> None:
+        async with self._game.subscribe() as stream:
+            while (line := await self._next_line()) is not None and line.strip() != "/quit":
+                if line.strip():
+                    self._screen.show(Typed(line))
+                    await self._take(line, stream)
+
+    async def take_interrupts(self, interrupts: AsyncIterable[object]) -> None:
+        async for _ in interrupts:
+            if self._asking is not None:
+                self._asking.cancel(reason="the player interrupted the prompt")
+                continue
+            try:
+                await self._game.cancel()
+            except FootlightsError as error:  # if the server is gone, the turn that is followed raises it as well
+                self._screen.show(_refusal(error))
+
+    # -- lines
+
+    async def _next_line(self) -> str | None:
+        """The next line; None at the end of the input, or after a second interrupt."""
+        if self._questions:
+            self._screen.show(note(Tone.ASIDE, f"{self._questions[0][1]} [y/n]"))
+        prompt = _YES_OR_NO if self._questions else PROMPT
+        for advice in ("Ctrl-C again leaves.", None):
+            with trio.CancelScope() as self._asking:
+                try:
+                    return await self._lines.receive(prompt)
+                finally:
+                    self._asking = None
+            if advice is not None:
+                self._screen.show(note(Tone.ASIDE, advice))
+        return None
+
+    async def _take(self, line: str, stream: Events) -> None:
+        match line.strip().split():
+            case ["/help"]:
+                self._show(tell_help())
+            case ["/world"]:
+                self._show(await self._world())
+            case ["/why"]:
+                self._show(await self._why())
+            case ["/yes" | "/no" as answer, id_] if is_approval_id(id_):
+                await self._take_turn(line, {id_: answer == "/yes"}, stream)
+            case [word, *_] if word.startswith("/"):
+                self._screen.show(note(Tone.BAD, "There is no such command. /help shows those that there are."))
+            case [word] if self._questions and (yes := _WORDS.get(word.casefold())) is not None:
+                await self._take_turn("Yes." if yes else "No.", {self._questions[0][0]: yes}, stream)
+            case _:
+                await self._take_turn(line, {}, stream)
+
+    # -- turns
+
+    async def _take_turn(self, said: str, answers: dict[str, bool], stream: Events) -> None:
+        for id_, _ in self._questions[:1]:
+            if not answers:
+                self._screen.show(note(Tone.ASIDE, f"It waits for your answer: /yes {id_} or /no {id_}"))
+        self._questions = [each for each in self._questions[0 if answers else 1 :] if each[0] not in answers]
+        try:
+            turn_id = await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
+        except FootlightsError as error:
+            if isinstance(error, ConnectionLost):
+                raise
+            self._screen.show(_refusal(error))
+            return
+        self._last_turn, self._tools = turn_id, {}
+        narration = Narration(self._game.name)
+        async for event in stream.until_commit(turn_id):
+            if event.turn_id == turn_id:
+                self._show(narration.tell(event))
+                await self._note(event)
+
+    async def _note(self, event: StreamEvent) -> None:
+        match event.payload:
+            case ToolCallStarted(tool_call_id=call, tool_name=name):
+                self._tools[call] = name
+            case TurnInterrupted():
+                self.interrupted += 1
+            case CommitFinal():
+                record = await self._game.record(event.turn_id)
+                if record is not None:
+                    self._show(tell_changes(record))
+                    self._questions += questions(record)
+            case _:
+                pass
+
+    async def _world(self) -> list[Piece]:
+        try:
+            return tell_world(await self._game.world())
+        except NotShown as error:
+            return [note(Tone.BAD, str(error))]
+
+    async def _why(self) -> list[Piece]:
+        if self._last_turn is None:
+            return [note(Tone.ASIDE, "Nothing was said yet.")]
+        record = await self._game.record(self._last_turn)
+        if record is None:
+            return [note(Tone.ASIDE, "The server does not show its commits here.")]
+        return tell_why(record, self._tools)
+
+    # -- screen
+
+    def _show(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            self._screen.show(piece)
+
+
+def _refusal(error: FootlightsError) -> Line:
+    return note(Tone.BAD, f"{error.code}: {error}")

@@ -1,0 +1,77 @@
+"""Play on standard input and output: in a terminal with line editing, else line by line."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import frozen
+
+from footlights_transports.cli.narration import Tone, note
+from footlights_transports.cli.play.conversation import converse
+from footlights_transports.cli.play.lines import FdLines, Terminal
+from footlights_transports.cli.play.script import play_script
+from footlights_transports.cli.screen import is_terminal, standard_screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+    from typing import TextIO
+
+    from footlights_transports.cli.play.games import Game
+    from footlights_transports.cli.screen import Screen
+
+KEYS = "Ctrl-C interrupts, Ctrl-D leaves."
+
+
+@frozen
+class Opening:
+    """A game that can be opened, and what is said to the player before and after it."""
+
+    open_game: Callable[[], AbstractAsyncContextManager[Game]]
+    persona: str | None
+    welcome: str
+    farewell: str | None = None
+
+
+def play_here(opening: Opening, *, as_json: bool) -> int:
+    """The exit code. Raises `FootlightsError` if the game cannot be opened or cannot go on."""
+    if as_json:
+        return trio.run(_play_script, opening)
+    if not is_terminal():
+        return trio.run(_play_lines, opening)
+    terminal = Terminal()
+    screen = standard_screen()
+    screen.show(note(Tone.ASIDE, opening.welcome))
+    screen.show(note(Tone.ASIDE, KEYS))
+    terminal.converse(lambda: _play_at_terminal(opening, terminal, screen))
+    if opening.farewell is not None:
+        screen.show(note(Tone.ASIDE, opening.farewell))
+    return 0
+
+
+async def _play_at_terminal(opening: Opening, terminal: Terminal, screen: Screen) -> None:
+    with terminal.interrupts() as interrupts:
+        async with opening.open_game() as game:
+            await converse(game, terminal, screen, interrupts, persona=opening.persona)
+
+
+async def _play_lines(opening: Opening) -> int:
+    async with opening.open_game() as game:
+        interrupted = await converse(game, FdLines(sys.stdin.fileno()), standard_screen(), persona=opening.persona)
+    return 1 if interrupted else 0
+
+
+async def _play_script(opening: Opening) -> int:
+    async with opening.open_game() as game:
+        refused = await play_script(game, FdLines(sys.stdin.fileno()), _to(sys.stdout), _to(sys.stderr))
+    return 1 if refused else 0
+
+
+def _to(file: TextIO) -> Callable[[bytes], object]:
+    def write(line: bytes) -> None:
+        file.write(f"{line.decode()}\n")
+        file.flush()
+
+    return write
