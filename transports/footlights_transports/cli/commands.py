@@ -16,6 +16,7 @@ from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.ledger import commands as cli_ledger
+from footlights_transports.cli.new import command as cli_new
 from footlights_transports.cli.play import command as cli_play
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ app = typer.Typer(
     # A pretty traceback shows local variables, which may contain text of users.
     pretty_exceptions_enable=False,
 )
+app.add_typer(cli_new.app)
 app.add_typer(cli_play.app)
 app.add_typer(cli_serve.app)
 app.add_typer(cli_dexi.app)
