@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights check docs attack bench bench-peers peers performance \
+.PHONY: run play test test-fast test-long fuzz coverage weights check docs recording attack bench bench-peers peers performance \
   determinism clean
 
 run: $(RUN)
@@ -52,6 +52,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
+
+# docs/recording/play.cast, and the picture of it in the README: real play on a pseudo-terminal.
+recording: $(READY)
+	$(BIN)/python docs/generate/recording.py
+	$(BIN)/python docs/generate
 
 # The docs as a site. A link that leads nowhere, or a page that is in no table of contents, is an error.
 docs: $(VENV)/.ready-docs

@@ -130,6 +130,14 @@ def test_each_event_has_its_piece(payload: Payload, piece: Piece) -> None:
     assert told(payload) == [piece]
 
 
+def test_the_reason_of_an_interrupted_turn_is_told_once() -> None:
+    closed = CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "It was interrupted."),), commit_id="c-1")
+    assert told(TurnInterrupted(InterruptReason.CANCELED), closed) == [
+        note(Tone.BAD, "interrupted: canceled"),
+        note(Tone.BAD, "nothing changed (fail_closed c-1)"),
+    ]
+
+
 @pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
 def test_events_without_interest_for_a_player_are_not_shown(payload: Payload) -> None:
     assert told(payload) == []

@@ -52,6 +52,7 @@ class Narration:
         self._speaker = speaker
         self._speaking = False
         self._told = 0
+        self._was_interrupted = False
 
     def tell(self, event: StreamEvent) -> list[Piece]:
         match event.payload:
@@ -68,9 +69,10 @@ class Narration:
             case ToolCallResult() as result:
                 return self._note(*_tool_outcome(result))
             case TurnInterrupted(reason=reason):
+                self._was_interrupted = True
                 return self._note(Tone.BAD, f"interrupted: {reason}")
             case CommitFinal() as commit:
-                return self._note(*_commit_outcome(commit))
+                return self._note(*_commit_outcome(commit, said_why=self._was_interrupted))
             case _:
                 return []
 
@@ -110,11 +112,12 @@ def _tool_outcome(result: ToolCallResult) -> tuple[Tone, str]:
     return Tone.ASIDE, f"{result.tool_name}: {result.summary or 'done'}"
 
 
-def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
+def _commit_outcome(commit: CommitFinal, *, said_why: bool) -> tuple[Tone, str]:
     name = commit.commit_id or commit.commit_digest[:16]
     if commit.commit_outcome is CommitOutcome.OK:
         return Tone.GOOD, f"committed {name}"
-    return Tone.BAD, f"nothing changed (fail_closed {name}): {' '.join(issue.message for issue in commit.issues)}"
+    why = "" if said_why else f": {' '.join(issue.message for issue in commit.issues)}"
+    return Tone.BAD, f"nothing changed (fail_closed {name}){why}"
 
 
 # -- what a commit did

@@ -104,7 +104,7 @@ def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | N
     return Opening(
         lambda: open_local_game(config.cast, limits=config.limits, trace=trace or config.trace, persona=persona),
         persona,
-        f"{name} answers. Nothing is kept: the world begins anew each time. /help shows the commands.",
+        f"{name} answers. The world begins anew each time. /help shows the commands.",
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from concurrent.futures import Future
 from contextlib import contextmanager
 from io import FileIO
 from math import inf
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-import outcome
 import trio
 from attrs import Factory, define
 
@@ -86,11 +86,13 @@ class Terminal:
 
     def converse(self, play: Callable[[], Awaitable[_T]]) -> _T:
         """The result of `play`, in which `receive` and `interrupts` may be used. Call it from the main thread."""
-        result: list[outcome.Outcome[_T]] = []
+        result: Future[_T] = Future()
 
         def run() -> None:
             try:
-                result.append(outcome.capture(trio.run, play))
+                result.set_result(trio.run(play))
+            except BaseException as error:  # noqa: BLE001 - raised again on the main thread
+                result.set_exception(error)
             finally:
                 self._asked.put(None)
 
@@ -102,7 +104,7 @@ class Terminal:
                 self._answer(ask)
         finally:
             signal.signal(signal.SIGINT, before)
-        return result[0].unwrap()
+        return result.result()
 
     async def receive(self, prompt: str) -> str | None:
         """The next line; None at the end of the input. Waits until cancelled if Ctrl-C discards the line."""
