@@ -7,7 +7,7 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights check docs recording attack bench bench-peers peers performance \
+.PHONY: run play test test-fast test-long test-package fuzz coverage weights check docs recording attack bench bench-peers peers performance \
   determinism clean
 
 run: $(RUN)
@@ -32,6 +32,12 @@ test-fast: $(READY)
 test-long: $(READY)
 	@echo 'The long tests: about a minute on 2 cores.'
 	$(PYTEST) -m long
+
+# The package as a stranger gets it: sdist and wheel are built, and installed with each extra in new environments outside of
+# the checkout. There the programs of the docs run, and a new game is made, played, served and tested. Needs a package index.
+test-package: $(READY)
+	@echo 'The package: about a minute and a half on 2 cores.'
+	$(BIN)/python -m pytest -m package tests/suite/test_package.py
 
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
 MINUTES ?= 10
