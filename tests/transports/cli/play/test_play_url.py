@@ -11,7 +11,7 @@ import trio
 
 from footlights import laws
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.access.policy import AccessPolicy
+from footlights_transports.access.policy import AccessPolicy, WireLimits
 from tests.kit.command import footlights
 from tests.kit.peers.js_peer import open_house
 
@@ -50,6 +50,25 @@ async def test_a_server_is_played_like_a_game_of_this_process() -> None:
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "> Hello"
     assert sum(line.startswith("  ✓ committed c-") for line in lines) == 2
+
+
+async def test_a_server_shows_what_a_turn_changed_and_why_and_its_world() -> None:
+    async with open_house(tavern()) as house:
+        said = "I'll take the attic\n/why\nI want to buy the lantern\ny\n/world\n"
+        done = await played(said, "--url", f"ws://127.0.0.1:{house.port}", "--persona", "innkeeper")
+    lines = done.stdout.decode().splitlines()
+    assert "  · asked for: tool_result of rent_room" in lines
+    assert lines.count("  · rooms, attic, guest: the traveller; purse: 18; till: 33") == 2
+    assert "  · purse: 3; till: 48; lantern: the traveller" in lines
+    assert "  lantern: the traveller" in lines[lines.index("> /world") :]
+
+
+async def test_a_refusal_of_the_server_is_shown_and_the_play_goes_on() -> None:
+    policy = AccessPolicy(limits=WireLimits(commands_per_second=1e-6, command_burst=4))
+    async with open_house(tavern(), policy=policy) as house:
+        done = await played("Hello\n/world\n/why\nHello\n", "--url", f"ws://127.0.0.1:{house.port}")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().count("  ✗ rate_limited: ") == 2
 
 
 async def test_a_script_plays_on_a_server_and_its_output_is_lawful() -> None:

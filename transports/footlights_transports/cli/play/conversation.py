@@ -13,7 +13,6 @@ from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterr
 from footlights.authority.pending import is_approval_id
 from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
 from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
-from footlights_transports.cli.play.games import NotShown
 from footlights_transports.cli.screen import Typed
 from footlights_transports.client.protocol import ConnectionLost
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from footlights import StreamEvent
     from footlights_transports.cli.play.games import Events, Game
     from footlights_transports.cli.play.lines import Lines
-    from footlights_transports.cli.screen import Line, Piece, Screen
+    from footlights_transports.cli.screen import Piece, Screen
 
 PROMPT = "> "
 _YES_OR_NO = "[y/n] "
@@ -90,8 +89,10 @@ class Conversation:
                 continue
             try:
                 await self._game.cancel()
-            except FootlightsError as error:  # if the server is gone, the turn that is followed raises it as well
-                self._screen.show(_refusal(error))
+            except ConnectionLost:
+                pass  # the stream of the turn that is followed raises it as well
+            except FootlightsError as error:
+                self._show_refusal(error)
 
     # -- lines
 
@@ -111,36 +112,49 @@ class Conversation:
         return None
 
     async def _take(self, line: str, stream: Events) -> None:
+        try:
+            turn_id = await self._obey(line)
+        except FootlightsError as error:
+            self._show_refusal(error)
+            return
+        if turn_id is not None:
+            await self._follow(turn_id, stream)
+
+    async def _obey(self, line: str) -> str | None:
+        """Do what a line says, and return the id of the turn that it began, if it did."""
         match line.strip().split():
             case ["/help"]:
                 self._show(tell_help())
             case ["/world"]:
-                self._show(await self._world())
+                self._show(tell_world(await self._game.world()))
             case ["/why"]:
                 self._show(await self._why())
             case ["/yes" | "/no" as answer, id_] if is_approval_id(id_):
-                await self._take_turn(line, {id_: answer == "/yes"}, stream)
+                return await self._begin_turn(line, {id_: answer == "/yes"})
             case [word, *_] if word.startswith("/"):
                 self._screen.show(note(Tone.BAD, "There is no such command. /help shows those that there are."))
             case [word] if self._questions and (yes := _WORDS.get(word.casefold())) is not None:
-                await self._take_turn("Yes." if yes else "No.", {self._questions[0][0]: yes}, stream)
+                return await self._begin_turn("Yes." if yes else "No.", {self._questions[0][0]: yes})
             case _:
-                await self._take_turn(line, {}, stream)
+                return await self._begin_turn(line, {})
+        return None
+
+    async def _why(self) -> list[Piece]:
+        if self._last_turn is None:
+            return [note(Tone.ASIDE, "Nothing was said yet.")]
+        record = await self._game.record(self._last_turn)
+        return [] if record is None else tell_why(record, self._tools)
 
     # -- turns
 
-    async def _take_turn(self, said: str, answers: dict[str, bool], stream: Events) -> None:
-        for id_, _ in self._questions[:1]:
-            if not answers:
-                self._screen.show(note(Tone.ASIDE, f"It waits for your answer: /yes {id_} or /no {id_}"))
-        self._questions = [each for each in self._questions[0 if answers else 1 :] if each[0] not in answers]
-        try:
-            turn_id = await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
-        except FootlightsError as error:
-            if isinstance(error, ConnectionLost):
-                raise
-            self._screen.show(_refusal(error))
-            return
+    async def _begin_turn(self, said: str, answers: dict[str, bool]) -> str:
+        if self._questions and not answers:
+            id_, _ = self._questions.pop(0)
+            self._screen.show(note(Tone.ASIDE, f"It waits for your answer: /yes {id_} or /no {id_}"))
+        self._questions = [each for each in self._questions if each[0] not in answers]
+        return await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
+
+    async def _follow(self, turn_id: str, stream: Events) -> None:
         self._last_turn, self._tools = turn_id, {}
         narration = Narration(self._game.name)
         async for event in stream.until_commit(turn_id):
@@ -155,26 +169,19 @@ class Conversation:
             case TurnInterrupted():
                 self.interrupted += 1
             case CommitFinal():
-                record = await self._game.record(event.turn_id)
-                if record is not None:
-                    self._show(tell_changes(record))
-                    self._questions += questions(record)
+                await self._show_commit(event.turn_id)
             case _:
                 pass
 
-    async def _world(self) -> list[Piece]:
+    async def _show_commit(self, turn_id: str) -> None:
         try:
-            return tell_world(await self._game.world())
-        except NotShown as error:
-            return [note(Tone.BAD, str(error))]
-
-    async def _why(self) -> list[Piece]:
-        if self._last_turn is None:
-            return [note(Tone.ASIDE, "Nothing was said yet.")]
-        record = await self._game.record(self._last_turn)
-        if record is None:
-            return [note(Tone.ASIDE, "The server does not show its commits here.")]
-        return tell_why(record, self._tools)
+            record = await self._game.record(turn_id)
+        except FootlightsError as error:
+            self._show_refusal(error)
+            return
+        if record is not None:
+            self._show(tell_changes(record))
+            self._questions += questions(record)
 
     # -- screen
 
@@ -182,6 +189,8 @@ class Conversation:
         for piece in pieces:
             self._screen.show(piece)
 
-
-def _refusal(error: FootlightsError) -> Line:
-    return note(Tone.BAD, f"{error.code}: {error}")
+    def _show_refusal(self, error: FootlightsError) -> None:
+        """Raises the error if there is no server any more."""
+        if isinstance(error, ConnectionLost):
+            raise error
+        self._screen.show(note(Tone.BAD, f"{error.code}: {error}"))

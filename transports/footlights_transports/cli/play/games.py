@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from footlights import FootlightsError, TurnParams, open_stage
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from footlights_transports.client.session import ClientSession
 
 
-class NotShown(FootlightsError):
-    """The server does not show its world or its commits to this player."""
-
-    code = "not_shown"
+_LATEST = 5
+"""The commits of a server among which that of the last turn is."""
 
 
 class Events(Protocol):
@@ -102,10 +100,10 @@ class RemoteGame:
         return self._session.subscribe()
 
     async def world(self) -> Any:
-        raise NotShown("The server shows its world over HTTP only, at /v1/world.")
+        return await self._client.world()
 
     async def record(self, turn_id: str) -> CommitRecord | None:
-        return None
+        return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
 
 
 @asynccontextmanager
@@ -126,4 +124,5 @@ async def open_remote_game(
     async with connect(url, token=token) as client:
         session = await client.start()
         yield RemoteGame(client, session, persona)
-        await session.close()
+        with suppress(FootlightsError):  # an idle session ends by itself
+            await session.close()
