@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import asynccontextmanager
 from io import FileIO
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -18,14 +19,16 @@ from footlights_actors.demo.tavern.tools import RUMOURS
 from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.play.conversation import converse
 from footlights_transports.cli.play.games import LocalGame
-from footlights_transports.cli.play.lines import FdLines
+from footlights_transports.cli.play.lines import DISCARDED, FdLines
 from footlights_transports.cli.screen import Line, Loading, Screen, Typed, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 
     from trio.testing import MockClock
 
+    from footlights import StreamEvent
+    from footlights_transports.cli.play.games import Events
     from footlights_transports.cli.screen import Piece
 
 # -- the lines
@@ -239,6 +242,43 @@ async def test_a_second_interrupt_at_the_prompt_leaves(quiet_clock: MockClock) -
     assert screen.pieces == [note(Tone.ASIDE, "Ctrl-C again leaves.")]
     assert lines.prompts == 2
     assert screen.left == 1
+
+
+class Gone:
+    """A game on a server that does not answer any more."""
+
+    name = "NPC"
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncGenerator[Events]:
+        yield self
+
+    async def wait(self, *_: object) -> Any:
+        await trio.sleep_forever()
+
+    begin_turn = cancel = world = record = wait
+
+    def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
+        raise NotImplementedError
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        raise NotImplementedError
+
+
+async def test_a_server_that_does_not_answer_can_be_left(quiet_clock: MockClock) -> None:
+    press, interrupts = trio.open_memory_channel[int](inf)
+    screen = Recorder(react=lambda _: press.send_nowait(signal.SIGINT))
+    with trio.fail_after(60):
+        await converse(Gone(), Script("Hello"), screen, interrupts)
+    assert screen.notes(Tone.BAD) == ["The server does not answer. Ctrl-C again leaves."]
+    assert screen.left == 1
+
+
+async def test_a_second_discarded_line_leaves_and_others_do_not(quiet_clock: MockClock) -> None:
+    screen, lines = Recorder(), Script(DISCARDED, "/help", DISCARDED, DISCARDED, "Hello")
+    await play(lines, screen)
+    assert screen.notes(Tone.ASIDE) == ["Ctrl-C again leaves.", "Ctrl-C again leaves."]
+    assert lines.prompts == ["> "] * 4
 
 
 async def test_the_end_of_the_lines_leaves_although_an_interrupt_might_come(quiet_clock: MockClock) -> None:

@@ -11,7 +11,8 @@ import select
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import termios
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -71,6 +72,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._master, slave = pty.openpty()
+        self.first_settings = self.settings()
         # A new session has no terminal until it takes one, and without one Ctrl-C is only a character.
         taking_it = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
         self.process = subprocess.Popen(
@@ -83,6 +85,9 @@ class Terminal:
         )
         os.close(slave)
         self._unread = ""
+
+    def settings(self) -> list[Any]:
+        return termios.tcgetattr(self._master)
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -148,6 +153,32 @@ def test_ctrl_c_at_the_prompt_discards_the_line_and_a_second_one_leaves(terminal
     terminal.read_until("> ")
     terminal.type("\x03")
     terminal.must_be_left_in_order()
+
+
+def test_a_signal_at_the_prompt_keeps_the_line_and_a_second_one_leaves(terminal: Terminal) -> None:
+    """A Ctrl-C that was meant for a turn may come when the turn is over."""
+    terminal.read_until("> ")
+    terminal.type("half a senten")
+    terminal.read_until("senten")
+    before = terminal.settings()
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.read_until("Ctrl-C again leaves.")
+    terminal.read_until("> ")
+    assert terminal.settings() == before
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.must_be_left_in_order()
+
+
+def test_the_terminal_is_left_as_it_was(terminal: Terminal) -> None:
+    terminal.read_until("> ")
+    assert terminal.settings()[6][termios.VINTR] == b"\0"
+    terminal.type("Hello\n")
+    terminal.read_until("Innkeeper:")
+    assert terminal.settings() == terminal.first_settings
+    terminal.read_until("> ")
+    terminal.type("\x04")
+    terminal.must_be_left_in_order()
+    assert terminal.settings() == terminal.first_settings
 
 
 def test_a_line_can_be_edited_and_called_back(terminal: Terminal) -> None:

@@ -13,6 +13,7 @@ from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterr
 from footlights.authority.pending import is_approval_id
 from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
 from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
+from footlights_transports.cli.play.lines import DISCARDED
 from footlights_transports.cli.screen import Typed
 from footlights_transports.client.protocol import ConnectionLost
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from footlights_transports.cli.screen import Piece, Screen
 
 PROMPT = "> "
+ANSWER_SECONDS = 3.0
+"""How long a server may take to answer a cancel."""
 _YES_OR_NO = "[y/n] "
 _WORDS = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -48,7 +51,8 @@ async def converse(
             if interrupts is not None:
                 nursery.start_soon(conversation.take_interrupts, interrupts)
             try:
-                await conversation.run()
+                with conversation.stay:
+                    await conversation.run()
             except (FootlightsError, OSError) as error:  # raised again outside of the nursery, which would wrap it
                 failure = error
             nursery.cancel_scope.cancel(reason="the player has left")
@@ -73,6 +77,9 @@ class Conversation:
         self._last_turn: str | None = None
         self._tools: dict[str, str] = {}
         """The names of the last turn's tools, by the ids of their calls."""
+        self._is_unanswered = False
+        """Whether the last cancel was not answered."""
+        self.stay = trio.CancelScope()
         self.interrupted = 0
 
     async def run(self) -> None:
@@ -86,13 +93,22 @@ class Conversation:
         async for _ in interrupts:
             if self._asking is not None:
                 self._asking.cancel(reason="the player interrupted the prompt")
-                continue
+            elif self._is_unanswered:
+                self.stay.cancel(reason="the player does not wait for the server")
+            else:
+                await self._cancel_turn()
+
+    async def _cancel_turn(self) -> None:
+        with trio.move_on_after(ANSWER_SECONDS) as waiting:
             try:
                 await self._game.cancel()
             except ConnectionLost:
                 pass  # the stream of the turn that is followed raises it as well
             except FootlightsError as error:
                 self._show_refusal(error)
+        self._is_unanswered = waiting.cancelled_caught
+        if self._is_unanswered:
+            self._screen.show(note(Tone.BAD, "The server does not answer. Ctrl-C again leaves."))
 
     # -- lines
 
@@ -104,9 +120,11 @@ class Conversation:
         for advice in ("Ctrl-C again leaves.", None):
             with trio.CancelScope() as self._asking:
                 try:
-                    return await self._lines.receive(prompt)
+                    line = await self._lines.receive(prompt)
                 finally:
                     self._asking = None
+                if line != DISCARDED:
+                    return line
             if advice is not None:
                 self._screen.show(note(Tone.ASIDE, advice))
         return None

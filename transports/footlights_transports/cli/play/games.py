@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+import trio
+
 from footlights import FootlightsError, TurnParams, open_stage
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from footlights_transports.client.session import ClientSession
 
 
+_CLOSING_SECONDS = 3.0
 _LATEST = 5
 """The commits of a server among which that of the last turn is."""
 
@@ -124,5 +127,6 @@ async def open_remote_game(
     async with connect(url, token=token) as client:
         session = await client.start()
         yield RemoteGame(client, session, persona)
-        with suppress(FootlightsError):  # an idle session ends by itself
+        # It ends by itself when it is idle, so a server that does not answer is not waited for.
+        with trio.move_on_after(_CLOSING_SECONDS), suppress(FootlightsError):
             await session.close()

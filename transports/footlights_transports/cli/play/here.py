@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from attrs import frozen
 
 from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.play.conversation import converse
-from footlights_transports.cli.play.lines import FdLines, Terminal
+from footlights_transports.cli.play.lines import FdLines, TerminalLines
 from footlights_transports.cli.play.script import play_script
 from footlights_transports.cli.screen import is_terminal, standard_screen
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from footlights_transports.cli.play.games import Game
-    from footlights_transports.cli.screen import Screen
 
 KEYS = "Ctrl-C interrupts, Ctrl-D leaves."
 
@@ -41,20 +41,19 @@ def play_here(opening: Opening, *, as_json: bool) -> int:
         return trio.run(_play_script, opening)
     if not is_terminal():
         return trio.run(_play_lines, opening)
-    terminal = Terminal()
-    screen = standard_screen()
-    screen.show(note(Tone.ASIDE, opening.welcome))
-    screen.show(note(Tone.ASIDE, KEYS))
-    terminal.converse(lambda: _play_at_terminal(opening, terminal, screen))
-    if opening.farewell is not None:
-        screen.show(note(Tone.ASIDE, opening.farewell))
+    trio.run(_play_at_terminal, opening)
     return 0
 
 
-async def _play_at_terminal(opening: Opening, terminal: Terminal, screen: Screen) -> None:
-    with terminal.interrupts() as interrupts:
+async def _play_at_terminal(opening: Opening) -> None:
+    screen = standard_screen()
+    screen.show(note(Tone.ASIDE, opening.welcome))
+    screen.show(note(Tone.ASIDE, KEYS))
+    with trio.open_signal_receiver(signal.SIGINT) as interrupts, TerminalLines() as lines:
         async with opening.open_game() as game:
-            await converse(game, terminal, screen, interrupts, persona=opening.persona)
+            await converse(game, lines, screen, interrupts, persona=opening.persona)
+    if opening.farewell is not None:
+        screen.show(note(Tone.ASIDE, opening.farewell))
 
 
 async def _play_lines(opening: Opening) -> int:

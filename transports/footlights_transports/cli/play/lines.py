@@ -6,38 +6,26 @@ what somebody said.
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
-from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import nullcontext, suppress
 from io import FileIO
-from math import inf
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 import trio
-from attrs import Factory, define
+from attrs import define
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Callable
     from io import TextIOWrapper
-    from types import FrameType
 
-try:
-    import readline
-
-    readline.set_auto_history(False)
-    _keep: Callable[[str], None] | None = readline.add_history
-except ModuleNotFoundError:  # Windows: the console edits lines itself
-    _keep = None
-
-_T = TypeVar("_T")
+DISCARDED = "\x03"
+"""Stands for a line that the player discarded with Ctrl-C."""
 
 
 class Lines(Protocol):
     async def receive(self, prompt: str) -> str | None:
-        """The player's next line, or None at the end of the input."""
+        """The player's next line, `DISCARDED`, or None at the end of the input."""
         ...
 
 
@@ -64,95 +52,99 @@ class FdLines:
 
 
 @define(eq=False)
-class _Ask:
-    """One question for a line, from the conversation to the main thread."""
+class _Reading:
+    """A line that a thread waits for."""
 
-    prompt: str
-    answered: Callable[[], object]
+    tell: Callable[[], object]
     line: str | None = None
 
 
-@define(eq=False)
-class Terminal:
-    """The lines and the interrupts of a person at a terminal; `converse` runs the conversation.
+class TerminalLines:
+    """The lines of a person at a terminal, edited by GNU readline where there is one. To be entered with `with`.
 
-    `input` edits lines, and only on the main thread does Ctrl-C end it and discard the half line. So the main thread
-    belongs to the terminal, and trio runs on a thread of its own.
+    A thread edits the line. There Ctrl-C must be a key and not a signal: a signal is for the main thread, and even
+    there `input` misses it if it comes between two keys. So while a line is edited, the terminal sends no signal, and
+    Ctrl-C is bound to a macro that discards the line and enters `DISCARDED` instead. Without GNU readline it is a
+    signal as ever, and the line goes on being edited.
     """
 
-    _asked: SimpleQueue[_Ask | None] = Factory(lambda: SimpleQueue["_Ask | None"]())
-    _interrupt: Callable[[], object] | None = None
-    _is_editing: bool = False
-
-    def converse(self, play: Callable[[], Awaitable[_T]]) -> _T:
-        """The result of `play`, in which `receive` and `interrupts` may be used. Call it from the main thread."""
-        result: Future[_T] = Future()
-
-        def run() -> None:
-            try:
-                result.set_result(trio.run(play))
-            except BaseException as error:  # noqa: BLE001 - raised again on the main thread
-                result.set_exception(error)
-            finally:
-                self._asked.put(None)
-
+    def __init__(self) -> None:
+        self._reading: _Reading | None = None
+        self._ready = trio.Event()
+        self._keep = _set_up_readline()
+        self._key = _InterruptKey(sys.stdin.fileno()) if self._keep is not None else None
         cast("TextIOWrapper", sys.stdin).reconfigure(errors="replace")
-        before = signal.signal(signal.SIGINT, self._take_signal)
-        try:
-            threading.Thread(target=run, name="footlights play", daemon=True).start()
-            while (ask := self._asked.get()) is not None:
-                self._answer(ask)
-        finally:
-            signal.signal(signal.SIGINT, before)
-        return result.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._key is not None:
+            self._key.restore()  # a thread may still be editing
 
     async def receive(self, prompt: str) -> str | None:
-        """The next line; None at the end of the input. Waits until cancelled if Ctrl-C discards the line."""
-        answered, token = trio.Event(), trio.lowlevel.current_trio_token()
-        ask = _Ask(prompt, lambda: token.run_sync_soon(answered.set))
-        self._asked.put(ask)
-        await answered.wait()
-        return ask.line
-
-    @contextmanager
-    def interrupts(self) -> Generator[trio.MemoryReceiveChannel[None]]:
-        """An item for each Ctrl-C inside of the block; outside of it, Ctrl-C ends the program."""
-        press, pressed = trio.open_memory_channel[None](inf)
-        token = trio.lowlevel.current_trio_token()
-        self._interrupt = lambda: token.run_sync_soon(press.send_nowait, None)
-        try:
-            yield pressed
-        finally:
-            self._interrupt = None
-
-    # -- on the main thread
-
-    def _take_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self._is_editing or self._interrupt is None:
-            raise KeyboardInterrupt
-        self._interrupt()
-
-    def _answer(self, ask: _Ask) -> None:
-        try:
-            self._is_editing = True
-            ask.line = _edited(ask.prompt)
-            self._is_editing = False
-        except EOFError:
-            print()
-        except KeyboardInterrupt:
-            self._is_editing = False
-            print()
-            if self._interrupt is not None:
-                self._interrupt()
-                return
-            raise
-        finally:
-            self._is_editing = False
-        ask.answered()
+        """The next line. A cancelled call leaves its thread waiting, and the next call gets the line of that thread."""
+        with self._key or nullcontext():
+            if self._reading is None:
+                self._ready = trio.Event()
+                token, ready = trio.lowlevel.current_trio_token(), self._ready
+                self._reading = _Reading(lambda: token.run_sync_soon(ready.set))
+                threading.Thread(target=_read, args=(prompt, self._reading), name="a line", daemon=True).start()
+            else:
+                sys.stdout.write(prompt)
+                sys.stdout.flush()
+            await self._ready.wait()
+        line, self._reading = self._reading.line, None
+        if self._keep is not None and line is not None and len(line.strip()) > 1:  # a y or an n is no use later
+            self._keep(line)
+        return line
 
 
-def _edited(prompt: str) -> str:
-    line = input(prompt)
-    if _keep is not None and len(line.strip()) > 1:  # a y or an n is no use later
-        _keep(line)
-    return line
+def _read(prompt: str, reading: _Reading) -> None:
+    try:
+        reading.line = input(prompt)
+    except EOFError:
+        print()
+    with suppress(trio.RunFinishedError):  # the conversation is over
+        reading.tell()
+
+
+def _set_up_readline() -> Callable[[str], None] | None:
+    """Bind Ctrl-C, and return what adds a line to the history; None without GNU readline."""
+    try:
+        import readline
+    except ModuleNotFoundError:
+        return None
+    if "libedit" in (readline.__doc__ or ""):
+        return None
+    readline.set_auto_history(False)
+    readline.parse_and_bind(r'"\C-x\C-k": kill-whole-line')
+    readline.parse_and_bind(r'"\C-x\C-v": quoted-insert')
+    readline.parse_and_bind(r'"\C-c": "\C-x\C-k\C-x\C-v\C-c\C-m"')
+    return readline.add_history
+
+
+class _InterruptKey:
+    """The key of a terminal that sends SIGINT. Inside of `with`, no key does."""
+
+    def __init__(self, fd: int) -> None:
+        import termios  # there is none on Windows, and no readline either
+
+        self._termios = termios
+        self._fd = fd
+        self._before = termios.tcgetattr(fd)
+
+    def __enter__(self) -> None:
+        self._set(b"\0")
+
+    def __exit__(self, *_: object) -> None:
+        self._set(self._before[6][self._termios.VINTR])
+
+    def restore(self) -> None:
+        """Everything as it was at first."""
+        self._termios.tcsetattr(self._fd, self._termios.TCSANOW, self._before)
+
+    def _set(self, key: bytes) -> None:
+        now = self._termios.tcgetattr(self._fd)  # readline changes other settings
+        now[6][self._termios.VINTR] = key
+        self._termios.tcsetattr(self._fd, self._termios.TCSANOW, now)
