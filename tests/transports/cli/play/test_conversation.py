@@ -212,7 +212,7 @@ async def test_blank_lines_are_no_turns(quiet_clock: MockClock) -> None:
 
 async def test_a_line_that_is_refused_is_said_and_the_play_goes_on(quiet_clock: MockClock) -> None:
     screen = Recorder()
-    await play(Script("x" * 70_000, "Hello"), screen)
+    assert await play(Script("x" * 70_000, "Hello"), screen) == 1
     assert screen.notes(Tone.BAD) == ["too_large: The input is longer than 65536 bytes (max_input_bytes)."]
     assert len(screen.notes(Tone.GOOD)) == 1
 

@@ -67,7 +67,7 @@ async def test_a_refusal_of_the_server_is_shown_and_the_play_goes_on() -> None:
     policy = AccessPolicy(limits=WireLimits(commands_per_second=1e-6, command_burst=4))
     async with open_house(tavern(), policy=policy) as house:
         done = await played("Hello\n/world\n/why\nHello\n", "--url", f"ws://127.0.0.1:{house.port}")
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (1, b"")
     assert done.stdout.decode().count("  ✗ rate_limited: ") == 2
 
 

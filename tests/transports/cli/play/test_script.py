@@ -13,7 +13,7 @@ import trio
 
 from footlights import laws, open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
-from footlights_transports.cli.play.games import LocalGame
+from footlights_transports.cli.play.games import LocalGame, open_local_game
 from footlights_transports.cli.play.script import play_script
 from tests.kit.command import footlights
 
@@ -98,6 +98,18 @@ async def test_params_go_with_what_is_said(quiet_clock: MockClock) -> None:
     lines = Reacting("commit_final", {"say": "I want to buy the lantern"}, answer)
     events, _, _ = await played(lines, lines.see)
     assert ends(events) == [("t1-000001", "ok"), ("t1-000002", "ok")]
+
+
+@pytest.mark.parametrize(("params", "model_id"), [({}, "analyst"), ({"persona": "innkeeper"}, "innkeeper")])
+async def test_a_persona_answers_unless_a_line_names_another(
+    quiet_clock: MockClock, params: dict[str, str], model_id: str
+) -> None:
+    shown: list[bytes] = []
+    async with open_local_game(tavern_cast()) as game:
+        lines = Script({"say": "Hello", "params": params})
+        assert await play_script(game, lines, shown.append, shown.append, persona="analyst") == 0
+    selected = [event for event in map(orjson.loads, shown) if event["event_type"] == "model_selected"]
+    assert [each["payload"]["model_id"] for each in selected] == [model_id]
 
 
 @pytest.mark.parametrize(

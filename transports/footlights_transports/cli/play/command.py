@@ -69,7 +69,8 @@ def play(
     line, and a second one leaves, as Ctrl-D does. /help shows what else you can type.
 
     When input or output is not a terminal, each line of the input is a turn, the output is plain text, the tavern
-    answers without delays, and the exit code is 1 if a turn was interrupted. With --json it is 1 if a line was refused.
+    answers without delays, and the exit code is 1 if a turn was refused or interrupted. With --json it is 1 if a
+    line was refused.
     """
     from footlights_transports.cli.play.here import play_here
 

@@ -40,7 +40,7 @@ async def converse(
     *,
     persona: str | None = None,
 ) -> int:
-    """Play until the lines end, or until two interrupts at the prompt. Returns how many turns were interrupted.
+    """Play until the lines end, or until two interrupts at the prompt. Returns how many turns failed.
 
     Raises `FootlightsError` if the game cannot go on.
     """
@@ -60,11 +60,11 @@ async def converse(
         screen.leave()
     if failure is not None:
         raise failure
-    return conversation.interrupted
+    return conversation.failed
 
 
 class Conversation:
-    """`interrupted` counts the turns that did not come to their end."""
+    """`failed` counts the turns that were refused, or did not come to their end."""
 
     def __init__(self, game: Game, lines: Lines, screen: Screen, persona: str | None = None) -> None:
         self._game = game
@@ -80,7 +80,7 @@ class Conversation:
         self._is_unanswered = False
         """Whether the last cancel was not answered."""
         self.stay = trio.CancelScope()
-        self.interrupted = 0
+        self.failed = 0
 
     async def run(self) -> None:
         async with self._game.subscribe() as stream:
@@ -134,6 +134,7 @@ class Conversation:
             turn_id = await self._obey(line)
         except FootlightsError as error:
             self._show_refusal(error)
+            self.failed += 1
             return
         if turn_id is not None:
             await self._follow(turn_id, stream)
@@ -185,7 +186,7 @@ class Conversation:
             case ToolCallStarted(tool_call_id=call, tool_name=name):
                 self._tools[call] = name
             case TurnInterrupted():
-                self.interrupted += 1
+                self.failed += 1
             case CommitFinal():
                 await self._show_commit(event.turn_id)
             case _:

@@ -58,13 +58,14 @@ async def _play_at_terminal(opening: Opening) -> None:
 
 async def _play_lines(opening: Opening) -> int:
     async with opening.open_game() as game:
-        interrupted = await converse(game, FdLines(sys.stdin.fileno()), standard_screen(), persona=opening.persona)
-    return 1 if interrupted else 0
+        failed = await converse(game, FdLines(sys.stdin.fileno()), standard_screen(), persona=opening.persona)
+    return 1 if failed else 0
 
 
 async def _play_script(opening: Opening) -> int:
     async with opening.open_game() as game:
-        refused = await play_script(game, FdLines(sys.stdin.fileno()), _to(sys.stdout), _to(sys.stderr))
+        lines, show, complain = FdLines(sys.stdin.fileno()), _to(sys.stdout), _to(sys.stderr)
+        refused = await play_script(game, lines, show, complain, persona=opening.persona)
     return 1 if refused else 0
 
 

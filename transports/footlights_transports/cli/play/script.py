@@ -10,7 +10,7 @@ input the turns that are open run to their commits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import trio
@@ -33,10 +33,18 @@ _FORMS = 'A line is {"say": "..."}, with params if you like, or {"cancel": true}
 
 
 async def play_script(
-    game: Game, lines: Lines, show: Callable[[bytes], object], complain: Callable[[bytes], object]
+    game: Game,
+    lines: Lines,
+    show: Callable[[bytes], object],
+    complain: Callable[[bytes], object],
+    *,
+    persona: str | None = None,
 ) -> int:
-    """Obey the lines until they end and every turn is committed. Returns how many lines were refused."""
-    script = _Script(game, show, complain)
+    """Obey the lines until they end and every turn is committed. Returns how many lines were refused.
+
+    `persona` is that of turns whose params name none.
+    """
+    script = _Script(game, show, complain, persona)
     async with trio.open_nursery() as nursery:
         await nursery.start(script.follow)
         with script.obeying:
@@ -54,8 +62,15 @@ async def play_script(
 
 
 class _Script:
-    def __init__(self, game: Game, show: Callable[[bytes], object], complain: Callable[[bytes], object]) -> None:
+    def __init__(
+        self,
+        game: Game,
+        show: Callable[[bytes], object],
+        complain: Callable[[bytes], object],
+        persona: str | None,
+    ) -> None:
         self._game = game
+        self._persona = persona
         self._show = show
         self._complain = complain
         self._open: set[str] = set()
@@ -96,7 +111,8 @@ class _Script:
     async def _obey(self, command: dict[str, Any]) -> None:
         match command:
             case {"say": str(said), **others} if not others.keys() - {"params"}:
-                self._open.add(await self._game.begin_turn(said, _params(others.get("params", {}))))
+                params = _params({"persona": self._persona, **_object(others.get("params", {}))})
+                self._open.add(await self._game.begin_turn(said, params))
             case {"cancel": True, **others} if not others:
                 await self._game.cancel()
             case {"cancel": str(turn_id), **others} if not others:
@@ -115,6 +131,12 @@ def _read(line: str) -> dict[str, Any]:
         return read_object(line)
     except BadFrame:
         raise InvalidCommand(_FORMS) from None
+
+
+def _object(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise InvalidCommand("params: must be an object")
+    return cast("dict[str, object]", value)
 
 
 def _params(value: object) -> TurnParams:
