@@ -7,8 +7,8 @@ READY := $(VENV)/.ready-dev
 PARALLEL := --numprocesses=auto --dist=worksteal
 PYTEST := $(BIN)/python -m pytest $(PARALLEL)
 
-.PHONY: run play test test-fast test-long fuzz coverage weights node-packages check docs attack bench bench-peers peers performance \
-  determinism clean
+.PHONY: run play test test-fast test-long test-package fuzz coverage weights node-packages check docs recording attack \
+  bench bench-peers peers performance determinism clean
 
 run: $(RUN)
 	$(BIN)/footlights serve
@@ -33,6 +33,12 @@ test-long: $(READY)
 	@echo 'The long tests: about a minute on 2 cores.'
 	$(PYTEST) -m long
 
+# The package as a stranger gets it: sdist and wheel are built, and installed with each extra in new environments outside of
+# the checkout. There the programs of the docs run, and a new game is made, played, served and tested. Needs a package index.
+test-package: $(READY)
+	@echo 'The package: about a minute and a half on 2 cores.'
+	$(BIN)/python -m pytest -m package tests/suite/test_package.py
+
 # New examples for the property tests, for so many minutes. A failure prints the SEED that replays it.
 MINUTES ?= 10
 fuzz: $(READY)
@@ -56,6 +62,11 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports
+
+# docs/recording/play.cast, and the picture of it in the README: real play on a pseudo-terminal.
+recording: $(READY)
+	$(BIN)/python docs/generate/recording.py
+	$(BIN)/python docs/generate
 
 # The docs as a site. A link that leads nowhere, or a page that is in no table of contents, is an error.
 docs: $(VENV)/.ready-docs

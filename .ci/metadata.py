@@ -29,7 +29,9 @@ class ReadmeLinks(MetadataHookInterface):
             files = f"{repository}/blob/v{settings['project']['version']}/"
             readme = _LINK.sub(rf"\g<1>{files}\g<2>", readme)
             metadata["urls"] = {
+                "Homepage": repository,
                 "Source": repository,
+                "Issues": f"{repository}/issues",
                 "Documentation": f"{files}docs/index.md",
                 "Changelog": f"{files}CHANGELOG.md",
                 "Security": f"{files}SECURITY.md",

@@ -17,6 +17,7 @@ import api
 import dexi
 import intents
 import kgent
+import recording
 import settings
 import tables
 
@@ -264,6 +265,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "api-redaction": lambda: api.described(
         redaction.Redactor, redaction.Redacted, redaction.RedactedValue, redaction.SecretPattern
     ),
+    "still": recording.still,
     "mode-rules": intents.rules,
     "mode-words": intents.lists,
     "mode-vetoes": intents.vetoes,
@@ -311,7 +313,7 @@ def main() -> int:
     check = "--check" in sys.argv[1:]
     used: set[str] = set()
     outdated: list[Path] = []
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
         old = page.read_text(encoding="utf-8")
         new = _PART.sub(lambda part: _filled(part, used), old)
         if new != old:
@@ -322,7 +324,7 @@ def main() -> int:
         print("made for no page:", ", ".join(left))
         return 1
     for page in outdated:
-        print("out of date:" if check else "written:", page.relative_to(DOCS))
+        print("out of date:" if check else "written:", page.relative_to(DOCS.parent))
     return 1 if check and outdated else 0
 
 

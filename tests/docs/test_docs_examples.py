@@ -6,40 +6,15 @@ prints. A `python fragment` is not run.
 
 from __future__ import annotations
 
-import re
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
-from attrs import frozen
 
+from tests.kit.pages import PAGES, examples
 from tests.kit.paths import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-_FENCED = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@frozen
-class Example:
-    page: Path
-    line: int
-    program: str
-    output: str | None
-
-
-def examples(page: Path) -> Iterator[Example]:
-    text = page.read_text(encoding="utf-8")
-    blocks = list(_FENCED.finditer(text))
-    for block, following in zip_longest(blocks, blocks[1:]):
-        if block[1] == "python":
-            output = following[2] if following is not None and following[1] == "text output" else None
-            yield Example(page, text.count("\n", 0, block.start()) + 1, block[2], output)
-
 
 EXAMPLES = [example for page in PAGES for example in examples(page)]
 

@@ -20,15 +20,16 @@ from footlights_actors.models.own_servers import (
     ollama_models,
     openai_models,
 )
-from footlights_transports.cli import play
 from footlights_transports.cli.auto_model import AutoChoice, choice_of, choose_automatically
 from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.play import games, here
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.vendor_servers import CHAT, LLAMA_CPP_MODELS, OLLAMA_TAGS, open_vendor_server
 
 if TYPE_CHECKING:
     from footlights import Cast
+    from footlights_transports.cli.play.here import Opening
 
 GONE = ServerReport(server=OLLAMA, problem="127.0.0.1:11434 does not answer")
 STUDIO_GONE = ServerReport(server=LM_STUDIO, problem="127.0.0.1:1234 does not answer")
@@ -85,7 +86,13 @@ async def test_the_command_says_which_and_why_and_the_model_answers(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
     taken: list[Cast] = []
-    monkeypatch.setattr(play, "play_here", lambda cast, _: taken.append(cast))
+    monkeypatch.setattr(games, "open_local_game", lambda cast, **_: taken.append(cast))
+
+    def open_only(opening: Opening, *, as_json: bool) -> int:
+        opening.open_game()
+        return 0
+
+    monkeypatch.setattr(here, "play_here", open_only)
     lists = {"/v1/models": LLAMA_CPP_MODELS, CHAT: "".join(completions.WHOLE).encode()}
     async with open_vendor_server(lists) as server:
         monkeypatch.setattr(own_servers, "OWN_SERVERS", (evolve(LLAMA_CPP, address=server.address),))
@@ -95,7 +102,7 @@ async def test_the_command_says_which_and_why_and_the_model_answers(
         outputs, error = await ask(taken[0].models["Qwen3-4B.gguf"])
         paths = [path for path, _ in server.asked]
         assert all("authorization" not in headers for _, headers in server.asked)
-    assert capsys.readouterr().out == (
+    assert capsys.readouterr().err == (
         "/models/Qwen3 4B.gguf of llama.cpp speaks: the largest instruct model there, with 4.0 billion parameters.\n"
     )
     assert (paths, error) == (["/v1/models", CHAT], None)

@@ -71,7 +71,7 @@ def test_play_reads_standard_input(
         assert footlights(monkeypatch, "play") == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "> Hello"
-    assert shown[-1].startswith("  ✓ committed c-")
+    assert shown[-2].startswith("  ✓ committed c-")
 
 
 def _read_to_the_end(terminal: int) -> str:
@@ -93,7 +93,7 @@ def test_play_at_a_terminal_welcomes_and_sees_off(monkeypatch: pytest.MonkeyPatc
     shown = _read_to_the_end(master)
     os.close(master)
     assert "You enter the Mended Lantern." in shown
-    assert "Ctrl-C interrupts the innkeeper" in shown
+    assert "Ctrl-C interrupts" in shown
     assert "The door closes behind you." in shown
 
 
@@ -186,8 +186,8 @@ def test_a_command_that_does_without_the_extra_works_without_it() -> None:
 
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["footlights", "play"])
-    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play", None)
-    with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.cli\.play"):
+    monkeypatch.setitem(sys.modules, "footlights_transports.cli.play.here", None)
+    with pytest.raises(ModuleNotFoundError, match=r"footlights_transports\.cli\.play\.here"):
         main()
 
 

@@ -13,7 +13,8 @@ from footlights import EventType
 from footlights.failures import report
 from footlights_actors import ScriptedModel, standard_cast
 from footlights_transports.cli.development import development_mode
-from footlights_transports.cli.play import play_here
+from footlights_transports.cli.play.games import open_local_game
+from footlights_transports.cli.play.here import Opening, play_here
 from tests.kit.command import footlights
 from tests.kit.served import open_peer, open_server
 
@@ -134,7 +135,8 @@ def test_play_prints_the_traceback_beside_the_conversation(
     (tmp_path / "lines").write_text("A room?\n")
     with (tmp_path / "lines").open() as lines:
         monkeypatch.setattr("sys.stdin", lines)
-        play_here(standard_cast(ScriptedModel(innkeeper)))
+        cast = standard_cast(ScriptedModel(innkeeper))
+        play_here(Opening(lambda: open_local_game(cast), None, "", shows_bugs=True), as_json=False)
     shown, told = capfd.readouterr()
     assert "Traceback" not in shown
     assert told.startswith("t1-000001 of s1-000001 failed:\n    Traceback (most recent call last):\n")

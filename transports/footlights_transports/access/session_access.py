@@ -22,9 +22,10 @@ from footlights_transports.errors import RateLimited
 from footlights_transports.server.incidents import Incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
+    from footlights.authority import CommitRecord
     from footlights.events import CommitFinal
     from footlights.modes import ModeDecision
     from footlights_transports.access.policy import User
@@ -265,6 +266,14 @@ class SessionAccess:
             raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
         except LedgerUnavailable as error:
             raise Busy("The ledger cannot be read now. Ask again.") from error
+
+    async def commits(self, user: User, session_id: str, limit: int) -> Sequence[CommitRecord]:
+        """The newest commits of a session, in their order. It may be closed, if it has any."""
+        self.policy.check_owner(user, session_id)
+        commits = await self.stage.ledger.latest(session_id, limit)
+        if not commits:
+            self.session(user, session_id)
+        return commits
 
     def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
         self.session(user, session_id).heard(turn_id, seq)

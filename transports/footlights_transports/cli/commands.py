@@ -1,32 +1,27 @@
-"""Commands of `footlights`: the application, `play` and `laws`. Other modules add the rest."""
+"""Commands of `footlights`: the application and `laws`. Other modules add the rest."""
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
 
-from footlights_actors.models.local.weights import WeightsNotFetched
 from footlights_transports.cli import bench as cli_bench
 from footlights_transports.cli import content as cli_content
 from footlights_transports.cli import dexi as cli_dexi
 from footlights_transports.cli import mission as cli_mission
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
-from footlights_transports.cli.auto_model import AUTO, choose_automatically
 from footlights_transports.cli.dexi import count, judge_dexi
-from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.ledger import commands as cli_ledger
-from footlights_transports.cli.model_choice import SCRIPTED, notice_about, tavern_with
+from footlights_transports.cli.new import command as cli_new
+from footlights_transports.cli.play import command as cli_play
 from footlights_transports.cli.recordings import Recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import TextIOWrapper
 
 app = typer.Typer(
     help="Streamed turns in front, audited commits behind.",
@@ -35,6 +30,8 @@ app = typer.Typer(
     # A pretty traceback shows local variables, which may contain text of users.
     pretty_exceptions_enable=False,
 )
+app.add_typer(cli_new.app)
+app.add_typer(cli_play.app)
 app.add_typer(cli_serve.app)
 app.add_typer(cli_dexi.app)
 app.add_typer(cli_ledger.app)
@@ -55,54 +52,6 @@ def footlights(
         typer.echo(f"footlights {version('footlights')}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-@app.command()
-def play(
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="The model: innkeeper (a script), auto (your own model server, or else the script), smollm2 or a GGUF "
-            "file (both local), openai:NAME or anthropic:NAME.",
-        ),
-    ] = SCRIPTED,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="The server of openai:NAME or anthropic:NAME.")
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option("--trace", metavar="DIR", help="Write a trace of each turn, without its text, to this directory."),
-    ] = None,
-) -> None:
-    """Talk to the innkeeper of a small tavern.
-
-    Ctrl-C interrupts the innkeeper in mid-sentence; Ctrl-D, or Ctrl-C at the prompt, leaves.
-
-    When input or output is not a terminal, each line of the input is a turn, the output is plain text, and the
-    innkeeper answers without delays. Then it exits with 1 if a turn failed.
-    """
-    from footlights_transports.cli.play import play_here
-    from footlights_transports.cli.screen import is_terminal
-
-    # A character that the terminal lacks is replaced, instead of a traceback.
-    cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
-    with exit_on_refusal():
-        automatic = choose_automatically(base_url) if model == AUTO else None
-        if automatic is not None:
-            typer.echo(automatic.why)
-            model, base_url = automatic.model, automatic.base_url
-        try:
-            tavern = tavern_with(model, base_url, at_once=not is_terminal(), with_key=automatic is None)
-        except WeightsNotFetched as missing:
-            if not is_terminal() or not typer.confirm(f"{missing.weights.summary}: download it now?", default=True):
-                raise
-            cli_models.fetch_model(missing.weights.name)
-            tavern = tavern_with(model, base_url)
-    if notice := notice_about(model):
-        typer.echo(notice)
-    if play_here(tavern, trace):
-        raise typer.Exit(1)
 
 
 class Dialect(StrEnum):

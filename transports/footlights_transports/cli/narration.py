@@ -5,9 +5,8 @@ The text of a turn is shown exactly once. If deltas are missing, it stops at the
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from footlights import (
     CommitFinal,
@@ -24,14 +23,12 @@ from footlights import (
     WarmState,
 )
 from footlights.authority.approvals import PENDING
-from footlights.authority.interruptions import TURN_INTERRUPTED
+from footlights.authority.pending import APPROVALS
 from footlights_transports.cli.screen import Line, Loading, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from footlights import StreamEvent
-    from footlights.authority import Artifact, PatchOp
+    from footlights.authority import CommitRecord, PatchOp
     from footlights_transports.cli.screen import Piece
 
 
@@ -58,6 +55,7 @@ class Narration:
         self._speaker = speaker
         self._speaking = False
         self._told = 0
+        self._was_interrupted = False
 
     def tell(self, event: StreamEvent) -> list[Piece]:
         match event.payload:
@@ -76,9 +74,10 @@ class Narration:
             case ModelSelected(model_id=model_id, error=ErrorInfo() as error):
                 return self._note(Tone.ASIDE, f"{model_id} takes over: {_failure(error)}")
             case TurnInterrupted(reason=reason, error=error):
+                self._was_interrupted = True
                 return self._note(Tone.BAD, f"interrupted: {reason if error is None else _failure(error)}")
             case CommitFinal() as commit:
-                return self._note(*_commit_outcome(commit))
+                return self._note(*_commit_outcome(commit, said_why=self._was_interrupted))
             case _:
                 return []
 
@@ -122,26 +121,59 @@ def _tool_outcome(result: ToolCallResult) -> tuple[Tone, str]:
     return Tone.ASIDE, f"{result.tool_name}: {result.summary or 'done'}"
 
 
-def _commit_outcome(commit: CommitFinal) -> tuple[Tone, str]:
+def _commit_outcome(commit: CommitFinal, *, said_why: bool) -> tuple[Tone, str]:
     name = commit.commit_id or commit.commit_digest[:16]
     if commit.commit_outcome is CommitOutcome.OK:
         return Tone.GOOD, f"committed {name}"
-    issues = commit.issues[:1] if commit.issues[0].code == TURN_INTERRUPTED else commit.issues
-    return Tone.BAD, f"fail_closed {name}: {' '.join(issue.message for issue in issues)}"
+    why = "" if said_why else f": {' '.join(issue.message for issue in commit.issues)}"
+    return Tone.BAD, f"nothing changed (fail_closed {name}){why}"
 
 
-def tell_changes(changes: Sequence[PatchOp]) -> list[Piece]:
-    """The changes that a commit made to the world."""
-    return [note(Tone.ASIDE, ", ".join(map(_change, changes)))] if changes else []
+# -- what a commit did
 
 
-def tell_approvals(artifacts: Sequence[Artifact]) -> list[Piece]:
-    """Questions that wait for the player's approval, and how to answer them."""
-    asked = [each.data for each in artifacts if each.kind == PENDING and isinstance(each.data, dict)]
-    return [note(Tone.ASIDE, f"{it['question']} Answer /yes {it['id']} or /no {it['id']}") for it in asked]
+def tell_changes(record: CommitRecord) -> list[Piece]:
+    """The changes that a commit made to the world, without those that keep its approvals."""
+    if record.outcome is not CommitOutcome.OK:
+        return []  # its line has said that nothing changed
+    told = [_change(each) for each in record.changes if each.path.split("/")[1:2] != [APPROVALS]]
+    return [note(Tone.ASIDE, "; ".join(told) or "nothing changed")]
+
+
+def questions(record: CommitRecord) -> list[tuple[str, str]]:
+    """The approvals that the commit asks for: the id and the question of each."""
+    asked = [each.data for each in record.artifacts if each.kind == PENDING and isinstance(each.data, dict)]
+    return [(str(each["id"]), str(each["question"])) for each in asked]
 
 
 def _change(change: PatchOp) -> str:
-    if change.op in ("add", "replace"):
-        return f"{change.path} = {json.dumps(change.value, ensure_ascii=False)}"
-    return f"{change.op} {change.path}"
+    place = in_words(change.path)
+    match change.op:
+        case "add" | "replace":
+            return f"{place}: {plain(change.value)}"
+        case "remove":
+            return f"{place}: gone"
+        case _:
+            return f"{place}: {change.op}"
+
+
+def in_words(pointer: str) -> str:
+    """A place in the world, for people."""
+    names = [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
+    return ", ".join("new" if name == "-" else name for name in names) or "the world"
+
+
+def plain(value: object) -> str:
+    """A value of the world in one line, for people."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            table = cast("dict[str, object]", value)
+            return ", ".join(f"{name}: {plain(each)}" for name, each in table.items()) or "empty"
+        case list():
+            return ", ".join(map(plain, cast("list[object]", value))) or "none"
+        case _:
+            return str(value)

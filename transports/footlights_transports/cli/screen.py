@@ -5,7 +5,6 @@ Every piece is printable: control characters from a model or a tool never reach 
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.segment import ControlType
 from rich.text import Text
 
+from footlights_transports.cli.wrapping import Wrapping, wrapped
+
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -25,7 +26,6 @@ _REPLACED = {
     ord("\t"): " ",
     ord("\n"): "\n",
 }
-_WORD = re.compile(r"\s*\S+|\s+")
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 40
 
@@ -92,9 +92,6 @@ class Screen:
         self._after_line = False
         self._words_end: str | None = None
         """The last character of the words that were shown, if no line followed them."""
-
-    def ask(self) -> None:
-        """Prompt the player."""
 
     def leave(self) -> None:
         """Clean up; the program ends."""
@@ -163,31 +160,36 @@ class TerminalScreen(Screen):
     def __init__(self, console: Console, *, spaced: bool = False) -> None:
         super().__init__(spaced=spaced)
         self._console = console
-        self._column = 0
+        self._wrapping = Wrapping()
+        self._style = ""
         self._frame = 0
         self._has_status = False
 
-    def ask(self) -> None:
-        self._print("> ", "bold cyan")
-
     def leave(self) -> None:
         self._erase_status()
-        self._print("\n")
 
     def show(self, piece: Piece) -> None:
         self._erase_status()
         super().show(piece)
 
     def _write(self, text: str, style: str = "") -> None:
-        self._print(text, style)
-        self._column = 0  # all but words ends its line
+        self._flush()
+        self._print(wrapped(text, self._console.width), style)
+        self._wrapping = Wrapping()  # all but words ends its line
 
     def _write_words(self, text: str, style: str) -> None:
-        wrapped, self._column = wrap(text, self._column, self._console.width)
-        self._print(wrapped, style)
+        if style != self._style:
+            self._flush()
+            self._style = style
+        self._print(self._wrapping.add(text, self._console.width), style)
+
+    def _flush(self) -> None:
+        """Write the word that waits for its end."""
+        self._print(self._wrapping.flush(self._console.width), self._style)
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(Text(text, style), end="", soft_wrap=True)
+        if text:
+            self._console.print(Text(text, style), end="", soft_wrap=True)
 
     def _show_extra(self, piece: Typed | Loading | Spinner) -> None:
         match piece:
@@ -210,18 +212,6 @@ class TerminalScreen(Screen):
         if self._has_status:
             self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
             self._has_status = False
-
-
-def wrap(text: str, column: int, width: int) -> tuple[str, int]:
-    """The text as it continues a line that is `column` cells long, and the length of the last line then."""
-    wrapped: list[str] = []
-    for word in _WORD.findall(text):
-        if column and column + cell_len(word.rstrip()) > width:
-            word = "\n" + word.lstrip()
-        wrapped.append(word)
-        *broken, last = word.split("\n")
-        column = cell_len(last) if broken else column + cell_len(last)
-    return "".join(wrapped), column
 
 
 def is_terminal() -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footlights.errors import FootlightsError, InvalidCommand
+from footlights_transports.cli.game_file import found_game_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,7 +27,7 @@ app = typer.Typer()
 def serve(
     config_file: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="A TOML file with settings; without one, a demo tavern."),
+        typer.Option("--config", metavar="FILE", help="A TOML file with settings; game.toml in this folder if any."),
     ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="HOST", help="The address to listen on; 127.0.0.1 by default.")
@@ -59,7 +60,10 @@ def serve(
         bool, typer.Option("--check", help="Only check the settings; exits with 1 if there is a problem.")
     ] = False,
 ) -> None:
-    """Serve a cast by WebSocket and HTTP; without settings, a demo tavern on this machine.
+    """Serve a cast by WebSocket and HTTP.
+
+    Without --config it serves game.toml in the current folder, or a demo tavern if there is none and nothing else is
+    set.
 
     SIGTERM and Ctrl-C shut it down in order: turns may finish, clients are notified, nothing is lost. A second one ends
     it at once. SIGHUP reloads tokens, certificates, origins and the limits of users. Every setting can also come from
@@ -80,6 +84,7 @@ def serve(
         "trace": trace,
         "grace": grace,
     }
+    config_file = config_file or found_game_file()
     try:
         set_up_logs(os.environ.get(VARIABLE, "warning").lower(), sys.stderr)
         options: dict[tuple[str, ...], object] = {
@@ -93,7 +98,7 @@ def serve(
         from footlights_transports.server.serve import serve_here
 
         def announce(opened: Opened) -> None:
-            typer.echo(summary(config, opened))
+            typer.echo(summary(config, opened, config_file))
             gc.freeze()  # what exists now stays
             gc.enable()
 
@@ -125,12 +130,13 @@ def _development(config: Config) -> AbstractContextManager[None]:
     return development_mode(sys.stderr)
 
 
-def summary(config: Config, opened: Opened) -> str:
+def summary(config: Config, opened: Opened, file: Path | None = None) -> str:
     """The addresses and files of the server, and a command to try."""
     secure = "s" if config.tls else ""
     host = f"[{config.host}]" if ":" in config.host else config.host
     http = f"http{secure}://{host}:{opened.http_port}"
     rows = {
+        **({"Settings": str(file.absolute())} if file else {}),
         "Personas": ", ".join(config.cast.personas),
         "WebSocket": f"ws{secure}://{host}:{opened.ws_port}/v1",
         "HTTP": f"{http}/v1",

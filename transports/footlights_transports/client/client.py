@@ -14,7 +14,7 @@ reconnects after a loss, streams continue where they were, and every event is ch
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -43,6 +43,10 @@ class Client:
         result = await self._commands.call("start", fields, again=False)
         consent = params is not None and params.remote_models is True
         return self.session(text_in(result, "session_id"), remote_models=consent)
+
+    async def world(self) -> Any:
+        """The world, as far as the user may see it."""
+        return (await self._commands.call("world", {}, again=True)).get("world")
 
     def session(self, session_id: str, *, remote_models: bool = False) -> ClientSession:
         """A session that exists already: started by another client, or before a restart of the server.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 from attrs import frozen
 
+from footlights.authority.record import InvalidRecord, record_from_json
 from footlights.errors import SessionClosed, UnknownSession
 from footlights.events import CommitOutcome
 from footlights_transports.client.protocol import protocol_error, text_in, texts_in
@@ -17,6 +18,7 @@ from footlights_transports.client.stream import ClientStream
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from footlights.authority import CommitRecord
     from footlights.params import SessionParams, TurnParams
     from footlights_transports.client.commands import Commands
 
@@ -88,6 +90,14 @@ class ClientSession:
         if outcome not in set(CommitOutcome):
             raise protocol_error()
         return Commit(text_in(result, "commit_digest"), CommitOutcome(outcome), result.get("commit_id"))
+
+    async def commits(self, limit: int = 50) -> tuple[CommitRecord, ...]:
+        """The newest commits of the session, in their order: what each turn asked for, the verdicts, the changes."""
+        result = await self._call("commits", {"limit": limit}, again=True)
+        try:
+            return tuple(record_from_json(each) for each in result["commits"])
+        except (InvalidRecord, KeyError, TypeError):
+            raise protocol_error() from None
 
     async def heard(self, turn_id: str, seq: int) -> None:
         """Report that the player has heard the turn up to this event."""

@@ -28,7 +28,9 @@ from footlights_transports.views.native.protocol import (
     Close,
     Finalize,
     HeardUpTo,
+    ListCommits,
     Ping,
+    ShowWorld,
     Start,
     Subscribe,
     read_command,
@@ -78,6 +80,9 @@ COMMANDS: list[tuple[dict[str, Any], native.Command]] = [
     ({"op": "finalize", "session_id": "s", "turn_id": "t"}, Finalize("s", "t")),
     ({"op": "heard", "session_id": "s", "turn_id": "t", "seq": 0}, HeardUpTo("s", "t", 0)),
     ({"op": "close", "session_id": "s"}, Close("s")),
+    ({"op": "commits", "session_id": "s", "limit": 3}, ListCommits("s", 3)),
+    ({"op": "commits", "session_id": "s"}, ListCommits("s", 50)),
+    ({"op": "world"}, ShowWorld()),
     ({"op": "ping"}, Ping()),
 ]
 
@@ -108,6 +113,8 @@ BAD: dict[str, tuple[object, str]] = {
     "field too many": ({"op": "close", "id": 1, "session_id": "s", "more": 1}, "more: is not a field"),
     "field that is no name": ({"op": "close", "id": 1, "session_id": "s", "a b": 1}, "?: is not a field"),
     "field with a long name": ({"op": "close", "id": 1, "session_id": "s", "a" * 40: 1}, "?: is not a field"),
+    "no commits": ({"op": "commits", "id": 1, "session_id": "s", "limit": 0}, "limit: must be between 1 and 200"),
+    "all commits": ({"op": "commits", "id": 1, "session_id": "s", "limit": 201}, "limit: must be between 1 and 200"),
     "ping of a session": ({"op": "ping", "id": 1, "session_id": "s"}, "session_id: is not a field"),
     "after no object": ({"op": "subscribe", "id": 1, "session_id": "s", "after": 3}, "after: must be an object"),
     "seq no number": ({"op": "subscribe", "id": 1, "session_id": "s", "after": {"t": "3"}}, "after: must be"),
@@ -202,7 +209,9 @@ anything = st.recursive(
 names = st.sampled_from(
     ["op", "id", "session_id", "turn_id", "input", "params", "after", "terminal_seen", "seq", *EVERY_TURN_PARAM]
 )
-ops = st.sampled_from(["start", "subscribe", "begin_turn", "cancel", "finalize", "heard", "close", "ping"])
+ops = st.sampled_from(
+    ["start", "subscribe", "begin_turn", "cancel", "finalize", "heard", "commits", "world", "close", "ping"]
+)
 
 
 def is_command_or_bad_frame(frame: bytes | str) -> None:

@@ -131,12 +131,22 @@ class NativeConnection(Connection):
                     self.tasks.start_soon(self._follow, command_id, command.session_id, followed, name="ws return")
             case native.Finalize(session_id, turn_id):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
+            case native.ListCommits(session_id, limit):
+                self._answer_later(command_id, partial(self._commits, session_id, limit))
+            case native.ShowWorld():
+                self._answer_later(command_id, self._world)
             case native.Close(session_id):
                 self._answer_later(command_id, partial(self._close, session_id))
         return None
 
     async def _finalize(self, session_id: str, turn_id: str) -> dict[str, JsonValue]:
         return native.commit_json(await self._access.finalize(self._user, session_id, turn_id))
+
+    async def _commits(self, session_id: str, limit: int) -> dict[str, JsonValue]:
+        return native.commits_json(await self._access.commits(self._user, session_id, limit))
+
+    async def _world(self) -> dict[str, JsonValue]:
+        return {"world": self._access.stage.world_for(self._user)}
 
     async def _close(self, session_id: str) -> dict[str, JsonValue]:
         await self._access.close(self._user, session_id)
@@ -161,10 +171,10 @@ class NativeConnection(Connection):
     async def _answer_of(self, command_id: CommandId, work: Callable[[], Awaitable[Mapping[str, JsonValue]]]) -> bytes:
         try:
             return native.write_reply(command_id, await work())
-        except Exception as error:  # noqa: BLE001 - a boundary: this command fails, and not the connection
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a boundary: this command fails, also if the host exits
             return self._refusal(command_id, error)
 
-    def _refusal(self, command_id: CommandId, error: Exception) -> bytes:
+    def _refusal(self, command_id: CommandId, error: BaseException) -> bytes:
         told = error if isinstance(error, FootlightsError) else FootlightsError()
         if told.code in WIRE_CODES and told.code != "internal":
             self._access.incidents.refused(f"ws_command_{told.code}")

@@ -103,7 +103,7 @@ BEGINNING: tuple[Json, ...] = (
         },
     },
 )
-COMMITS = {200: answer("Commits.", object_of({"commits": list_of(ref("CommitRecord"))}))}
+RECORDS = {200: answer("Commits.", object_of({"commits": list_of(ref("CommitRecord"))}))}
 FOLLOWING = (
     last_event_id(
         "The `id` of the last event that you have: go on after it.",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 from attrs import frozen
 
+from footlights.authority.record import record_to_json
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
@@ -25,13 +26,18 @@ from footlights_transports.errors import BadFrame, CommandId, error_json
 from footlights_transports.json_text import read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from footlights.authority.record import CommitRecord
     from footlights.errors import FootlightsError
     from footlights.events import CommitFinal, JsonValue
 
 SUBPROTOCOL = "footlights.v1"
 MAX_ID_CHARS = 128
+MAX_COMMITS = 200
+"""Commits in one answer."""
+COMMITS = 50
+"""The same, for a client that does not say how many."""
 MAX_CURSORS = 4_096
 """Most turns that one `subscribe` may name."""
 
@@ -78,6 +84,17 @@ class HeardUpTo:
 
 
 @frozen
+class ListCommits:
+    session_id: str
+    limit: int
+
+
+@frozen
+class ShowWorld:
+    """The world, as far as the user may see it."""
+
+
+@frozen
 class Close:
     session_id: str
 
@@ -87,7 +104,9 @@ class Ping:
     """Does nothing. The reply is a sign of life for clients that cannot send WebSocket pings, such as browsers."""
 
 
-Command: TypeAlias = Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | Close | Ping
+Command: TypeAlias = (
+    Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | ListCommits | ShowWorld | Close | Ping
+)
 
 
 def read_command(frame: str | bytes) -> tuple[CommandId, Command]:
@@ -146,6 +165,11 @@ def commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
         "commit_digest": commit.commit_digest,
         "commit_outcome": commit.commit_outcome.value,
     }
+
+
+def commits_json(commits: Iterable[CommitRecord]) -> dict[str, JsonValue]:
+    """The result of `commits`."""
+    return {"commits": [record_to_json(commit) for commit in commits]}
 
 
 # -- reading
@@ -220,6 +244,12 @@ def _cursors(value: object) -> dict[str, int]:
 
 def _seq(value: object) -> int:
     return -1 if value == -1 and type(value) is int else values.natural(value)
+
+
+def _limit(value: object) -> int:
+    if not 1 <= values.natural(value) <= MAX_COMMITS:
+        raise Unfit(f"must be between 1 and {MAX_COMMITS}")
+    return cast(int, value)
 
 
 def _names(value: object) -> frozenset[str]:
@@ -298,6 +328,8 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
     "heard": lambda it: HeardUpTo(
         it.take("session_id", values.text), it.take("turn_id", values.text), it.take("seq", values.natural)
     ),
+    "commits": lambda it: ListCommits(it.take("session_id", values.text), it.take_if_there("limit", _limit) or COMMITS),
+    "world": lambda _: ShowWorld(),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),
 }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from starlette.responses import Response
 
-from footlights.authority.record import record_to_json
 from footlights.errors import InvalidCommand
 from footlights.stream.cursor import Cursor
 from footlights_transports.http.disconnect import while_connected
@@ -21,8 +20,10 @@ from footlights_transports.http.openapi import TEXT, answer, object_of, query, r
 from footlights_transports.http.operations import Operation
 from footlights_transports.http.requests import body_of, json_body_of, path_of
 from footlights_transports.views.native.events import EventStream
-from footlights_transports.views.native.openapi import BEGINNING, CANCELED, COMMITS, FOLLOWING
+from footlights_transports.views.native.openapi import BEGINNING, CANCELED, FOLLOWING, RECORDS
 from footlights_transports.views.native.protocol import (
+    COMMITS,
+    MAX_COMMITS,
     BeginTurn,
     Cancel,
     Close,
@@ -30,6 +31,7 @@ from footlights_transports.views.native.protocol import (
     HeardUpTo,
     Start,
     commit_json,
+    commits_json,
     read_fields,
 )
 from footlights_transports.views.native.sse_cursor import read_cursor
@@ -40,11 +42,7 @@ if TYPE_CHECKING:
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
 
-MAX_COMMITS = 200
-"""Commits in one answer."""
-
 _C = TypeVar("_C")
-_COMMITS = 50
 _SESSION = "/v1/sessions/{session_id}"
 _TURN = f"{_SESSION}/turns/{{turn_id}}"
 
@@ -125,19 +123,15 @@ class SessionRoutes:
     @Operation(
         "GET",
         f"{_SESSION}/ledger",
-        COMMITS,
+        RECORDS,
         (404,),
-        parameters=[query("limit", {"type": "integer", "minimum": 1, "maximum": MAX_COMMITS, "default": _COMMITS})],
+        parameters=[query("limit", {"type": "integer", "minimum": 1, "maximum": MAX_COMMITS, "default": COMMITS})],
     )
     async def list_commits(self, request: Request, user: User) -> Response:
         """The newest commits of the session, in their order."""
         session_id = path_of(request)["session_id"]
         limit = _limit(request)
-        self._access.policy.check_owner(user, session_id)
-        commits = await self._access.stage.ledger.latest(session_id, limit)
-        if not commits:
-            self._access.session(user, session_id)
-        return json_response({"commits": [record_to_json(commit) for commit in commits]})
+        return json_response(commits_json(await self._access.commits(user, session_id, limit)))
 
 
 class ClientRoutes:
@@ -225,7 +219,7 @@ def _remote_models(request: Request) -> bool:
 
 
 def _limit(request: Request) -> int:
-    given = request.query_params.get("limit", str(_COMMITS))
+    given = request.query_params.get("limit", str(COMMITS))
     if not given.isascii() or not given.isdigit() or len(given) > 4 or not 1 <= int(given) <= MAX_COMMITS:
         raise InvalidCommand(f"limit: must be a number from 1 to {MAX_COMMITS}")
     return int(given)

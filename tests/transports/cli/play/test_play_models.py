@@ -12,10 +12,10 @@ import trio
 
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
-from footlights_transports.cli import commands as cli
-from footlights_transports.cli import model_choice, play, screen
+from footlights_transports.cli import model_choice, screen
 from footlights_transports.cli import models as cli_models
 from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.play import command, here
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.wire_server import Answer, ask, open_wire_server
@@ -102,14 +102,18 @@ def test_at_a_terminal_a_download_needs_confirmation(monkeypatch: pytest.MonkeyP
 
     def fetched(name: str) -> None:
         done.append(name)
-        monkeypatch.setattr(cli, "tavern_with", lambda *_, **__: "the tavern")
+        monkeypatch.setattr(command, "tavern_with", lambda *_, **__: "the tavern")
+
+    def played(opening: here.Opening, *, as_json: bool) -> int:
+        done.append(opening.farewell)
+        return 0
 
     monkeypatch.setattr(screen, "is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
     monkeypatch.setattr(cli_models, "fetch_model", fetched)
-    monkeypatch.setattr(play, "play_here", lambda tavern, trace: done.append(tavern))
+    monkeypatch.setattr(here, "play_here", played)
     assert footlights(monkeypatch, "play", "--model", "smollm2") == (0 if answer else 2)
-    assert done == (["smollm2", "the tavern"] if answer else [])
+    assert done == (["smollm2", "The door closes behind you."] if answer else [])
 
 
 def test_a_model_that_there_is_not_ends_in_one_sentence(
@@ -165,8 +169,6 @@ async def test_a_piped_play_says_why_a_model_failed_and_exits_with_1(
 
 def test_the_local_model_speaks_for_the_innkeeper(smollm2: Path) -> None:
     done = subprocess.run([*PLAY, "--model", "smollm2"], input="Hello\n", capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    notice, _ = done.stdout.split("\n", 1)
-    assert notice == model_choice.TINY
+    assert (done.returncode, done.stderr) == (0, f"{model_choice.TINY}\n")
     assert "is loading" in done.stdout
     assert "✓ committed" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from footlights import (
@@ -24,10 +26,13 @@ from footlights import (
     TurnInterrupted,
     WarmState,
 )
-from footlights.authority import patch
+from footlights.authority import Artifact, CommitRecord, patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.narration import CUT, Narration, Tone, note, tell_changes
+from footlights_transports.cli.narration import CUT, Narration, Tone, note, plain, questions, tell_changes
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
+
+if TYPE_CHECKING:
+    from footlights.authority import PatchOp
 
 DIGEST = "d" * 64
 SPEAKER = Words("Innkeeper: ", "bold")
@@ -138,17 +143,29 @@ def test_a_tool_interrupts_the_line_of_speech() -> None:
                     Issue("model_not_found", "The model's server has no such model, or no such path."),
                 ),
             ),
-            note(Tone.BAD, "fail_closed dddddddddddddddd: The turn was interrupted: model_error."),
+            note(
+                Tone.BAD,
+                "nothing changed (fail_closed dddddddddddddddd): The turn was interrupted: model_error. "
+                "The model's server has no such model, or no such path.",
+            ),
         ),
         (CommitFinal(DIGEST, CommitOutcome.OK, commit_id="c-1"), note(Tone.GOOD, "committed c-1")),
         (
             CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "One."), Issue("b", "Two."))),
-            note(Tone.BAD, "fail_closed dddddddddddddddd: One. Two."),
+            note(Tone.BAD, "nothing changed (fail_closed dddddddddddddddd): One. Two."),
         ),
     ],
 )
 def test_each_event_has_its_piece(payload: Payload, piece: Piece) -> None:
     assert told(payload) == [piece]
+
+
+def test_the_reason_of_an_interrupted_turn_is_told_once() -> None:
+    closed = CommitFinal(DIGEST, CommitOutcome.FAIL_CLOSED, (Issue("a", "It was interrupted."),), commit_id="c-1")
+    assert told(TurnInterrupted(InterruptReason.CANCELED), closed) == [
+        note(Tone.BAD, "interrupted: canceled"),
+        note(Tone.BAD, "nothing changed (fail_closed c-1)"),
+    ]
 
 
 @pytest.mark.parametrize("payload", [TurnAccepted(), ModelSelected("m", "default"), ModelReady("m", WarmState.HOT, 0)])
@@ -164,7 +181,56 @@ def test_control_characters_never_reach_a_screen() -> None:
     assert Typed("\x07").text == "\N{REPLACEMENT CHARACTER}"
 
 
-def test_the_changes_of_a_commit_are_one_line() -> None:
-    changes = (patch.replace("/purse", 15), patch.add("/who", "Zoë"), patch.remove("/door"))
-    assert tell_changes(changes) == [note(Tone.ASIDE, '/purse = 15, /who = "Zoë", remove /door')]
-    assert tell_changes(()) == []
+def record(
+    *changes: PatchOp, outcome: CommitOutcome = CommitOutcome.OK, artifacts: tuple[Artifact, ...] = ()
+) -> CommitRecord:
+    return CommitRecord(
+        session_id="s1-000001",
+        turn_id="t1-000001",
+        outcome=outcome,
+        issues=(),
+        intents=(),
+        verdicts=(),
+        changes=changes,
+        artifacts=artifacts,
+        world_before=DIGEST,
+        world_after=DIGEST,
+        previous=None,
+    )
+
+
+def test_the_changes_of_a_commit_are_one_line_that_people_can_read() -> None:
+    changes = (patch.replace("/purse", 15), patch.add("/rooms/a~1b/guest", "Zoë"), patch.remove("/door"))
+    assert tell_changes(record(*changes)) == [note(Tone.ASIDE, "purse: 15; rooms, a/b, guest: Zoë; door: gone")]
+    assert tell_changes(record(patch.add("/guests/-", "Zoë"))) == [note(Tone.ASIDE, "guests, new: Zoë")]
+    assert tell_changes(record(patch.test("/purse", 1))) == [note(Tone.ASIDE, "purse: test")]
+
+
+def test_where_nothing_changed_it_is_said_once() -> None:
+    assert tell_changes(record()) == [note(Tone.ASIDE, "nothing changed")]
+    assert tell_changes(record(outcome=CommitOutcome.FAIL_CLOSED)) == []
+
+
+def test_an_approval_is_a_question_and_no_change() -> None:
+    asked = Artifact("approval.pending", {"id": "a-000001", "question": "Sell it?"})
+    held = record(patch.add("/approvals", {"asked": 1}), artifacts=(asked, Artifact("report", {"id": "r"})))
+    assert tell_changes(held) == [note(Tone.ASIDE, "nothing changed")]
+    assert questions(held) == [("a-000001", "Sell it?")]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "none"),
+        (True, "yes"),
+        (False, "no"),
+        (1.5, "1.5"),
+        ("a word", "a word"),
+        ([], "none"),
+        ([1, "two"], "1, two"),
+        ({}, "empty"),
+        ({"name": "attic", "guests": ["Zoë"]}, "name: attic, guests: Zoë"),
+    ],
+)
+def test_values_of_the_world_are_written_for_people(value: object, told: str) -> None:
+    assert plain(value) == told

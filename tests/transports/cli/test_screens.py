@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
 from footlights_transports.cli.narration import Tone, note
-from footlights_transports.cli.screen import EndWords, Loading, PlainScreen, TerminalScreen, Typed, Words, wrap
+from footlights_transports.cli.screen import EndWords, Line, Loading, PlainScreen, TerminalScreen, Typed, Words
 
 PIECES = (
     Typed("A room?"),
@@ -26,7 +27,6 @@ PIECES = (
 def test_the_plain_screen_writes_plain_text() -> None:
     out = StringIO()
     screen = PlainScreen(out)
-    screen.ask()
     for piece in PIECES:
         screen.show(piece)
     screen.leave()
@@ -49,7 +49,6 @@ ERASE = "\r\x1b[2K"
 
 def test_a_terminal_shows_the_bar_only_while_loading() -> None:
     screen, out = terminal_screen()
-    screen.ask()
     for piece in PIECES[:3]:
         screen.show(piece)
     begun, half = out.getvalue().split(ERASE)
@@ -71,7 +70,7 @@ def test_a_bar_is_erased_when_the_screen_is_left() -> None:
     screen, out = terminal_screen()
     screen.show(Loading("innkeeper", 0.5))
     screen.leave()
-    assert out.getvalue().endswith(f"{ERASE}\n")
+    assert out.getvalue().endswith(ERASE)
 
 
 def test_a_terminal_does_not_repeat_what_the_player_typed() -> None:
@@ -87,17 +86,21 @@ def test_a_terminal_wraps_words_as_they_come_and_reads_no_markup() -> None:
     assert out.getvalue().endswith("[bold]one two\nthree\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "column", "wrapped", "ends_at"),
-    [
-        ("one two", 0, "one two", 7),
-        (" three", 7, "\nthree", 5),
-        ("a word that is long", 0, "a word\nthat is\nlong", 4),
-        ("unbreakable-and-too-long", 0, "unbreakable-and-too-long", 24),
-        ("one\ntwo", 5, "one\ntwo", 3),
-        ("日本語 日本", 0, "日本語\n日本", 4),
-        ("trailing ", 2, "\ntrailing ", 9),
-    ],
-)
-def test_wrapping(text: str, column: int, wrapped: str, ends_at: int) -> None:
-    assert wrap(text, column, width=8) == (wrapped, ends_at)
+def test_a_terminal_wraps_lines_under_their_first_word() -> None:
+    screen, out = terminal_screen(width=20)
+    screen.show(note(Tone.ASIDE, "one two three four five"))
+    screen.show(Line("a plain line that is long"))
+    assert re.sub(r"\x1b\[\d*m", "", out.getvalue()).splitlines() == [
+        "  · one two three",
+        "    four five",
+        "a plain line that is",
+        "long",
+    ]
+
+
+def test_without_colours_a_terminal_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = StringIO()
+    screen = TerminalScreen(Console(file=out, force_terminal=True, width=60, _environ={"NO_COLOR": "1"}))
+    screen.show(note(Tone.GOOD, "committed"))
+    assert "\x1b[3" not in out.getvalue()
+    assert "✓ committed" in out.getvalue()

@@ -1,0 +1,215 @@
+"""Conversation of one player with an NPC, one turn at a time: lines in, pieces of output out.
+
+An interrupt cancels the turn that runs. At the prompt it discards the line, and a second one leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterrupted, TurnParams
+from footlights.authority.pending import is_approval_id
+from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
+from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
+from footlights_transports.cli.play.lines import DISCARDED
+from footlights_transports.cli.screen import Typed
+from footlights_transports.client.protocol import ConnectionLost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+    from footlights import StreamEvent
+    from footlights_transports.cli.play.games import Events, Game
+    from footlights_transports.cli.play.lines import Lines
+    from footlights_transports.cli.screen import Piece, Screen
+
+PROMPT = "> "
+ANSWER_SECONDS = 3.0
+"""How long a server may take to answer a cancel."""
+_YES_OR_NO = "[y/n] "
+_WORDS = {"y": True, "yes": True, "n": False, "no": False}
+
+
+async def converse(
+    game: Game,
+    lines: Lines,
+    screen: Screen,
+    interrupts: AsyncIterable[object] | None = None,
+    *,
+    persona: str | None = None,
+) -> int:
+    """Play until the lines end, or until two interrupts at the prompt. Returns how many turns failed.
+
+    Raises `FootlightsError` if the game cannot go on.
+    """
+    conversation = Conversation(game, lines, screen, persona)
+    failure: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            if interrupts is not None:
+                nursery.start_soon(conversation.take_interrupts, interrupts)
+            try:
+                with conversation.stay:
+                    await conversation.run()
+            except (FootlightsError, OSError) as error:  # raised again outside of the nursery, which would wrap it
+                failure = error
+            nursery.cancel_scope.cancel(reason="the player has left")
+    finally:
+        screen.leave()
+    if failure is not None:
+        raise failure
+    return conversation.failed
+
+
+class Conversation:
+    """`failed` counts the turns that were refused, or did not come to their end."""
+
+    def __init__(self, game: Game, lines: Lines, screen: Screen, persona: str | None = None) -> None:
+        self._game = game
+        self._lines = lines
+        self._screen = screen
+        self._persona = persona
+        self._asking: trio.CancelScope | None = None
+        self._questions: list[tuple[str, str]] = []
+        """The ids and questions of approvals that were asked for and not yet answered."""
+        self._last_turn: str | None = None
+        self._tools: dict[str, str] = {}
+        """The names of the last turn's tools, by the ids of their calls."""
+        self._is_unanswered = False
+        """Whether the last cancel was not answered."""
+        self.stay = trio.CancelScope()
+        self.failed = 0
+
+    async def run(self) -> None:
+        async with self._game.subscribe() as stream:
+            while (line := await self._next_line()) is not None and line.strip() != "/quit":
+                if line.strip():
+                    self._screen.show(Typed(line))
+                    await self._take(line, stream)
+
+    async def take_interrupts(self, interrupts: AsyncIterable[object]) -> None:
+        async for _ in interrupts:
+            if self._asking is not None:
+                self._asking.cancel(reason="the player interrupted the prompt")
+            elif self._is_unanswered:
+                self.stay.cancel(reason="the player does not wait for the server")
+            else:
+                await self._cancel_turn()
+
+    async def _cancel_turn(self) -> None:
+        with trio.move_on_after(ANSWER_SECONDS) as waiting:
+            try:
+                await self._game.cancel()
+            except ConnectionLost:
+                pass  # the stream of the turn that is followed raises it as well
+            except FootlightsError as error:
+                self._show_refusal(error)
+        self._is_unanswered = waiting.cancelled_caught
+        if self._is_unanswered:
+            self._screen.show(note(Tone.BAD, "The server does not answer. Ctrl-C again leaves."))
+
+    # -- lines
+
+    async def _next_line(self) -> str | None:
+        """The next line; None at the end of the input, or after a second interrupt."""
+        if self._questions:
+            self._screen.show(note(Tone.ASIDE, f"{self._questions[0][1]} [y/n]"))
+        prompt = _YES_OR_NO if self._questions else PROMPT
+        for advice in ("Ctrl-C again leaves.", None):
+            with trio.CancelScope() as self._asking:
+                try:
+                    line = await self._lines.receive(prompt)
+                finally:
+                    self._asking = None
+                if line != DISCARDED:
+                    return line
+            if advice is not None:
+                self._screen.show(note(Tone.ASIDE, advice))
+        return None
+
+    async def _take(self, line: str, stream: Events) -> None:
+        try:
+            turn_id = await self._obey(line)
+        except FootlightsError as error:
+            self._show_refusal(error)
+            self.failed += 1
+            return
+        if turn_id is not None:
+            await self._follow(turn_id, stream)
+
+    async def _obey(self, line: str) -> str | None:
+        """Do what a line says, and return the id of the turn that it began, if it did."""
+        match line.strip().split():
+            case ["/help"]:
+                self._show(tell_help())
+            case ["/world"]:
+                self._show(tell_world(await self._game.world()))
+            case ["/why"]:
+                self._show(await self._why())
+            case ["/yes" | "/no" as answer, id_] if is_approval_id(id_):
+                return await self._begin_turn(line, {id_: answer == "/yes"})
+            case [word, *_] if word.startswith("/"):
+                self._screen.show(note(Tone.BAD, "There is no such command. /help shows those that there are."))
+            case [word] if self._questions and (yes := _WORDS.get(word.casefold())) is not None:
+                return await self._begin_turn("Yes." if yes else "No.", {self._questions[0][0]: yes})
+            case _:
+                return await self._begin_turn(line, {})
+        return None
+
+    async def _why(self) -> list[Piece]:
+        if self._last_turn is None:
+            return [note(Tone.ASIDE, "Nothing was said yet.")]
+        record = await self._game.record(self._last_turn)
+        return [] if record is None else tell_why(record, self._tools)
+
+    # -- turns
+
+    async def _begin_turn(self, said: str, answers: dict[str, bool]) -> str:
+        if self._questions and not answers:
+            id_, _ = self._questions.pop(0)
+            self._screen.show(note(Tone.ASIDE, f"It waits for your answer: /yes {id_} or /no {id_}"))
+        self._questions = [each for each in self._questions if each[0] not in answers]
+        return await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
+
+    async def _follow(self, turn_id: str, stream: Events) -> None:
+        self._last_turn, self._tools = turn_id, {}
+        narration = Narration(self._game.name)
+        async for event in stream.until_commit(turn_id):
+            if event.turn_id == turn_id:
+                self._show(narration.tell(event))
+                await self._note(event)
+
+    async def _note(self, event: StreamEvent) -> None:
+        match event.payload:
+            case ToolCallStarted(tool_call_id=call, tool_name=name):
+                self._tools[call] = name
+            case TurnInterrupted():
+                self.failed += 1
+            case CommitFinal():
+                await self._show_commit(event.turn_id)
+            case _:
+                pass
+
+    async def _show_commit(self, turn_id: str) -> None:
+        try:
+            record = await self._game.record(turn_id)
+        except FootlightsError as error:
+            self._show_refusal(error)
+            return
+        if record is not None:
+            self._show(tell_changes(record))
+            self._questions += questions(record)
+
+    # -- screen
+
+    def _show(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            self._screen.show(piece)
+
+    def _show_refusal(self, error: FootlightsError) -> None:
+        """Raises the error if there is no server any more."""
+        if isinstance(error, ConnectionLost):
+            raise error
+        self._screen.show(note(Tone.BAD, f"{error.code}: {error}"))

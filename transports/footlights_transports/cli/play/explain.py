@@ -1,0 +1,75 @@
+"""Answers to the commands of a player: what is true, and why. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from footlights.events import CommitOutcome
+from footlights_transports.cli.narration import Tone, note, plain, questions, tell_changes
+from footlights_transports.cli.screen import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from footlights.authority import CommitRecord
+    from footlights.authority.record import IntentEntry
+    from footlights_transports.cli.screen import Piece
+
+HELP = """\
+Say something, and press Enter.
+  /world        what is true now
+  /why          what the last turn committed, and why
+  /yes ID       approve what waits for you; /no ID refuses it
+  /quit         leave, as Ctrl-D does
+Ctrl-C interrupts a turn. At the prompt it discards the line, and a second one leaves."""
+MAX_LINES = 200
+"""The most lines of a world that are shown."""
+
+
+def tell_help() -> list[Piece]:
+    return [Line(line, "dim") for line in HELP.splitlines()]
+
+
+def tell_world(world: object) -> list[Piece]:
+    """The world as an outline."""
+    lines = list(_outline(world, "  "))
+    shown = [Line(line) for line in lines[:MAX_LINES]]
+    left = len(lines) - len(shown)
+    return [*shown, *([note(Tone.ASIDE, f"and {left} lines more")] if left else [])]
+
+
+def _outline(value: object, indent: str) -> Iterator[str]:
+    if not _has_parts(value):
+        yield f"{indent}{plain(value)}"
+        return
+    parts = cast("dict[str, object] | list[object]", value)
+    rows: Iterable[tuple[object, object]] = parts.items() if isinstance(parts, dict) else enumerate(parts, 1)
+    for name, each in rows:
+        if _has_parts(each):
+            yield f"{indent}{name}"
+            yield from _outline(each, f"{indent}  ")
+        else:
+            yield f"{indent}{name}: {plain(each)}"
+
+
+def _has_parts(value: object) -> bool:
+    return isinstance(value, dict | list) and value not in ({}, [])
+
+
+def tell_why(record: CommitRecord, tools: Mapping[str, str]) -> list[Piece]:
+    """How the authority came to a commit. `tools` are the names of tools, by the ids of their calls."""
+    rows = [f"{record.turn_id} was committed as {record.commit_id}: {record.outcome}"]
+    rows += [f"because: {issue.message} ({issue.code})" for issue in record.issues]
+    if record.outcome is CommitOutcome.OK or record.verdicts:
+        rows += [f"asked for: {_intent(each, tools)}" for each in record.intents] or ["asked for: nothing"]
+    accepted = [each.rule for each in record.verdicts if not each.codes]
+    rows += [f"refused by the rule {each.rule}: {', '.join(each.codes)}" for each in record.verdicts if each.codes]
+    rows += [f"accepted by the rules {', '.join(accepted)}"] if accepted else []
+    rows += [f"waits for your answer: {question} /yes {id_} or /no {id_}" for id_, question in questions(record)]
+    if record.outcome is not CommitOutcome.OK:
+        rows.append("nothing changed")
+    return [*(note(Tone.ASIDE, row) for row in rows), *tell_changes(record)]
+
+
+def _intent(intent: IntentEntry, tools: Mapping[str, str]) -> str:
+    return f"{intent.type} of {tools.get(intent.ref, intent.ref)}"

@@ -1,0 +1,132 @@
+"""Games that can be played: a cast on a stage of this process, or a session on a server."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from footlights import FootlightsError, TurnParams, open_stage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from footlights import Cast, Limits, StreamEvent
+    from footlights.authority import CommitRecord
+    from footlights.session.session import InteractionSession
+    from footlights.stage.stage import Stage
+    from footlights_transports.client.client import Client
+    from footlights_transports.client.session import ClientSession
+
+
+_CLOSING_SECONDS = 3.0
+_LATEST = 5
+"""The commits of a server among which that of the last turn is."""
+
+
+class Events(Protocol):
+    """A stream of the session's events."""
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
+
+    def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]: ...
+
+
+class Game(Protocol):
+    """One player's session of a game. Every method may raise `FootlightsError`."""
+
+    async def begin_turn(self, said: str, params: TurnParams) -> str: ...
+
+    async def cancel(self, turn_id: str | None = None) -> object: ...
+
+    def subscribe(self) -> AbstractAsyncContextManager[Events]: ...
+
+    async def world(self) -> Any: ...
+
+    async def record(self, turn_id: str) -> CommitRecord | None:
+        """The record of a committed turn; None if it cannot be had."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name of the NPC who speaks."""
+        ...
+
+
+def speaker(persona: str | None) -> str:
+    """The name of a persona as people write it."""
+    return "NPC" if persona is None else persona.replace("_", " ").replace("-", " ").capitalize()
+
+
+class LocalGame:
+    """A cast on a stage of this process. Commits are kept in memory."""
+
+    def __init__(self, stage: Stage, session: InteractionSession, persona: str | None) -> None:
+        self._stage = stage
+        self._session = session
+        self.name = speaker(persona or next(iter(stage.personas), None))
+
+    async def begin_turn(self, said: str, params: TurnParams) -> str:
+        return self._session.begin_turn(said, params)
+
+    async def cancel(self, turn_id: str | None = None) -> object:
+        return self._session.cancel(turn_id)
+
+    def subscribe(self) -> AbstractAsyncContextManager[Events]:
+        return self._session.subscribe()
+
+    async def world(self) -> Any:
+        return self._stage.world
+
+    async def record(self, turn_id: str) -> CommitRecord | None:
+        return await self._stage.ledger.find(self._session.session_id, turn_id)
+
+
+class RemoteGame:
+    """A session on a server."""
+
+    def __init__(self, client: Client, session: ClientSession, persona: str | None) -> None:
+        self._client = client
+        self._session = session
+        self.name = speaker(persona)
+
+    async def begin_turn(self, said: str, params: TurnParams) -> str:
+        return await self._session.begin_turn(said, params)
+
+    async def cancel(self, turn_id: str | None = None) -> object:
+        return await self._session.cancel(turn_id)
+
+    def subscribe(self) -> AbstractAsyncContextManager[Events]:
+        return self._session.subscribe()
+
+    async def world(self) -> Any:
+        return await self._client.world()
+
+    async def record(self, turn_id: str) -> CommitRecord | None:
+        return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
+
+
+@asynccontextmanager
+async def open_local_game(
+    cast: Cast, *, limits: Limits | None = None, trace: Path | None = None, persona: str | None = None
+) -> AsyncGenerator[LocalGame]:
+    async with open_stage(cast, limits=limits, trace=trace) as stage:
+        yield LocalGame(stage, stage.start(), persona)
+
+
+@asynccontextmanager
+async def open_remote_game(
+    url: str, *, token: str | None = None, persona: str | None = None
+) -> AsyncGenerator[RemoteGame]:
+    """A new session on a server, which is closed at the end. Raises what `connect` raises."""
+    from footlights_transports.client.client import connect  # a game of this process needs no client
+
+    async with connect(url, token=token) as client:
+        session = await client.start()
+        yield RemoteGame(client, session, persona)
+        # It ends by itself when it is idle, so a server that does not answer is not waited for.
+        with trio.move_on_after(_CLOSING_SECONDS), suppress(FootlightsError):
+            await session.close()
