@@ -35,6 +35,9 @@ REFUSED = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("too_dear", "T
 CUT = CommitFinal("0" * 64, CommitOutcome.FAIL_CLOSED, (Issue("turn_interrupted", "It was."),))
 
 
+FAILURES = ("model_error", "tool_error", "workload_error", "timeout", "stalled")
+
+
 def said(events: Events) -> str:
     return "".join(event.payload.delta for event in events if isinstance(event.payload, TokenDelta))
 
@@ -88,14 +91,16 @@ def test_a_turn_with_a_tool_is_a_run_with_two_messages_and_a_call() -> None:
 
 @pytest.mark.parametrize("reason", InterruptReason)
 def test_what_was_stopped_is_cancelled_and_what_failed_is_an_error_with_its_reason(reason: InterruptReason) -> None:
-    run = lawful(bodies(project(core_events([TurnAccepted(), TokenDelta("We", 0), TurnInterrupted(reason), CUT]))))
+    why = ErrorInfo("model_unreachable", "127.0.0.1:9 cannot be reached.") if reason in FAILURES else None
+    cut = TurnInterrupted(reason, error=why)
+    run = lawful(bodies(project(core_events([TurnAccepted(), TokenDelta("We", 0), cut, CUT]))))
     assert types(run)[-3:] == ["TEXT_MESSAGE_END", "commit", run[-1]["type"]]
     if run[-1]["type"] == "RUN_FINISHED":
         assert reason in ("canceled", "barge_in", "session_closed")
         assert run[-1]["outcome"] == {"type": "cancelled"}
     else:
-        assert run[-1]["code"] == reason
-        assert run[-1]["message"].endswith(".")
+        assert run[-1]["code"] == (reason if why is None else why.code)
+        assert run[-1]["message"].endswith("." if why is None else why.message)
 
 
 def test_a_turn_that_the_rules_refuse_is_an_error_that_says_why() -> None:
@@ -123,6 +128,11 @@ def test_a_tool_that_failed_or_was_canceled_says_so() -> None:
     assert [each["content"] for each in results] == ["It is dark.", "The call was canceled."]
     assert results[0]["metadata"]["error"] == "dark"
     assert results[1]["metadata"]["side_effects_may_have_occurred"] is True
+
+
+def test_a_text_that_was_cut_says_so_after_its_message() -> None:
+    run = lawful(bodies(project(core_events([TurnAccepted(), TokenDelta("We", 0), TurnFinal("We", cut=True), OK]))))
+    assert types(run)[-4:] == ["TEXT_MESSAGE_END", "text_cut", "commit", "RUN_FINISHED"]
 
 
 @given(turns())

@@ -21,6 +21,7 @@ from attrs import evolve, frozen
 from footlights.events import (
     CommitFinal,
     CommitOutcome,
+    ErrorInfo,
     InterruptReason,
     Issue,
     ModelLoading,
@@ -59,14 +60,11 @@ APPROVAL_ANSWER: Body = {
 
 _CANCELED = frozenset({InterruptReason.CANCELED, InterruptReason.BARGE_IN, InterruptReason.SESSION_CLOSED})
 _REASONS = {
-    InterruptReason.MODEL_ERROR: "The model failed.",
-    InterruptReason.TOOL_ERROR: "A tool failed.",
-    InterruptReason.WORKLOAD_ERROR: "The turn failed.",
-    InterruptReason.TIMEOUT: "The turn took too long.",
-    InterruptReason.STALLED: "The model or a tool was silent for too long.",
-    InterruptReason.SHUTDOWN: "The server shut down.",
-    InterruptReason.RUNTIME_RESTART: "The server was restarted during the turn.",
+    InterruptReason.SHUTDOWN: ErrorInfo("shutdown", "The server shut down."),
+    InterruptReason.RUNTIME_RESTART: ErrorInfo("runtime_restart", "The server was restarted during the turn."),
 }
+_UNKNOWN = ErrorInfo("interrupted", "The turn was interrupted.")
+"""For a failure that does not say why, which no lawful stream has."""
 ENDS = ("RUN_FINISHED", "RUN_ERROR")
 
 
@@ -149,11 +147,11 @@ class AgUiProjection:
         match payload:
             case TokenDelta(delta=delta, offset=offset):
                 yield from self._text(delta, offset)
-            case TurnFinal(text=text, text_forgotten=is_forgotten):
+            case TurnFinal(text=text, text_forgotten=is_forgotten, cut=is_cut):
                 yield from self._text(text, 0)
-                yield from self._end_turn(is_text_missing=is_forgotten)
+                yield from self._end_turn("text_forgotten" if is_forgotten else "text_cut" if is_cut else None)
             case TurnInterrupted(dropped_seq_ranges=dropped):
-                yield from self._end_turn(is_text_missing=bool(dropped))
+                yield from self._end_turn("text_forgotten" if dropped else None)
             case ToolCallStarted():
                 yield from self._end_text()
                 yield from self._parts(self._tool_started(payload))
@@ -188,13 +186,14 @@ class AgUiProjection:
             self._at = evolve(self._at, message=None)
             yield self._event({"type": "TEXT_MESSAGE_END", "messageId": message_id})
 
-    def _end_turn(self, *, is_text_missing: bool) -> Iterator[AgUiEvent]:
+    def _end_turn(self, about_text: str | None) -> Iterator[AgUiEvent]:
+        """The end of the last message, and what is wrong with the text."""
         if self._at.phase is not Phase.RUNNING:
             return
-        if is_text_missing:
+        if about_text is not None:
             yield from self._end_text()
         self._at = evolve(self._at, phase=Phase.TURN_ENDED)
-        yield from [self._event(_custom("text_forgotten", {}))] if is_text_missing else self._end_text()
+        yield from self._end_text() if about_text is None else [self._event(_custom(about_text, {}))]
 
     def _tool_started(self, call: ToolCallStarted) -> list[Body]:
         name: Body = {"toolCallId": self._call_id(call.tool_call_id)}
@@ -225,7 +224,8 @@ class AgUiProjection:
         if self._interrupted is not None and self._interrupted.reason in _CANCELED:
             return self._finished({"type": "cancelled"})
         if self._interrupted is not None:
-            return {"type": "RUN_ERROR", "code": self._interrupted.reason.value, "message": _why(self._interrupted)}
+            why = self._interrupted.error or _REASONS.get(self._interrupted.reason, _UNKNOWN)
+            return {"type": "RUN_ERROR", "code": why.code, "message": why.message}
         if commit.commit_outcome is not CommitOutcome.OK:
             issue = commit.issues[0] if commit.issues else Issue(commit.commit_outcome.value, "Nothing was committed.")
             return {"type": "RUN_ERROR", "code": issue.code, "message": issue.message}
@@ -274,7 +274,10 @@ def _told(payload: Payload) -> list[Body]:
         case TurnAccepted(turns_ahead=ahead):
             return [_custom("queued", {"turns_ahead": ahead})] if ahead else []
         case ModelSelected():
-            return [_custom("model_selected", {"model_id": payload.model_id, "reason": payload.reason})]
+            selected: Body = {"model_id": payload.model_id, "reason": payload.reason}
+            if payload.error is not None:
+                selected["error"] = {"code": payload.error.code, "message": payload.error.message}
+            return [_custom("model_selected", selected)]
         case ModelLoading():
             loading: Body = {"model_id": payload.model_id, "cold_start": payload.cold_start}
             return [_custom("model_loading", {**loading, "progress": payload.progress})]
@@ -301,7 +304,3 @@ def _decision(commit: CommitFinal) -> Body:
 def _interrupt(pending: PendingApproval) -> Body:
     question: Body = {"id": pending.id, "reason": "approval", "message": pending.question}
     return {**question, "responseSchema": APPROVAL_ANSWER}
-
-
-def _why(interrupted: TurnInterrupted) -> str:
-    return _REASONS.get(interrupted.reason, "The turn was interrupted.")
