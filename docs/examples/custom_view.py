@@ -5,13 +5,14 @@
 It prints a line for your shell, which begins a session, follows its subtitles and says something.
 """
 
+from collections import defaultdict
 from functools import partial
 
 import trio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from footlights import EventType, StreamEvent, Subscription, TokenDelta, open_stage
+from footlights import Detached, EventType, StreamEvent, Subscription, TokenDelta, open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import User
 from footlights_transports.access.session_access import SessionAccess
@@ -46,7 +47,8 @@ class SubtitleStream(SseResponse):
     def __init__(self, subscription: Subscription, keep_alive: float) -> None:
         super().__init__(keep_alive)
         self.subscription = self._events = subscription
-        self._subtitles = Subtitles()
+        self._subtitles: defaultdict[str, Subtitles] = defaultdict(Subtitles)
+        """One projection for each turn: turns may run at the same time."""
 
     @property
     def is_drained(self) -> bool:
@@ -54,8 +56,11 @@ class SubtitleStream(SseResponse):
         return self._events.is_empty
 
     async def next_text(self) -> bytes | None:
-        batch = await self._events.receive_batch()
-        lines = [line for event in batch for line in self._subtitles.take(event)]
+        try:
+            batch = await self._events.receive_batch()
+        except Detached:  # this client was too slow: its stream ends, and a browser connects again
+            return None
+        lines = [line for event in batch for line in self._subtitles[event.turn_id].take(event)]
         return b"".join(b"data: %b\n\n" % " ".join(line.splitlines()).encode() for line in lines) if batch else None
 
 
