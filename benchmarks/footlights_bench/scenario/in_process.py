@@ -16,7 +16,7 @@ from footlights_actors import Call, Flood, Pause, ScriptedModel, standard_cast
 from footlights_bench.lib.scripts import TOKEN
 from footlights_bench.scenario.definition import SCRIPTED, LedgerKind
 from footlights_bench.scenario.system import Depths
-from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.models.choice import tavern_with
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence

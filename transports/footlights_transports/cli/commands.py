@@ -12,10 +12,10 @@ from footlights_transports.cli import bench as cli_bench
 from footlights_transports.cli import content as cli_content
 from footlights_transports.cli import dexi as cli_dexi
 from footlights_transports.cli import mission as cli_mission
-from footlights_transports.cli import models as cli_models
 from footlights_transports.cli import serve as cli_serve
 from footlights_transports.cli.dexi import count, judge_dexi
 from footlights_transports.cli.ledger import commands as cli_ledger
+from footlights_transports.cli.models import command as cli_models
 from footlights_transports.cli.new import command as cli_new
 from footlights_transports.cli.play import command as cli_play
 from footlights_transports.cli.recordings import Recording

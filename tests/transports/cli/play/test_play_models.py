@@ -12,9 +12,10 @@ import trio
 
 from footlights import InvalidCommand, RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsNotFetched, WeightsUnknown
-from footlights_transports.cli import model_choice, screen
-from footlights_transports.cli import models as cli_models
-from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli import screen
+from footlights_transports.cli.models import choice as model_choice
+from footlights_transports.cli.models import command as cli_models
+from footlights_transports.cli.models.choice import tavern_with
 from footlights_transports.cli.play import command, here
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions

@@ -11,11 +11,11 @@ import typer
 
 from footlights.errors import InvalidCommand
 from footlights_actors.models.local.weights import WeightsNotFetched
-from footlights_transports.cli import models as cli_models
-from footlights_transports.cli.auto_model import AUTO, choose_automatically
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.game_file import found_game_file
-from footlights_transports.cli.model_choice import SCRIPTED, notice_about, tavern_with
+from footlights_transports.cli.models import command as cli_models
+from footlights_transports.cli.models.auto import AUTO, choose_automatically
+from footlights_transports.cli.models.choice import SCRIPTED, notice_about, tavern_with
 
 if TYPE_CHECKING:
     from io import TextIOWrapper

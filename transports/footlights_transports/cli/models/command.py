@@ -8,8 +8,8 @@ import typer
 
 from footlights.errors import RegistrationError
 from footlights_actors.models.local.weights import KNOWN, WeightsError, cached
-from footlights_transports.cli.auto_model import told_parameters
 from footlights_transports.cli.exit_codes import exit_on_refusal
+from footlights_transports.cli.models.auto import told_parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def probe_server(
     """
     with exit_on_refusal():
         try:
-            from footlights_transports.cli.probing import probe_here
+            from footlights_transports.cli.models.probing import probe_here
         except ModuleNotFoundError as missing:
             raise RegistrationError(f"That needs {missing.name}: pip install 'footlights[remote]'") from None
         model, report = probe_here(url, name, key_env)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from footlights_actors.models import own_servers
 from footlights_actors.models.local.weights import Weights
-from footlights_transports.cli import models as cli_models
+from footlights_transports.cli.models import command as cli_models
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions
 from tests.kit.models.real_server import open_real_server
@@ -100,7 +100,7 @@ def test_without_the_extra_the_weights_are_listed_all_the_same(
     monkeypatch.setitem(sys.modules, "httpx2", None)
     assert _footlights(monkeypatch, "list") == 0
     assert capsys.readouterr().out.endswith("without httpx2: pip install 'footlights[remote]'\n")
-    monkeypatch.delitem(sys.modules, "footlights_transports.cli.probing", raising=False)
+    monkeypatch.delitem(sys.modules, "footlights_transports.cli.models.probing", raising=False)
     assert _footlights(monkeypatch, "probe", "http://127.0.0.1:1") == 2
     assert "That needs httpx2" in capsys.readouterr().err
 

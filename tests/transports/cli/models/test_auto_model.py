@@ -20,8 +20,8 @@ from footlights_actors.models.own_servers import (
     ollama_models,
     openai_models,
 )
-from footlights_transports.cli.auto_model import AutoChoice, choice_of, choose_automatically
-from footlights_transports.cli.model_choice import tavern_with
+from footlights_transports.cli.models.auto import AutoChoice, choice_of, choose_automatically
+from footlights_transports.cli.models.choice import tavern_with
 from footlights_transports.cli.play import games, here
 from tests.kit.command import footlights
 from tests.kit.models import openai_wire as completions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from footlights.errors import InvalidCommand
-from footlights_transports.cli.model_choice import SCRIPTED
+from footlights_transports.cli.models.choice import SCRIPTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
