@@ -205,10 +205,11 @@ async def garbage_of(stream: trio.abc.Stream, frames: Mapping[str, str], answer:
     gc.freeze()
     gc.disable()
     found: dict[str, int] = {}
+    client = Connection(ConnectionType.CLIENT)
     try:
         for name, frame in {"": "", **frames}.items():  # the first makes what is made once
             for _ in range(TIMES):
-                await stream.send_all(Connection(ConnectionType.CLIENT).send(TextMessage(frame)))
+                await stream.send_all(client.send(TextMessage(frame)))
                 await receive_until(stream, answer)
             found[name] = gc.collect()
     finally:

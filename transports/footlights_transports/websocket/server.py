@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 from trio_websocket import ConnectionClosed, wrap_server_stream
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Collection, Mapping, Sequence
 
-    from trio_websocket import WebSocketRequest
+    from trio_websocket import WebSocketConnection, WebSocketRequest
 
     from footlights_transports.access.policy import User
     from footlights_transports.access.session_access import SessionAccess
@@ -136,6 +136,8 @@ class WsServer(Acceptor):
                 # wsproto decodes some headers without a check, and does not answer the handshake if that fails.
                 self.access.incidents.failed("ws_handshake", errors, logging.WARNING)
                 last_words = _MALFORMED
+        if client is not None:
+            _free_parser(client[0].socket)
         with trio.move_on_after(self.goodbye), suppress(trio.BrokenResourceError):
             fault = None if client is None else client[0].fault
             if fault is not None:
@@ -230,3 +232,9 @@ def quiet_trio_websocket() -> None:
 
 def _is_a_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
+
+
+def _free_parser(socket: WebSocketConnection) -> None:
+    """Take wsproto's parser apart. It and its generator hold each other, and on 3.13 only the collector frees them."""
+    connection: Any = socket._wsproto.connection  # pyright: ignore[reportPrivateUsage]
+    connection._proto._parse_more = iter(())
