@@ -16,7 +16,7 @@ import trio
 from attrs import evolve, frozen
 
 from footlights.errors import IllegalTransition, ModelError, ModelTimeout, ModelUnavailable
-from footlights.failures import is_failure
+from footlights.failures import is_failure, leaves
 from footlights.models.model import Prompt, ToolExchange, ToolOffer, ToolRequest, ToolRound, Usage
 from footlights.models.prompts import facts_of, fitted, no_facts
 from footlights.models.sampling import DEFAULT_SAMPLING, NO_SAMPLING
@@ -51,8 +51,8 @@ async def generate(
     run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
 ) -> None:
     persona = services.cast.persona(turn.params.persona)
-    tokens_left = services.cast.budget.max_for_tier(turn.params.tier)
-    if not tokens_left:
+    tokens_left = budget = services.cast.budget.max_for_tier(turn.params.tier)
+    if not budget:
         return
     lease = await models.first()
     sampling = DEFAULT_SAMPLING
@@ -60,7 +60,7 @@ async def generate(
     if not (turn.params.sampling is persona.sampling is lease.model.traits.sampling is NO_SAMPLING):
         sampling = _sampling(turn, persona, lease)
     if sampling.max_tokens is not None:
-        tokens_left = min(tokens_left, sampling.max_tokens)
+        tokens_left = min(budget, sampling.max_tokens)
     may_use_tools = turn.params.mode is Mode.EXECUTION
     prompt: Prompt = Prompt(
         turn.input,
@@ -78,7 +78,9 @@ async def generate(
                 generated = await _generate_round(turn, services, lease, fitting)
             except ModelUnavailable as error:
                 lease = await models.after(error)
-                prompt = evolve(prompt, sampling=_sampling(turn, persona, lease))
+                sampling = _sampling(turn, persona, lease)  # nothing was said yet, so the limit is that of this model
+                tokens_left = budget if sampling.max_tokens is None else min(budget, sampling.max_tokens)
+                prompt = evolve(prompt, sampling=sampling, max_tokens=tokens_left)
         tokens_left -= generated.tokens
         if not generated.requests:
             return
@@ -132,6 +134,9 @@ async def _generate_round(turn: Turn, services: Services, lease: ModelLease, pro
     except BaseException as error:  # a boundary: every failure of a model becomes the cause of a ModelError
         if not is_failure(error):
             raise
+        unavailable = [leaf for leaf in leaves(error) if isinstance(leaf, ModelUnavailable)]
+        if len(unavailable) == len(list(leaves(error))):  # raised in a nursery of the driver
+            raise unavailable[0] from None
         raise ModelError from error
     finally:
         lease.release()

@@ -51,7 +51,7 @@ _DEMO = "footlights_actors.demo."
 """The demo games are host code."""
 _REPORTED = "__footlights_reported__"
 
-_hook: FailureHook | None = None
+_hooks: list[FailureHook] = []
 
 
 class contained:  # noqa: N801 - used as a statement, like contextlib.suppress
@@ -128,15 +128,14 @@ def watch_failures(hook: Callable[[str, BaseException], None]) -> Generator[None
     """Call `hook` with every exception of host code that Footlights contains, until the block ends.
 
     It is called once for each exception, with what failed (fixed words and ids) and the exception, at the moment of the
-    failure and in its task or thread, so it must be quick. It counts for all stages of the process; of nested blocks,
-    the inner one counts. The log has the type and the place of each failure in any case.
+    failure and in its task or thread, so it must be quick. It counts for all stages of the process; of several, the
+    one that was entered last counts. The log has the type and the place of each failure in any case.
     """
-    global _hook
-    before, _hook = _hook, hook
+    _hooks.append(hook)
     try:
         yield
     finally:
-        _hook = before
+        _hooks.remove(hook)  # blocks of different stages may end in any order
 
 
 def report(log: logging.Logger, what: str, error: BaseException, level: int = logging.ERROR) -> None:
@@ -144,9 +143,9 @@ def report(log: logging.Logger, what: str, error: BaseException, level: int = lo
 
     The record says in `was_watched` whether there is a hook, for handlers that need not repeat what it shows.
     """
-    if _hook is not None:
-        _call(_hook, log, what, error)
-    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": _hook is not None})
+    if _hooks:
+        _call(_hooks[-1], log, what, error)
+    log.log(level, "%s: %s", what, describe(error), extra={"was_watched": bool(_hooks)})
 
 
 def _call(hook: FailureHook, log: logging.Logger, what: str, error: BaseException) -> None:

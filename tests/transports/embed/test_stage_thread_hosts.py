@@ -9,14 +9,15 @@ import queue
 import threading
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
-from footlights import EventType, InvalidCommand, Stage, Tool, TurnInterrupted, laws
-from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
-from footlights_transports import StageThread, StageThreadStuck
+from footlights import EventType, InvalidCommand, SessionClosed, Stage, Tool, TurnInterrupted, laws
+from footlights_actors import Call, Flood, Say, ScriptedModel, Stall, standard_cast
+from footlights_transports import StageThread, StageThreadDied, StageThreadStuck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -224,4 +225,77 @@ def test_a_fork_cannot_use_the_stage_of_its_parent() -> None:
         os.waitpid(child, 0)
         assert os.read(reader, 100) == b"refused,refused,refused,refused"
         os.close(reader)
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+
+
+# -- what a hostile reader found
+
+
+def test_commands_given_together_after_the_end_are_answered() -> None:
+    stage = StageThread(talker()).open()
+    session = stage.start()
+    stage.close()
+    with stage.together():
+        tickets: list[Future[Any]] = [session.begin_turn_soon("Talk."), session.close_soon()]
+    for ticket in tickets:
+        assert isinstance(ticket.exception(LONG), SessionClosed)
+
+
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, ZeroDivisionError])
+def test_a_callback_that_fails_does_not_end_the_stage(error: type[BaseException]) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    with StageThread(talker()) as stage:
+        session = stage.start()
+        for ticket in (session.begin_turn_soon("Talk."), session.finalize("t1-000001"), session.close_soon()):
+            ticket.add_done_callback(fail)
+            ticket.exception(LONG)
+        assert stage.call(Stage.statistics).sessions == 0
+
+
+def test_a_host_is_woken_when_the_stage_has_ended_however_that_was() -> None:
+    woken: queue.Queue[None] = queue.Queue()
+    stage = StageThread(talker()).open()
+    first, second = stage.start(), stage.start()
+    first.on_ready(lambda: woken.put(None))
+    stage.call(lambda _: trio.lowlevel.spawn_system_task(break_down))
+    woken.get(timeout=LONG)
+    with pytest.raises(StageThreadDied):
+        stage.close()
+    second.on_ready(lambda: woken.put(None))
+    woken.get(timeout=LONG)
+
+
+async def break_down() -> None:
+    raise ZeroDivisionError
+
+
+def test_an_interruption_can_be_polled_although_the_inbox_is_full() -> None:
+    with StageThread(standard_cast(ScriptedModel(lambda _: [Flood("word ", 5_000), Stall()]))) as stage:
+        session = stage.start()
+        turn_id = session.begin_turn("Talk.")
+        while len(session._stream._inbox) < 256:
+            stage.call(Stage.statistics)
+        session.cancel(turn_id)
+        events = list(chain.from_iterable(iter(session.poll, [])))
+        assert any(isinstance(each.payload, TurnInterrupted) for each in events)
+
+
+def test_the_stages_own_thread_cannot_close_it() -> None:
+    with StageThread(talker()) as stage:
+        with pytest.raises(InvalidCommand, match="own thread"):
+            stage.call(lambda _: stage.close())
+        session = stage.start()
+        session.finalize(session.begin_turn("Talk.")).result(LONG)
+
+
+def test_a_fork_that_leaves_the_block_leaves_the_stage_alone() -> None:
+    with StageThread(talker()) as stage:
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            stage.__exit__(None, None, None)
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        session = stage.start()
         session.finalize(session.begin_turn("Talk.")).result(LONG)

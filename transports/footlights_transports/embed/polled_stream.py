@@ -58,6 +58,8 @@ class PolledStream:
         self._on_ready: Callable[[], object] | None = None
         self._is_call_due = True
         """Whether the inbox was seen empty since the last call of `_on_ready`."""
+        self._was_end_announced = False
+        thread.at_end.append(self._announce)
 
     # -- on the thread of the host
 
@@ -95,9 +97,8 @@ class PolledStream:
     def on_ready(self, call: Callable[[], object] | None) -> None:
         """Have this called when events can be polled, or the stream has ended: see `ThreadSession.on_ready`."""
         self._on_ready = call
-        if call is not None:
-            self._is_call_due = True
-            self._thread.run_soon(self._announce)
+        self._is_call_due = True
+        self._announce_soon()
 
     @property
     def is_open(self) -> bool:
@@ -137,9 +138,15 @@ class PolledStream:
             events.append(event)
         if not inbox:
             self._is_call_due = True
-            if inbox:  # something came meanwhile, and its call may have been left out
-                self._thread.run_soon(self._announce)
+            if inbox or (self._is_over and not self._was_end_announced):  # meanwhile: its call may have been left out
+                self._announce_soon()
         return events
+
+    def _announce_soon(self) -> None:
+        if self._thread.has_ended:
+            self._announce()
+        else:
+            self._thread.run_soon(self._announce)
 
     def _make_room(self) -> None:
         room = self._room
@@ -172,9 +179,8 @@ class PolledStream:
         self._ring()
 
     def take_in(self) -> None:
-        """Put into the inbox what is in the outbox now, as far as there is room."""
-        room = self._capacity - len(self._inbox)
-        if room > 0 and self._subscription.is_entered and (batch := self._subscription.receive_nowait(room)):
+        """Put into the inbox what is in the outbox now, which is bounded, whatever is there already."""
+        while self._subscription.is_entered and (batch := self._subscription.receive_nowait()):
             self._put(batch)
 
     def lift(self) -> None:
@@ -201,9 +207,10 @@ class PolledStream:
     def _announce(self) -> None:
         """Call the host, if there is something that it has not been called for."""
         call = self._on_ready
-        if call is None or not self._is_call_due or not (self._inbox or self._has_ended):
+        is_end = self._is_over and not self._was_end_announced
+        if call is None or not (self._inbox or is_end) or not (self._is_call_due or is_end):
             return
-        self._is_call_due = False
+        self._is_call_due, self._was_end_announced = False, self._is_over
         with contained(self._drop_call):
             call()
 

@@ -64,6 +64,8 @@ class StageThread:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._thread.is_forked:  # a child that leaves the block leaves the stage of its parent alone
+            return
         try:
             self.close()
         except StageThreadDied:

@@ -110,9 +110,9 @@ class ThreadSession:
         """Have this called when events can be polled, or the stream has ended; None removes it.
 
         It is called once after each poll that left nothing, as soon as something comes, and at once if something is
-        there. So poll until an empty list comes back. It is called on the thread of the stage, and never on this one:
-        it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is made for it. If it
-        raises, that is logged, and it is not called again.
+        there. So poll until an empty list comes back. It is called on the thread of the stage, or on this one if the
+        stage has closed: it must be short, and must not call the stage. `loop.call_soon_threadsafe(...)` of asyncio is
+        made for it. If it raises, that is logged, and it is not called again.
         """
         self._on_ready = call
         self._stream.on_ready(call)

@@ -6,17 +6,22 @@ thread of the stage: it must be short, and must not call the stage.
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import logging
+from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from footlights.errors import FootlightsError
+from footlights.failures import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from types import TracebackType
 
 T = TypeVar("T")
+
+log = logging.getLogger("footlights.embed")
 
 
 class StageThreadStuck(FootlightsError):
@@ -73,8 +78,21 @@ class Ticket(Future[T]):
             self.fail(error)
 
     def succeed(self, answer: T) -> None:
-        self.set_result(answer)
+        with _surviving_callbacks():
+            self.set_result(answer)
 
     def fail(self, error: BaseException) -> None:
         self._traceback = error.__traceback__
-        self.set_exception(error)
+        with _surviving_callbacks():
+            self.set_exception(error)
+
+
+@contextmanager
+def _surviving_callbacks() -> Generator[None]:
+    """A boundary: a callback of the host must not end the stage. Futures themselves log what else callbacks raise."""
+    try:
+        yield
+    except InvalidStateError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - see above
+        log.error("a callback of a ticket failed: %s", describe(error))

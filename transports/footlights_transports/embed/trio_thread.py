@@ -70,12 +70,14 @@ class TrioThread(Generic[R]):
         self._inside: Inside[R] | None = None
         self._thread = _RunThread(target=self._run, name="footlights stage", daemon=False)
         self.has_ended = False
+        self.at_end: list[Callable[[], None]] = []
+        """Called on the thread when the run has ended. None may raise."""
 
     # -- for other threads
 
     def open(self) -> None:
         """Start the thread and wait until the resource is open. Raises the error if that fails."""
-        if self._thread.ident is not None:
+        if self._thread.ident is not None or self._leaving:
             raise InvalidCommand("A stage thread is opened once; make another.")
         try:
             self._thread.start()
@@ -88,9 +90,12 @@ class TrioThread(Generic[R]):
 
     def leave(self) -> None:
         """Request the end of the run."""
+        if self._inside is None:
+            self._leaving = True
+            return
+        self._now_inside()
         self._leaving = True
-        if self._inside is not None:
-            self.run_soon(self._leave.set)
+        self.run_soon(self._leave.set)
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end of the thread. Raises `StageThreadDied` if the run failed.
@@ -104,9 +109,14 @@ class TrioThread(Generic[R]):
                 raise StageThreadStuck(f"The stage did not close within {timeout:g} seconds; it goes on closing.")
         self.raise_failure()
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process was forked from that of the thread."""
+        return os.getpid() != self._process
+
     def check_process(self) -> None:
         """Raises `InvalidCommand` in a process that was forked from that of the thread."""
-        if os.getpid() != self._process:
+        if self.is_forked:
             raise InvalidCommand("The stage runs in the process that this one was forked from. Open one here.")
 
     def run_soon(self, work: Callable[[], object]) -> None:
@@ -155,7 +165,7 @@ class TrioThread(Generic[R]):
             yield
         finally:
             self._gathering.discard(this)
-            self.run_soon(self._do_jobs)
+            self._send_jobs()
 
     def raise_failure(self) -> None:
         """Raise `StageThreadDied` if the run failed."""
@@ -188,15 +198,19 @@ class TrioThread(Generic[R]):
             return ticket
         try:
             self._jobs.append(ticket)
-            if threading.get_ident() not in self._gathering:
-                self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
-        except trio.RunFinishedError:
-            self._thread.join()
-            self._refuse_jobs()
+            if threading.get_ident() not in self._gathering or self.has_ended:
+                self._send_jobs()
         except BaseException:
             ticket.cancel()  # a Ctrl-C: the caller never gets this ticket
             raise
         return ticket
+
+    def _send_jobs(self) -> None:
+        try:
+            self._now_inside().token.run_sync_soon(self._do_jobs, idempotent=True)
+        except trio.RunFinishedError:
+            self._thread.join()
+            self._refuse_jobs()
 
     def _refuse_jobs(self) -> None:
         with suppress(IndexError):  # several threads may be doing this
@@ -213,6 +227,8 @@ class TrioThread(Generic[R]):
         except BaseException as error:  # noqa: BLE001 - kept for later calls
             self._failure = error
         self.has_ended = True
+        for call in self.at_end:
+            call()
         self._refuse_jobs()
         for ticket in self._begun:
             if not ticket.done():
@@ -228,9 +244,13 @@ class TrioThread(Generic[R]):
                     await self._leave.wait()
 
     async def _await(self, ticket: Ticket[T], work: Awaitable[T]) -> None:
+        is_done = False
         with contained(ticket.fail):
-            ticket.succeed(await work)
+            answer = await work
+            is_done = True
         self._begun.remove(ticket)
+        if is_done:
+            ticket.succeed(answer)
 
     def _do_jobs(self) -> None:
         while self._jobs:
