@@ -81,14 +81,16 @@ def _order(text: str, reading: Reading) -> Heard | None:
         return Heard(reading.doubt, about=_distinct([*reading.in_doubt, *nouns]))
     if reading.is_conditional and (acts or reading.in_doubt):
         return Heard(Topic.UNSURE, about=_distinct([*nouns, *reading.in_doubt]))
-    if reading.wants_missing:
-        return Heard(Topic.PARTLY if purchases else Topic.MISSING, about=about)
+    if reading.wants_missing and not purchases:
+        return Heard(Topic.MISSING)
     if any(noun in reading.refused for noun in nouns) or len(set(nouns)) < len(nouns):
         return Heard(Topic.UNSURE, about=about)
     if reading.wants_room and not any(isinstance(act, Rent) for act in acts):
         return Heard(Topic.UNNAMED_ROOM)
     if len(purchases) > 1 and any(map(has_terms, acts)):
         return Heard(Topic.HAGGLE, about=about)
+    if reading.wants_missing:
+        return Heard(Topic.PARTLY, acts, about)
     if acts:
         asked = topic_of(text, is_question=True) if reading.is_question else None
         return Heard(asked if asked is not None and asked in _ANSWERED_TOO else Topic.ACTS, acts, about)

@@ -21,8 +21,9 @@ ROOMS = ("attic", "gable", "garden", "chamber")
 
 
 def plain(line: str) -> str:
-    """The line in plain words. It keeps the order of the words, and never adds something to buy."""
+    """The line in plain words, in the same order. What is named by a property gets its name: "a cheap drink" is ale."""
     text = normalize("NFC", line).casefold().replace("\u2019", "'").replace("\u2018", "'")
+    text = _STRETCHED.sub(r"\1\1", text)
     for pattern, written_out in _CONTRACTIONS:
         text = pattern.sub(written_out, text)
     found: list[str] = _TOKEN.findall(text)
@@ -32,7 +33,15 @@ def plain(line: str) -> str:
     text = " ".join(map(_one_name, found))
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
-    return _DOZENS.sub(lambda many: str(int(many[1]) * 12), " ".join(text.split()))
+    text = _DOZENS.sub(lambda many: str(int(many[1]) * 12), " ".join(text.split()))
+    return _RANKED_THING.sub(lambda ranked: _by_property(ranked, text), text)
+
+
+def _by_property(ranked: re.Match[str], text: str) -> str:
+    """The name of "something cheap", if the line says whether it is to be drunk, eaten or slept in."""
+    uses = {match.lastgroup for match in _USES.finditer(ranked["use"] or text)}
+    names = _RANKED[ranked["rank"].removesuffix("est")]
+    return f"{ranked['article'] or 'a '}{names[uses.pop() or '']}" if len(uses) == 1 else ranked[0]
 
 
 def any_of(phrases: str) -> re.Pattern[str]:
@@ -49,6 +58,8 @@ def _one_name(word: str) -> str:
     """The one name of a word of the house, or the word itself."""
     word = "".join(letter for letter in normalize("NFD", word) if not combining(letter))
     forms = (word, word.removesuffix("'s"), word.removesuffix("s") if len(word) > _SHORT - 1 else word)
+    if word in _SPELT:
+        return _SPELT[word]
     for form in forms:
         if form in _NAMES:
             return _NAMES[form]
@@ -78,6 +89,7 @@ def _is_misspelt(word: str, name: str) -> bool:
 _SHORT = 4
 """Names of so few letters have too many neighbours: `wine` is not meant by wing, wind or wife."""
 
+_STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _TOKEN = re.compile(r"(?<![\w-])-\d+|\d+[.]\d+|\d+|[^\W\d_]+(?:'[^\W\d_]+)?|[.!?;,:+&\"*]")
 
 
@@ -88,19 +100,23 @@ def _table(pairs: Mapping[str, str]) -> dict[str, str]:
 
 _NAMES = _table(
     {
-        "ale": "ale beer brew lager",
+        "ale": "ale beer brew lager stout porter brewski bevvy",
         "bread": "bread loaf loaves",
-        "stew": "stew supper",
-        "wine": "wine",
+        "stew": "stew supper hotpot pottage goulash",
+        "wine": "wine vino claret plonk",
         "attic": "attic loft garret",
         "gable": "gable",
         "garden": "garden",
         "chamber": "chamber",
-        "room": "room bed lodging lodgings accommodation bedroom",
+        "room": "room rom rm bed bunk cot lodging lodgings accommodation bedroom",
         "lantern": "lantern lamp",
         "rumour": "rumour rumor gossip news tale story tidings hearsay stories",
         "coin": "coin coins silver copper gold crown penny pence",
-        "bowl": "bowl mug tankard glass glas cup jug bottle slice plate portion serving helping heel flagon",
+        "bowl": "bowl plate portion serving helping ladle",
+        "mug": "mug tankard flagon stein jug pitcher",
+        "goblet": "goblet chalice",
+        "slice": "slice heel hunk crust chunk",
+        "glass": "glass glas cup bottle drop bit sip",
         "0": "zero nought",
         "1": "one",
         "2": "two tow",
@@ -142,7 +158,27 @@ _NAMES = _table(
         "yes": "yes yeah yep yup aye yea y",
     }
 )
-_MISSPELT = ("ale", "beer", "bread", "stew", "wine", "attic", "gable", "garden", "chamber", "lantern", "rumour")
+_SPELT = _table(
+    {
+        "are": "r",
+        "can": "cna",
+        "could": "cud coud",
+        "give": "giv gve",
+        "have": "hav hve haev",
+        "like": "lik liek",
+        "some": "sum",
+        "take": "tak taek",
+        "want": "wnat wantt",
+        "what": "wat wot wut",
+        "would": "wud woud wold",
+        "garden": "grdn",
+        "chamber": "chmbr",
+        "lantern": "lntrn",
+        "bread": "brd",
+    }
+)
+"""Words as they are written in a hurry."""
+_MISSPELT = ("ale", "beer", "bread", "stew", "wine", "attic", "gable", "garden", "chamber", "lantern", "rumour", "please", "cheapest")
 _NO_TYPOS = frozenset(
     [
         "all",
@@ -196,6 +232,8 @@ _CONTRACTIONS = _patterns(
         r"\bo'": "of ",
         r"\b(?:gimme|giv me)\b": "give me",
         r"\blemme\b": "let me",
+        r"\bi'?m+a\b": "i will",
+        r"\(([^)\d]*)\)": r" * \1 * ",
         r"\bwanna\b": "want to",
         r"\bgonna\b": "going to",
         r"\b(?:cannot|cant|can't)\b": "can not",
@@ -203,8 +241,8 @@ _CONTRACTIONS = _patterns(
         r"\bain't\b": "is not",
         r"n't\b": " not",
         r"\b(do|does|did|would|could|should|is|was|have|has)nt\b": r"\1 not",
-        r"\b(?:i'd|id) (?=like|love|rather|prefer|want|have|take|fancy|pay|give)": "i would ",
-        r"\bill (?=have|take|buy|rent|get|pay|give)": "i will ",
+        r"\b(?:i'd|id) (?=lik|lov|rather|prefer|want|have|take|fancy|pay|give)": "i would ",
+        r"\bill (?=hav|tak|go for|go with|try|buy|rent|get|pay|give)": "i will ",
         r"'ll\b": " will",
         r"'d\b": " would",
         r"'m\b": " am",
@@ -223,7 +261,30 @@ _PHRASES = _patterns(
     {
         r"\blet is\b": "let us",
         r"\bas well as\b": "and",
-        r"\bgo with\b": "go for",
+        r"\b(go|start|begin|stick|finish|(?:set|hook|fix) (?:me|us) up|hit (?:me|us)|start (?:me|us)(?: off)?) with\b": r"\1 for",
+        r"\b(?:cold|frothy|foamy) 1s?\b": "ale",
+        r"\b(?:glass|mug|goblet|bowl) of (?:(?:your|the|house|finest|good) )*(?:red|white)(?: stuff)?\b(?! (?:wine|ale))": "wine",
+        r"\b(?:(?:some|a (?:bowl|mug) of) )?(?:something|anything|whatever|what|stuff) (?:is |that is |you have |you have got |warm |hot |cooking )*"
+        r"(?:in|from) (?:the|your|that) (?:pot|cauldron|kettle)\b": "a stew",
+        r"\b(?:something|anything) (?:nice and )?(?:hot|warm)\b(?! (?:to )?drink)(?: to eat| (?:in|for) my (?:belly|stomach))?": "a stew",
+        r"\b(?:hot|warm|cooked) (?:meal|food|dinner|dish)\b": "stew",
+        r"\bnothing (?:beats|like|better than)\b": "i love",
+        r"\bit is (?:high |about )?time for\b": "time for",
+        r"\b(?:what|all) (?:i|we) (?:really )?(?:want|need|ask for|would like|ask|crave)(?: \w+){0,2}? (?:is|are)\b(?! \w+ (?:good|free))": "i want",
+        r"\b(?:is there )?any chance (?:of|for)\b": "any chance of",
+        r"\b(?:can|could|may|might) (?:an? (?:\w+ ){1,2})(?:get|have|buy|order|procure|acquire|obtain)\b": "can i get",
+        r"\b(?:can|could|will|would) (?:somebody|someone|anybody|anyone) (?=get|give|bring|pour|fetch|serve)": "could you ",
+        r"\bbe (?:so |very )?(?:kind|good)(?: enough| as)? (?:as )?to\b": "please",
+        r"\b(?:(?:me|i) and my \w+|my \w+ and (?:i|me)) (?=want|need|would|will|are)": "we ",
+        r"\bfor (\d+) (?:people|persons|men|guests|friends|travellers|heads)\b": r"for \1",
+        r"\b(?:would you |do you )?mind (?:pour|bring|gett|serv|fetch|giv|hand|pass|sell|fill|draw)ing\b": "could you give",
+        r"\b(?:how about|why do not|what do you say|what say) you (?=give|bring|pour|fetch|get|serve|draw|sell)": "could you ",
+        r"\b(?:can|could|may|might) (i|we) (?:bother|trouble|ask) you for\b": r"could \1 have",
+        r"\bit would be (?:nice|good|lovely|great|grand) to (?=have|get|drink|eat)": "i would like to ",
+        r"(?<=\d) (?:is|are|will be) (?:enough|plenty|fine)\b": " please",
+        r"\b(?:would|will|could|can|might|should) (?:not )?(?:surely |really |also |just |have to )?(?:hurt|(?:go|be|come) amiss|help|suffice"
+        r"|do(?: it| nicely| fine| me| the trick)?(?= (?:[.,!?;]|for|please|thanks|and)|$)|hit the spot|go down (?:well|nicely|a treat)"
+        r"|be (?:\w+ )?(?:nice|good|lovely|great|grand|fine|perfect|welcome|wonderful|appreciated|enough|plenty|heaven|heavenly|ideal))\b": "please",
         r"\b\d+ (?:or|to|\+|and) \d+(?= \w)": "several",
         r"\bi (?:was wondering|wonder|wondered) if (?:i|we) (?:could|can|might|may)\b": "could i",
         r"\bhalf (?:a )?dozen\b": "6",
@@ -231,21 +292,31 @@ _PHRASES = _patterns(
         r"\bfill (?:up )?(?:my|this|the|our) \w+ (?:up )?with\b": "give me",
         r"\b(?:is there any chance|do you think|(?:is|would) it (?:be )?possible) (?:that )?"
         r"(?:(?:i|we) (?:could|can|might|may)|to)\b": "could i",
-        r"\b(?:a|1) (?:couple|pair)(?: of)?\b": "2",
+        r"\b(?:a|1) (?:couple|pair|brace)(?: of)?\b": "2",
+        r"\b(?:a|1) trio of\b": "3",
         r"\ba (?=100|1000)": "",
         r"\b([2-9])0 ([1-9])\b": r"\1\2",
         r"\bpints? of (?:(?:your|the) )?(?=ale|wine|stew)": "bowl of ",
         r"\bpints?\b(?: of (?:your|the) (?:finest|house|usual|good stuff))?(?! of)": "ale",
         r"\bbread of bread\b": "bread",
         r"\b(an?|any|some|another|other|free|small|cheapest|finest|\d+) chamber\b": r"\1 room",
-        r"\b(?:great|grand|big) (?:chamber|room)\b": "chamber",
+        r"\b(?:great|grand|big|posh|fancy|royal|luxury|(?<!most )luxurious) (?:chamber|room)\b": "chamber",
         r"\bthe (?!other|small|cheapest|finest)\w+ chamber\b": "the chamber",
         r"\b(?:mirel|tinker) room\b": "gable",
         r"\b(attic|gable|garden) rooms?\b": r"\1",
         r"\bunder the (?:roof|eaves)\b": "attic",
-        r"\b(?:most expensive|top|very finest)\b": "finest",
+        r"\b(?:most (?:expensive|luxurious|comfortable|spacious|costly)|top|very finest)\b": "finest",
         r"\b(?:least expensive|most affordable|lowest priced)\b": "cheapest",
-        r"\b(cheapest|finest)(?: \w+)? (?:room|place to sleep)\b": r"\1 room",
+        r"\broom , (?:the )?(cheapest|finest)(?: (?:you have(?: got)?|1|thing))?(?= [.,!?;]|$| please)": r"\1 room",
+        r"\b(?:inexpensive|affordable|budget)\b": "cheap",
+        r"\b(?:somewhere|some place|a place) cheap(?: and \w+)? to (?:sleep|stay|rest|spend the night)\b": "a cheapest room",
+        r"\b(cheap|finest)(?:est)?(?: (?!you)\w+)? (?:room|(?:place|thing|spot) to (?:sleep|stay|rest))\b": r"\1est room",
+        r"\bfinestest\b": "finest",
+        r"\bwhich (?:room|thing) is (?:the )?(cheapest|finest)\b": r"what is the \1 room",
+        r"\b(?:whichever|whatever|the) room (?:that )?(?:is|costs) (?:the )?(cheapest|finest|least)\b": r"the \1 room",
+        r"\bleast room\b": "cheapest room",
+        r"\broom (?:that|which) (?:costs?|is) (\d+)(?: coin)?\b": r"room for \1 coin",
+        r"\b(\d+)(?: coin)? or (?:less|under|below|cheaper|fewer)\b": r"max \1",
         r"\b(?:no|not) more than (\d+)\b|\b(?:at most|up to|maximum|max|within) (\d+)\b": r"max \1\2",
         r"\b(?:under|below|less than|cheaper than) (\d+)\b": r"below \1",
         r"\b(?:would|could) not (?:mind|say no to|refuse|object to)\b": "would like",
@@ -253,17 +324,39 @@ _PHRASES = _patterns(
         r"\b(?:and )?(?:nothing else|nothing more|that (?:is|will be) (?:all|it))\b": "",
         r"\bnothing but\b": "just",
         r"\b(?:no problem|no worries|no hurry|no rush|why not|no object|no matter)\b": "",
+        r" if (?:the )?(?:it|that) (?:is|costs?|goes for) (max|below) (\d+)(?: coin)?(?=$| [.,!?;])": r" \1 \2",
+        r" if (?:the )?(?:attic|gable|garden|chamber|it|that|room) is (?:still )?(?:free|available|vacant|not taken)"
+        r"(?: tonight)?(?=$| [.,!?;])": "",
+        r"\bif (?:so|yes|it is|that is so)(?= ,| i | we |$)": "",
+        r"\bif (?:the )?(attic|gable|garden|chamber|lantern|it|that) (?:is|costs?|goes for) (max|below) (\d+)(?: coin)?"
+        r"(?: ,)?": r"\1 \2 \3 , ",
         r"\bif (?:the )?(attic|gable|garden|chamber|it) is (?:still )?(?:free|available|vacant)\b": r"\1 is free ,",
         r"\bif (?:you (?:please|would|will|can|may|do not mind|have (?:it|any|some|1))|i (?:may|might|can|could)"
-        r"|possible|it pleases you|that is (?:ok|okay|all right|fine))\b": "please",
+        r"|possible|it pleases you|it is (?:no|not too much) (?:trouble|bother|to ask)|that is (?:ok|okay|all right|fine))\b": "please",
     }
 )
+_RANKED_THING = re.compile(
+    r"\b(?P<article>an? |the |your |some )?(?P<thing>something |anything |thing )?(?P<rank>cheap(?:est)?|finest)\b(?! room)"
+    r"(?P<more>(?: (?:thing|stuff|something|you have(?: got)?|you got))*+)(?: (?:to )?(?P<use>drink|beverage|booze|eat|food|meal|dish))?"
+    r"(?: you have(?: got)?| you got)?(?(thing)|(?(use)|(?<! cheap)(?<! cheapest)(?<! finest)))"
+    r"(?= (?:[.,!?;]|please|and|for|then|now)|$)"
+)
+_USES = re.compile(
+    r"\b(?:(?P<drink>drink|beverage|booze|pour|parched|thirsty|thirst|throat|quench|swig|sip)"
+    r"|(?P<eat>eat|food|meal|dish|hungry|starving|famished|hunger|belly|stomach|peckish|feed|bite)"
+    r"|(?P<sleep>sleep|room|tired|weary|stay|night))\b"
+)
+_RANKED = {
+    "cheap": {"drink": "ale", "eat": "bread", "sleep": "cheapest room"},
+    "fin": {"drink": "wine", "eat": "stew", "sleep": "finest room"},
+}
+"""What is cheap or fine to drink, to eat and to sleep in."""
 _DOZENS = re.compile(r"\b(\d{1,3}) dozen\b")
 
 _LANGUAGES = (
     (
         frozenset(
-            ["ich", "ein", "zimmer", "bier", "bitte", "hätte", "möchte", "haben", "wir", "und", "kostet", "nehme"]
+            "ich ein eine einen zimmer bier bitte hätte möchte haben wir und kostet nehme zwei drei wein brot".split()
         ),
         _table(
             {
@@ -272,23 +365,28 @@ _LANGUAGES = (
                 "would": "hätte hätten",
                 "like": "gern gerne",
                 "would like": "möchte möchten",
+                "want": "will wollen",
                 "take": "nehme nehmen",
+                "give": "gib geben",
+                "me": "mir",
                 "please": "bitte",
                 "and": "und",
                 "or": "oder",
-                "the": "das der den dem",
+                "the": "das der den dem die",
                 "a": "ein eine einen",
                 "no": "kein keine keinen nein",
                 "not": "nicht nichts",
                 "with": "mit",
                 "without": "ohne",
+                "for": "für",
                 "2": "zwei",
                 "3": "drei",
                 "4": "vier",
+                "5": "fünf",
                 "ale": "bier biere",
-                "wine": "wein",
+                "wine": "wein rotwein weine",
                 "bread": "brot brote",
-                "stew": "eintopf",
+                "stew": "eintopf suppe",
                 "room": "zimmer bett",
                 "attic": "dachboden dachkammer dachzimmer",
                 "garden": "gartenzimmer",
@@ -298,51 +396,68 @@ _LANGUAGES = (
                 "what": "was",
                 "cost": "kostet kosten",
                 "thanks": "danke",
+                "hello": "hallo guten",
+                "glass": "glas schüssel teller krug",
             }
         ),
     ),
     (
-        frozenset(["je", "voudrais", "une", "bière", "s'il", "bonjour"]),
+        frozenset("je voudrais une bière bières s'il bonjour du vin deux".split()),
         _table(
             {
                 "i": "je",
-                "would like": "voudrais",
+                "would like": "voudrais aimerais",
+                "want": "veux",
                 "take": "prends",
-                "please": "s'il",
+                "please": "s'il svp",
                 "and": "et",
+                "or": "ou",
                 "a": "un une",
-                "the": "le la",
+                "some": "du des",
+                "of": "de",
+                "the": "le la les",
                 "not": "pas",
+                "without": "sans",
                 "2": "deux",
                 "3": "trois",
+                "4": "quatre",
                 "ale": "bière bières biere",
-                "wine": "vin",
-                "bread": "pain",
+                "wine": "vin vins",
+                "bread": "pain pains",
                 "stew": "ragoût ragout",
                 "room": "chambre",
-                "hello": "bonjour",
-                "": "vous plaît plait rouge",
+                "attic": "grenier",
+                "lantern": "lanterne",
+                "glass": "verre bol bouteille tasse",
+                "for": "pour",
+                "thanks": "merci",
+                "hello": "bonjour bonsoir",
+                "": "vous te plaît plait rouge blanc",
             }
         ),
     ),
     (
-        frozenset(["quiero", "cerveza", "cervezas", "favor", "hola"]),
+        frozenset("quiero quisiera cerveza cervezas favor hola birra vorrei vino".split()),
         _table(
             {
                 "i want": "quiero",
-                "please": "favor",
-                "and": "y",
+                "i would like": "quisiera vorrei",
+                "please": "favor favore",
+                "and": "y e",
                 "a": "un una",
-                "the": "el la",
-                "2": "dos",
-                "3": "tres",
-                "ale": "cerveza cervezas",
-                "wine": "vino",
-                "bread": "pan",
-                "stew": "guiso estofado",
-                "room": "habitación habitacion",
-                "hello": "hola",
-                "": "por",
+                "some": "del unas unos",
+                "the": "el la il",
+                "not": "non",
+                "2": "dos due",
+                "3": "tres tre",
+                "ale": "cerveza cervezas birra birre",
+                "wine": "vino vinos",
+                "bread": "pan pane",
+                "stew": "guiso estofado stufato",
+                "room": "habitación habitacion camera",
+                "thanks": "gracias grazie",
+                "hello": "hola ciao",
+                "": "por per rosso tinto",
             }
         ),
     ),

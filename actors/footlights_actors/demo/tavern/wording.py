@@ -280,8 +280,7 @@ def _missing(_: Heard, house: House) -> str:
 
 
 def _partly(heard: Heard, house: House) -> str:
-    had = _capital(_names(heard, house, "and"))
-    return f"Part of that the house has not got, so I put down none of it. {had} I do have: ask for that alone."
+    return f"Not all of that is to be had here, but {_names(heard, house, 'and')} I can do."
 
 
 def _evict(_: Heard, house: House) -> str:
