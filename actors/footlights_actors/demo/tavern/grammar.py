@@ -15,17 +15,21 @@ _DETERMINER = one_line(
     |-?[\d.]+)"""
 )
 _ADJECTIVE = one_line(
-    r"""(?:cheapest|finest|\w+est|steaming|foaming|bubbling|boiling|refreshing|cold|warm|hot|fresh|good|nice|large
+    r"""(?:cheap|cheapest|finest|\w+est|steaming|foaming|bubbling|boiling|refreshing|cold|warm|hot|fresh|good
+    |nice|large
     |small|little|dark|red|white|strong|local
     |house|tall|full|whole|single|fine|decent|proper|bloody|damn|quick|lovely|old|free|quiet|simple|plain|other|famous
-    |tasty|delicious|great|big|empty|coin|barrel|keg|cask|round|bowl|mug|goblet|slice|glass|lots|plenty|piece|x|of|more|only|just)"""
+    |tasty|delicious|great|big|empty|coin|barrel|keg|cask|round|bowl|mug|goblet|slice|glass|lots|plenty|piece
+    |side|x|of|more|only|just)"""
 )
 _BEFORE = rf"(?:(?:{_DETERMINER}|{_ADJECTIVE}) )*+"
 """Possessive, since a word may be in both lists: no line may take more than linear time here."""
 _AFTER = one_line(
-    r"""(?=$| (?:please|for|to|at|in|on|from|of|by|then|now|too|as|tonight|today|you|thanks|thank|over|here|there
+    r"""(?=$| (?:please|for|to(?! be\b)|at|in|on|from|of|by|then|now|too|as|tonight|today|you|thanks|thank
+    |over (?:here|there|the (?:door|bar|counter))|here|there
     |again
-    |instead|first|quick|quickly|innkeeper|sir|friend|mate|odo|landlord|barkeep|keeper|x|max|below|that|which|because
+    |instead|first|quick|quickly|innkeeper|sir|friend|mate|love|fam|pal|boss|chief|buddy|odo|landlord|barkeep
+    |keeper|x|max|below|that|which|because
     |since|each|before|while|right|up|my|good|if|until|so|me|upstairs|under|than|view|only|key|actually|rather|after
     |\d+
     |it is$|(?:would|will|could|can) you$|hanging|off|around|this|i (?:mean|suppose|guess|think|reckon))\b)"""
@@ -54,7 +58,8 @@ MISSING = any_of(
     |cocktail|absinthe|chicken|pork|ham|bacon|fish|salmon|lamb|mutton|venison|goose|duck|turkey|roast|sausage|soup
     |cheese
     |butter|egg|pie|cake|pizza|burger|fries|chips|salad|potato|potatoe|pasta|rice|porridge|apple|fruit
-    |pudding
+    |pudding|lobster|pheasant|rabbit|hare|boar|grog|schnapps|sherry|tequila|oyster|eel|trout|crab|noodle|cookie
+    |biscuit|chocolate|crisp|pastry|pancake|lemonade|nut|olive|carrot|vegetable|onion|meatball|dumpling|tart
     |dessert|sandwich|omelette|curry|sushi|honey|suite|penthouse|balcony|stable|horse|sword|dagger|potion
     |armour
     |armor|shield|bow|arrow|map|rope|torch|spell|scroll|ring|bath|massage|tobacco|pipe)s?"""
@@ -75,16 +80,19 @@ UNKNOWN = re.compile(
 
 SENTENCE = re.compile(r"(?:[^.!?;:]|(?<=\d)\.(?=\d))+[.!?;: ]*")
 QUOTED = re.compile(r"\"[^\"]*\"|\*[^*]*\*")
-CODE = re.compile(r"[{}_\\]|</?\w+>")
+CODE = re.compile(r"[{}_\\]|</?\w+>|^\s*/(?!yes|no)\w")
 LINK = re.compile(r"(?:^|(?<= ))(,|and|but|or|nor|with|plus|then|\+|&)(?= |$)")
-SO = re.compile(rf"(?<!,) so (?=(?:i|we|give|bring|pour|get|put|just|please|make|let|can|could|may|an?|the|\d+|{ITEM})\b)")
+SO = re.compile(
+    rf"(?<!,) so (?=(?:i|we|give|bring|pour|get|put|just|please|make|let|can|could|may|an?|the|\d+|{ITEM})\b)"
+)
 UNMARKED_LINK = re.compile(
     rf"\b({ITEM})(?= (?:not|no|without|instead of|rather than|minus|except)\b| (?:\d+|an?) {_BEFORE}(?:{ITEM})\b)"
 )
 """The end of a clause without a link: "stew not bread", "2 ales 1 stew"."""
 LEAD = re.compile(
     one_line(
-        r"""(?:hello|hi|hey|ho|oi|yo|k|aight|bro|bruh|dude|pray|prithee|you there|hey you|somebody|someone|hail|greetings|good (?:morning|day|evening|afternoon)|evening|well met|please
+        r"""(?:hello|hi|hey|ho|oi|yo|k|aight|bro|bruh|dude|pray|prithee|you there|hey you|somebody|someone
+        |hail|greetings|good (?:morning|day|evening|afternoon)|evening|well met|please
         |kindly|okay
         |ok|right|alright|well|so|then|now|just|only|also|both|ah|oh|um|hmm|yes|sure|fine|listen|look|quick|quickly
         |first
@@ -107,13 +115,15 @@ AFTER_NO = re.compile(
 """What follows a no that is an answer. Otherwise it refuses something: "no bread"."""
 
 _BUY = one_line(
-    r"""(?:have|take|get|buy|rent|book|hire|order|try|eat|drink|reserve|purchase|(?:sleep|stay|crash|kip|lodge|bunk
-    |spend|bed down)(?: the night)? in|(?:go|settle|start|begin|finish|stick) for|stick to|grab|choose|pick|do(?= (?:the|an?|some|\d+)\b))"""
+    r"""(?:have|take|get|buy|rent(?: out)?|book|hire|order|try|(?:eat|drink)(?! my)|reserve|purchase|(?:sleep
+    |stay|crash|kip|lodge|bunk
+    |spend|bed down)(?: the night)? in|(?:go|settle|start|begin|finish|stick) for|stick to|grab|choose|pick
+    |do(?= (?:the|an?|some|\d+)\b))"""
 )
 _GIVE = one_line(
     r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand(?: over)?|pass|sell|send|draw|get|rent|book|fix|prepare
     |make
-    |slide|order|spare|manage
+    |slide|order|spare|manage|feed
     |find)"""
 )
 _TO_WHOM = one_line(
@@ -129,7 +139,8 @@ _SOFTLY = one_line(
 )
 WANT = re.compile(
     one_line(
-        rf"""(?:(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|request|demand|take|rent|buy|book
+        rf"""(?:(?:i|we) (?:will|shall|want to|would like to) (?:get|buy|order) (?=mirel |him |her |them |the tinker |my friend ){_TO_WHOM}
+        |(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|request|demand|take|rent|buy|book
         |order|choose
         |pick
         |go for)(?! to\b| you\b)
@@ -137,11 +148,14 @@ WANT = re.compile(
         |came
         |am here|are here|going|am going|are going)? ?{_SOFTLY}to {_BUY}
         |(?:i|we) (?:will|shall|must) {_SOFTLY}(?:{_BUY}|need|want|require)
-        |(?:i|we) (?:would|should) {_SOFTLY}(?:like|appreciate|welcome|be (?:\w+ )?(?:grateful|glad|happy|thankful|obliged) for|love|prefer|want|fancy|rather have|rather take|take|have)(?! to\b| you\b)
-        |(?:i|we) (?:would|could) kill for|(?:i|we) will be (?:having|taking|needing|wanting)|(?:i|we) (?:was|were) hoping for
+        |(?:i|we) (?:would|should) {_SOFTLY}(?:like|appreciate|welcome|be (?:\w+ )?(?:grateful|glad|happy
+        |thankful|obliged) for|love|prefer|want|fancy|rather have|rather take|take|have)(?! to\b| you\b)
+        |(?:i|we) (?:would|could) (?:kill|murder) for|(?:i|we) will be (?:having|taking|needing|wanting)|(?:i
+        |we) (?:was|were) hoping for
         |(?:i|we) (?:have )?decided on
         |(?:i|we) could {_SOFTLY}(?:use|do with|go for|murder)
-        |(?:i|we) (?:am|are) (?:having|taking|after|ordering|in need of|looking for|in the mood for|(?:dying|desperate|hungry|thirsty|up) for|craving)
+        |(?:i|we) (?:am|are) (?:having|taking|after|ordering|in need of|looking for|in the mood for|(?:dying
+        |desperate|hungry|thirsty|up) for|craving)
         |(?:i|we) (?:want|need|would like) you to {_GIVE} {_TO_WHOM}
         |(?:i|we) (?:will |would |can )?(?:give|pay|offer)(?: you)? \d+(?: coin)?s? for
         |here (?:is|are) \d+ coin for
@@ -197,7 +211,8 @@ SUGGEST = re.compile(
     r"|i (?:can not|could not) decide|i am (?:not sure|torn)"
 )
 NOT = any_of(
-    r"""no|(?<!have )(?<!had )not|never|without|nor|neither|none|hold the|skip|minus|except|hate|dislike|sick of|tired of|instead of
+    r"""no|(?<!have )(?<!had )not|never|without|nor|neither|none|hold the|skip|minus|except|hate|dislike
+    |sick of|tired of|instead of
     |rather than|but the|leave (?:out|off)|refuse|enough|avoid|forget|remove|drop|keep your|stop|less|nothing
     |allergic"""
 )
@@ -220,7 +235,8 @@ CORRECT = any_of(
 )
 TOO = any_of(r"""too|also|as well|another|more|extra|add|plus""")
 MAYBE = any_of(
-    r"""maybe|perhaps|possibly|probably|later|tomorrow|next|someday|soon|if|unless|whether|not sure|in case"""
+    r"""maybe|perhaps|possibly|probably|later|tomorrow|next|someday|soon|if|unless|whether|not sure|in case
+    |as long as|provided"""
 )
 AGAIN = any_of(
     r"""the usual|my usual|same again|the same|another round|same as|what (?:he|she|they|mirel) (?:is|are) having
@@ -246,7 +262,8 @@ IT = re.compile(
 )
 """What may stand for something that was named before."""
 SOME_MORE = re.compile(
-    rf"(?:the )?(?:(?P<number>\d+|another|more|some)(?: (?:thing|more|{VESSEL}|of (?:them|those|these|it|that)))?|an? (?:\w+ )?{VESSEL})"
+    rf"(?:the )?(?:(?P<number>\d+|another|more|some)(?: (?:thing|more|{VESSEL}|of (?:them|those|these|it"
+    rf"|that)))?|an? (?:\w+ )?{VESSEL})"
     r"(?: (?:please|for|thanks|now|right now|then|too|as well|with|will|is)\b|$)"
 )
 """So many of what was named before: "another", "two of them", "a bowl"."""

@@ -44,6 +44,7 @@ class Reading:
     """Whether something is wanted that the house has not got."""
     has_fallback: bool = False
     """Whether what is missing has a substitute."""
+    asks_for_missing: bool = False
     wants_other: bool = False
     """Whether something is wanted that is not known at all."""
     is_named_only: bool = False
@@ -197,6 +198,7 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         if mood is _Mood.TELLS and before is _Mood.WANTS and (nouns or grammar.UNSPECIFIED.search(clause.body)):
             reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), *nouns)  # half of an order, perhaps
         reading.named += nouns
+        reading.asks_for_missing |= mood is _Mood.ASKS and grammar.MISSING.search(clause.body) is not None
         reading.ranked = _ranked(clause.body) or reading.ranked
         if mood is _Mood.ASKS and grammar.RUMOUR.search(clause.body) and HearRumour() not in reading.wanted:
             reading.wanted.append(HearRumour())
@@ -205,7 +207,7 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
 
 def _read_fallback(clause: _Clause, condition: str, reading: Reading) -> _Mood:
     """Read what is wanted in place of something that the house may not have: "mead, or if you have none, ale"."""
-    if reading.wants_missing or reading.wants_other or grammar.MISSING.search(condition):
+    if reading.wants_missing or reading.wants_other or reading.asks_for_missing or grammar.MISSING.search(condition):
         reading.wants_missing, reading.wants_other, reading.has_fallback = True, False, True
         return _read_clause(evolve(clause, link=""), _Mood.NONE, reading) if clause.text else _Mood.WANTS
     reading.is_conditional = True
@@ -257,6 +259,8 @@ def _mood_of_name(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     is_polite = "please" in clause.body
     if grammar.LANTERN_ALONE.match(clause.body) and not grammar.LINK.search(clause.sentence) and not is_polite:
         return _Mood.ASKS  # it is hardly ordered by its name alone
+    if clause.link == "with" and not reading.wanted:
+        return _Mood.TELLS  # "give me a hand with the lantern"
     if before is _Mood.REFUSES:
         if is_polite or clause.link == "but" or clause.text.startswith("so ") or grammar.RATHER.search(clause.sentence):
             return _Mood.WANTS
@@ -278,7 +282,7 @@ def _read_refusal(body: str, reading: Reading) -> None:
         reading.is_correcting = reading.said_no = False
     if grammar.NOT_AT_ALL.fullmatch(body):
         reading.take_back()
-    if reading.wanted and not nouns and re.search(r"\d", body):
+    if reading.wanted and not nouns and re.search(r"\d", body) and not re.fullmatch(r"not \d+", body):
         reading.put_in_doubt(Topic.HOW_MANY)  # "five ales minus two"
 
 
@@ -315,6 +319,8 @@ def _read_wish(clause: _Clause, reading: Reading) -> None:
     elif wished:
         reading.wants_other = True
         reading.named += _nouns(wished)
+        if reading.wanted and _nouns(wished):
+            reading.put_in_doubt(Topic.UNSURE, *_nouns(wished))  # "two ales, make one of them a wine"
         reading.is_question |= clause.is_asked or grammar.INFORM.search(wished) is not None
 
 
@@ -410,7 +416,7 @@ def _so_many(act: Order, clause: _Clause, reading: Reading) -> None:
         reading.want(act, adds=False)  # "ale, three of them"
     elif act.count != ordered and not (act.count < ordered and (for_somebody or " of " in clause.text)):
         reading.put_in_doubt(Topic.HOW_MANY)
-    elif act.count == ordered and is_joined:
+    elif act.count == ordered and is_joined and clause.sentence.count(act.dish) > 1:
         reading.put_in_doubt(Topic.HOW_MANY)  # "ale and ale"
 
 
@@ -430,7 +436,7 @@ def _want_everything(number: str | None, sentence: str, reading: Reading) -> Non
     if "room" in sentence or not is_food or not _is_count(count):
         reading.put_in_doubt(Topic.UNSURE)
         return
-    for dish in DISHES:
+    for dish in ("ale", "wine") if re.search(r"\b(?:each|every) drink", sentence) else DISHES:
         reading.want(Order(dish, int(count)))
 
 

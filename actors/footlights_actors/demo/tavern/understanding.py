@@ -45,6 +45,8 @@ class Heard:
     """The things of the house that it is about: dishes, rooms, `lantern`."""
     number: int | None = None
     """The number of coins that it names."""
+    counts: tuple[int, ...] = ()
+    """How many of each thing in `about` a question names."""
 
 
 def understand(line: str) -> Heard:
@@ -125,11 +127,20 @@ def _talk(text: str, reading: Reading) -> Heard:
         topic = Topic.ROOMS
     elif topic is Topic.PRAISE and reading.wants_other:
         topic = Topic.UNSURE
-    elif (topic in (None, Topic.OFFER) and grammar.MISSING.search(text)) or (
+    elif (topic in (None, Topic.OFFER) and reading.is_question and grammar.MISSING.search(text)) or (
         reading.wants_other and topic in (None, Topic.HELLO, Topic.SMALL_TALK, Topic.THANKS)
     ):
         topic = Topic.MISSING
-    return Heard(topic or Topic.NONSENSE, about=things, number=int(number[1]) if number else None)
+    coins = int(number[1]) if number else None
+    return Heard(
+        topic or Topic.NONSENSE, about=things, number=coins, counts=tuple(_number_of(each, text) for each in things)
+    )
+
+
+def _number_of(thing: str, text: str) -> int:
+    """How many of a thing a question names."""
+    number = re.search(rf"\b(\d{{1,3}}) (?:\w+ of )?{thing}\b", text)
+    return int(number[1]) if number else 1
 
 
 _WHATEVER_IT_IS_ABOUT = frozenset(

@@ -178,7 +178,21 @@ _SPELT = _table(
     }
 )
 """Words as they are written in a hurry."""
-_MISSPELT = ("ale", "beer", "bread", "stew", "wine", "attic", "gable", "garden", "chamber", "lantern", "rumour", "please", "cheapest")
+_MISSPELT = (
+    "ale",
+    "beer",
+    "bread",
+    "stew",
+    "wine",
+    "attic",
+    "gable",
+    "garden",
+    "chamber",
+    "lantern",
+    "rumour",
+    "please",
+    "cheapest",
+)
 _NO_TYPOS = frozenset(
     [
         "all",
@@ -203,6 +217,7 @@ _NO_TYPOS = frozenset(
         "win",
         "wins",
         "wien",
+        "wie",
         "antic",
         "antics",
         "gale",
@@ -248,7 +263,7 @@ _CONTRACTIONS = _patterns(
         r"'m\b": " am",
         r"'re\b": " are",
         r"'ve\b": " have",
-        r"\b(what|that|where|who|how|here|there|it|let|when)'?s\b": r"\1 is",
+        r"\b(what|whatever|that|where|who|how|here|there|it|let|when)'?s\b": r"\1 is",
         r"\bim\b": "i am",
         r"\b(?:ta|cheers|thx|thanx|ty|tysm)\b": "thanks",
         r"(?<=\w) n (?=\w)|\bn'": " and ",
@@ -261,30 +276,44 @@ _PHRASES = _patterns(
     {
         r"\blet is\b": "let us",
         r"\bas well as\b": "and",
-        r"\b(go|start|begin|stick|finish|(?:set|hook|fix) (?:me|us) up|hit (?:me|us)|start (?:me|us)(?: off)?) with\b": r"\1 for",
+        r"\b(go|start|begin|stick|finish|(?:set|hook|fix) (?:me|us) up|hit (?:me|us)|start (?:me"
+        r"|us)(?: off)?) with\b": r"\1 for",
         r"\b(?:cold|frothy|foamy) 1s?\b": "ale",
-        r"\b(?:glass|mug|goblet|bowl) of (?:(?:your|the|house|finest|good) )*(?:red|white)(?: stuff)?\b(?! (?:wine|ale))": "wine",
-        r"\b(?:(?:some|a (?:bowl|mug) of) )?(?:something|anything|whatever|what|stuff) (?:is |that is |you have |you have got |warm |hot |cooking )*"
+        r"\b(?:glass|mug|goblet|bowl) of (?:(?:your|the|house|finest|good) )*(?:red"
+        r"|white)(?: stuff)?\b(?! (?:wine|ale))": "wine",
+        r"\b(?:(?:some|a (?:bowl|mug) of) )?(?:something|anything|whatever|what|stuff) (?:is |that is "
+        r"|you have |you have got |warm |hot |cooking )*"
         r"(?:in|from) (?:the|your|that) (?:pot|cauldron|kettle)\b": "a stew",
-        r"\b(?:something|anything) (?:nice and )?(?:hot|warm)\b(?! (?:to )?drink)(?: to eat| (?:in|for) my (?:belly|stomach))?": "a stew",
+        r"\b(?:something|anything) (?:nice and )?(?:hot|warm)\b(?! (?:to )?drink)(?: to eat| (?:in"
+        r"|for) my (?:belly|stomach))?": "a stew",
         r"\b(?:hot|warm|cooked) (?:meal|food|dinner|dish)\b": "stew",
+        r"\bi do not suppose (?:i|we) (?:could|can|might|may)\b": "could i",
+        r"\b(?:until|till|before) (?:tomorrow|(?:the )?morning|dawn)\b": "",
         r"\bnothing (?:beats|like|better than)\b": "i love",
         r"\bit is (?:high |about )?time for\b": "time for",
-        r"\b(?:what|all) (?:i|we) (?:really )?(?:want|need|ask for|would like|ask|crave)(?: \w+){0,2}? (?:is|are)\b(?! \w+ (?:good|free))": "i want",
+        r"\b(?:what|all) (?:i|we) (?:really )?(?:want|need|ask for|would like|ask|crave)(?: \w+){0,2}? (?:is"
+        r"|are)\b(?! \w+ (?:good|free))": "i want",
         r"\b(?:is there )?any chance (?:of|for)\b": "any chance of",
-        r"\b(?:can|could|may|might) (?:an? (?:\w+ ){1,2})(?:get|have|buy|order|procure|acquire|obtain)\b": "can i get",
-        r"\b(?:can|could|will|would) (?:somebody|someone|anybody|anyone) (?=get|give|bring|pour|fetch|serve)": "could you ",
+        r"\b(?:can|could|may|might) (?:an? (?:\w+ ){1,2})(?:get|have|buy|order|procure|acquire"
+        r"|obtain)\b": "can i get",
+        r"\b(?:can|could|will|would) (?:somebody|someone|anybody|anyone) (?=get|give|bring|pour|fetch"
+        r"|serve)": "could you ",
         r"\bbe (?:so |very )?(?:kind|good)(?: enough| as)? (?:as )?to\b": "please",
         r"\b(?:(?:me|i) and my \w+|my \w+ and (?:i|me)) (?=want|need|would|will|are)": "we ",
         r"\bfor (\d+) (?:people|persons|men|guests|friends|travellers|heads)\b": r"for \1",
-        r"\b(?:would you |do you )?mind (?:pour|bring|gett|serv|fetch|giv|hand|pass|sell|fill|draw)ing\b": "could you give",
-        r"\b(?:how about|why do not|what do you say|what say) you (?=give|bring|pour|fetch|get|serve|draw|sell)": "could you ",
+        r"\b(?:would you |do you )?mind (?:pour|bring|gett|serv|fetch|giv|hand|pass|sell|fill"
+        r"|draw)ing\b": "could you give",
+        r"\b(?:how about|why do not|what do you say|what say) you (?=give|bring|pour|fetch|get|serve|draw"
+        r"|sell)": "could you ",
         r"\b(?:can|could|may|might) (i|we) (?:bother|trouble|ask) you for\b": r"could \1 have",
         r"\bit would be (?:nice|good|lovely|great|grand) to (?=have|get|drink|eat)": "i would like to ",
         r"(?<=\d) (?:is|are|will be) (?:enough|plenty|fine)\b": " please",
-        r"\b(?:would|will|could|can|might|should) (?:not )?(?:surely |really |also |just |have to )?(?:hurt|(?:go|be|come) amiss|help|suffice"
-        r"|do(?: it| nicely| fine| me| the trick)?(?= (?:[.,!?;]|for|please|thanks|and)|$)|hit the spot|go down (?:well|nicely|a treat)"
-        r"|be (?:\w+ )?(?:nice|good|lovely|great|grand|fine|perfect|welcome|wonderful|appreciated|enough|plenty|heaven|heavenly|ideal))\b": "please",
+        r"\b(?:would|will|could|can|might|should) (?:not )?(?:surely |really |also |just |have to )?(?:hurt"
+        r"|(?:go|be|come) amiss|help|suffice"
+        r"|do(?: it| nicely| fine| me| the trick)?(?= (?:[.,!?;]|for|please|thanks|and)|$)|hit the spot"
+        r"|go down (?:well|nicely|a treat)"
+        r"|be (?:\w+ )?(?:nice|good|lovely|great|grand|fine|perfect|welcome|wonderful|appreciated|enough"
+        r"|plenty|heaven|heavenly|ideal))\b": "please",
         r"\b\d+ (?:or|to|\+|and) \d+(?= \w)": "several",
         r"\bi (?:was wondering|wonder|wondered) if (?:i|we) (?:could|can|might|may)\b": "could i",
         r"\bhalf (?:a )?dozen\b": "6",
@@ -309,11 +338,14 @@ _PHRASES = _patterns(
         r"\b(?:least expensive|most affordable|lowest priced)\b": "cheapest",
         r"\broom , (?:the )?(cheapest|finest)(?: (?:you have(?: got)?|1|thing))?(?= [.,!?;]|$| please)": r"\1 room",
         r"\b(?:inexpensive|affordable|budget)\b": "cheap",
-        r"\b(?:somewhere|some place|a place) cheap(?: and \w+)? to (?:sleep|stay|rest|spend the night)\b": "a cheapest room",
-        r"\b(cheap|finest)(?:est)?(?: (?!you)\w+)? (?:room|(?:place|thing|spot) to (?:sleep|stay|rest))\b": r"\1est room",
+        r"\b(?:somewhere|some place|a place) cheap(?: and \w+)? to (?:sleep|stay|rest"
+        r"|spend the night)\b": "a cheapest room",
+        r"\b(cheap|finest)(?:est)?(?: (?!you)\w+)? (?:room|(?:place|thing|spot) to (?:sleep|stay"
+        r"|rest))\b": r"\1est room",
         r"\bfinestest\b": "finest",
         r"\bwhich (?:room|thing) is (?:the )?(cheapest|finest)\b": r"what is the \1 room",
-        r"\b(?:whichever|whatever|the) room (?:that )?(?:is|costs) (?:the )?(cheapest|finest|least)\b": r"the \1 room",
+        r"\b(?:whichever|whatever|the) room (?:that )?(?:is|costs) (?:the )?(cheapest|finest"
+        r"|least)\b": r"the \1 room",
         r"\bleast room\b": "cheapest room",
         r"\broom (?:that|which) (?:costs?|is) (\d+)(?: coin)?\b": r"room for \1 coin",
         r"\b(\d+)(?: coin)? or (?:less|under|below|cheaper|fewer)\b": r"max \1",
@@ -321,23 +353,28 @@ _PHRASES = _patterns(
         r"\b(?:under|below|less than|cheaper than) (\d+)\b": r"below \1",
         r"\b(?:would|could) not (?:mind|say no to|refuse|object to)\b": "would like",
         r"\bdo not forget\b": "and",
+        r"\b(anything|everything|any \w+|every \w+|all) (?:but|except|other than|besides|apart from)\b": r"\1 , not",
         r"\b(?:and )?(?:nothing else|nothing more|that (?:is|will be) (?:all|it))\b": "",
         r"\bnothing but\b": "just",
         r"\b(?:no problem|no worries|no hurry|no rush|why not|no object|no matter)\b": "",
         r" if (?:the )?(?:it|that) (?:is|costs?|goes for) (max|below) (\d+)(?: coin)?(?=$| [.,!?;])": r" \1 \2",
         r" if (?:the )?(?:attic|gable|garden|chamber|it|that|room) is (?:still )?(?:free|available|vacant|not taken)"
         r"(?: tonight)?(?=$| [.,!?;])": "",
-        r"\bif (?:so|yes|it is|that is so)(?= ,| i | we |$)": "",
-        r"\bif (?:the )?(attic|gable|garden|chamber|lantern|it|that) (?:is|costs?|goes for) (max|below) (\d+)(?: coin)?"
+        r"\bif (?:so|yes|it is|that is so)(?= ,| i | we )": "",
+        r"\bif (?:the )?(attic|gable|garden|chamber|lantern|it|that) (?:is|costs?|goes for) (max"
+        r"|below) (\d+)(?: coin)?"
         r"(?: ,)?": r"\1 \2 \3 , ",
         r"\bif (?:the )?(attic|gable|garden|chamber|it) is (?:still )?(?:free|available|vacant)\b": r"\1 is free ,",
         r"\bif (?:you (?:please|would|will|can|may|do not mind|have (?:it|any|some|1))|i (?:may|might|can|could)"
-        r"|possible|it pleases you|it is (?:no|not too much) (?:trouble|bother|to ask)|that is (?:ok|okay|all right|fine))\b": "please",
+        r"|possible|it pleases you|it is (?:no|not too much) (?:trouble|bother|to ask)|that is (?:ok|okay"
+        r"|all right|fine))\b": "please",
     }
 )
 _RANKED_THING = re.compile(
-    r"\b(?P<article>an? |the |your |some )?(?P<thing>something |anything |thing )?(?P<rank>cheap(?:est)?|finest)\b(?! room)"
-    r"(?P<more>(?: (?:thing|stuff|something|you have(?: got)?|you got))*+)(?: (?:to )?(?P<use>drink|beverage|booze|eat|food|meal|dish))?"
+    r"\b(?P<article>an? |the |your |some )?(?P<thing>something |anything |thing "
+    r"|whatever is )?(?P<rank>cheap(?:est)?|finest)\b(?! room)"
+    r"(?P<more>(?: (?:thing|stuff|something|you have(?: got)?|you got))*+)(?: (?:to )?(?P<use>drink|beverage"
+    r"|booze|eat|food|meal|dish))?"
     r"(?: you have(?: got)?| you got)?(?(thing)|(?(use)|(?<! cheap)(?<! cheapest)(?<! finest)))"
     r"(?= (?:[.,!?;]|please|and|for|then|now)|$)"
 )
@@ -356,7 +393,26 @@ _DOZENS = re.compile(r"\b(\d{1,3}) dozen\b")
 _LANGUAGES = (
     (
         frozenset(
-            "ich ein eine einen zimmer bier bitte hätte möchte haben wir und kostet nehme zwei drei wein brot".split()
+            [
+                "ich",
+                "ein",
+                "eine",
+                "einen",
+                "zimmer",
+                "bier",
+                "bitte",
+                "hätte",
+                "möchte",
+                "haben",
+                "wir",
+                "und",
+                "kostet",
+                "nehme",
+                "zwei",
+                "drei",
+                "wein",
+                "brot",
+            ]
         ),
         _table(
             {
@@ -395,6 +451,7 @@ _LANGUAGES = (
                 "buy": "kaufen",
                 "what": "was",
                 "cost": "kostet kosten",
+                "cheapest": "billigste billigstes",
                 "thanks": "danke",
                 "hello": "hallo guten",
                 "glass": "glas schüssel teller krug",
@@ -402,7 +459,7 @@ _LANGUAGES = (
         ),
     ),
     (
-        frozenset("je voudrais une bière bières s'il bonjour du vin deux".split()),
+        frozenset(["je", "voudrais", "une", "bière", "bières", "s'il", "bonjour", "du", "vin", "deux"]),
         _table(
             {
                 "i": "je",
@@ -427,6 +484,7 @@ _LANGUAGES = (
                 "stew": "ragoût ragout",
                 "room": "chambre",
                 "attic": "grenier",
+                "garden": "jardin",
                 "lantern": "lanterne",
                 "glass": "verre bol bouteille tasse",
                 "for": "pour",
@@ -437,7 +495,7 @@ _LANGUAGES = (
         ),
     ),
     (
-        frozenset("quiero quisiera cerveza cervezas favor hola birra vorrei vino".split()),
+        frozenset(["quiero", "quisiera", "cerveza", "cervezas", "favor", "hola", "birra", "vorrei", "vino"]),
         _table(
             {
                 "i want": "quiero",
