@@ -98,8 +98,9 @@ LEAD = re.compile(
         |first
         |innkeeper|barkeep|bartender|keeper|landlord|sir|friend|mate|odo|master|my (?:good )?(?:man|friend|sir)
         |finally
-        |good (?:man|sir|innkeeper|innkeep)|excuse me|sorry|thank you|thanks|tonight|today|in that case|maybe|perhaps
-        |for (?:me|us|now|tonight|starters|mirel)|(?:i )?(?:think|guess|suppose|reckon)|i say|actually|rather|i mean
+        |good (?:man|sir|innkeeper|innkeep)|excuse me|sorry|thank you|thanks|tonight|today|in that case|maybe
+        |perhaps|for (?:me|us|him|her|them|now|tonight|starters|mirel|my (?:friend|wife|husband|companion|mate
+        |brother|sister))|(?:i )?(?:think|guess|suppose|reckon)|i say|actually|rather|i mean
         |wait
         |hang on|hold on|on second thoughts?|and|but|or|no|not bad)\b[ ,]*"""
     )
@@ -118,12 +119,11 @@ _BUY = one_line(
     r"""(?:have|take|get|buy|rent(?: out)?|book|hire|order|try|(?:eat|drink)(?! my)|reserve|purchase|(?:sleep
     |stay|crash|kip|lodge|bunk
     |spend|bed down)(?: the night)? in|(?:go|settle|start|begin|finish|stick) for|stick to|grab|choose|pick
-    |do(?= (?:the|an?|some|\d+)\b))"""
+    |partake of|do(?= (?:the|an?|some|\d+)\b))"""
 )
 _GIVE = one_line(
     r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand(?: over)?|pass|sell|send|draw|get|rent|book|fix|prepare
-    |make
-    |slide|order|spare|manage|feed
+    |make|slide|order|spare|manage|feed|sling|chuck|cook(?: up)?|rustle up|whip(?: up)?(?= )
     |find)"""
 )
 _TO_WHOM = one_line(
@@ -133,13 +133,14 @@ _TO_WHOM = one_line(
     |myself) )?)?"""
 )
 _SOFTLY = one_line(
-    r"""(?:(?:please|kindly|perhaps|maybe|just|also|now|still|really|then|only|possibly|have|all|both|do|definitely
-    |gladly
-    |like to|ever so|humbly) ){0,3}?"""
+    r"""(?:(?:please|kindly|perhaps|maybe|just|also|now|still|really|then|only|possibly|have|all|both|do
+    |definitely|gladly
+    |like to|ever so|humbly|very much|dearly|quite) ){0,3}?"""
 )
 WANT = re.compile(
     one_line(
-        rf"""(?:(?:i|we) (?:will|shall|want to|would like to) (?:get|buy|order) (?=mirel |him |her |them |the tinker |my friend ){_TO_WHOM}
+        rf"""(?:(?:i|we) (?:will|shall|want to|would like to) (?:get|buy|order) (?=(?:mirel|him|her
+        |them|the tinker|my friend) ){_TO_WHOM}
         |(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|request|demand|take|rent|buy|book
         |order|choose
         |pick
@@ -148,12 +149,13 @@ WANT = re.compile(
         |came
         |am here|are here|going|am going|are going)? ?{_SOFTLY}to {_BUY}
         |(?:i|we) (?:will|shall|must) {_SOFTLY}(?:{_BUY}|need|want|require)
-        |(?:i|we) (?:would|should) {_SOFTLY}(?:like|appreciate|welcome|be (?:\w+ )?(?:grateful|glad|happy
+        |(?:i|we) (?:would|should) {_SOFTLY}(?:like|appreciate|welcome|settle for|be up for
+        |be (?:\w+ )?(?:grateful|glad|happy
         |thankful|obliged) for|love|prefer|want|fancy|rather have|rather take|take|have)(?! to\b| you\b)
         |(?:i|we) (?:would|could) (?:kill|murder) for|(?:i|we) will be (?:having|taking|needing|wanting)|(?:i
         |we) (?:was|were) hoping for
         |(?:i|we) (?:have )?decided on
-        |(?:i|we) could {_SOFTLY}(?:use|do with|go for|murder)
+        |(?:i|we) {_SOFTLY}could {_SOFTLY}(?:use|go for|murder)
         |(?:i|we) (?:am|are) (?:having|taking|after|ordering|in need of|looking for|in the mood for|(?:dying
         |desperate|hungry|thirsty|up) for|craving)
         |(?:i|we) (?:want|need|would like) you to {_GIVE} {_TO_WHOM}

@@ -199,7 +199,8 @@ _TALK = _compiled(
             afford|enough (?:for|coin|money)|what\b.*\b(?:get|buy|have|do|sell)\b.*\b(?:with|for) (?:my )?\d+
             |what (?:will|would|does|do) \d+ coin|(?:anything|something) for \d+ coin
         """,
-        Topic.PRICES: r"total|come to|altogether|add up to|prices?|costs?|how much|charge|rates?|expensive|cheap|cheapest|finest thing|worth|pay",
+        Topic.PRICES: r"total|come to|altogether|add up to|prices?|costs?|how much|charge|rates?|expensive"
+        r"|cheap|cheapest|finest thing|worth|pay",
         Topic.RUMOUR: r"""
             rumour|know about|have you seen|lighthouse|grey cloak|miller|harrow|heard? (?:anything|something|any
             |about|of)|what (?:is|are|do you) (?:new|hear|the word)
@@ -254,7 +255,8 @@ _TALK = _compiled(
         """,
         Topic.ROOMS: r"what is free|room|sleep|stay|vacanc\w+|overnight|tired|weary|exhausted|rest|the night|inn full",
         Topic.WEATHER: r"weather|rain\w*|storm|roads?|winter|cold|snow\w*|wind\w*|moor|fog|mud|wet|travel",
-        Topic.THANKS: r"danke|merci|gracias|grazie|thanks?|thank you|thankful|grateful|obliged|much appreciated|bless you",
+        Topic.THANKS: r"danke|merci|gracias|grazie|thanks?|thank you|thankful|grateful|obliged"
+        r"|much appreciated|bless you",
         Topic.SORRY: r"sorry|apolog\w+|forgive|excuse me|pardon",
         Topic.GOODBYE: r"""
             good ?bye|bye|farewell|good night|goodnight|leaving|see you|so long|must go|off to bed|i am off

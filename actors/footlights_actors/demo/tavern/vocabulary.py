@@ -246,6 +246,7 @@ _CONTRACTIONS = _patterns(
         r"\s*[:*]\s*(?=\d)|\btimes\b": " x ",
         r"\bo'": "of ",
         r"\b(?:gimme|giv me)\b": "give me",
+        r"\bno (?=quiero|quisiera)": "not ",
         r"\blemme\b": "let me",
         r"\bi'?m+a\b": "i will",
         r"\(([^)\d]*)\)": r" * \1 * ",
@@ -287,13 +288,15 @@ _PHRASES = _patterns(
         r"\b(?:something|anything) (?:nice and )?(?:hot|warm)\b(?! (?:to )?drink)(?: to eat| (?:in"
         r"|for) my (?:belly|stomach))?": "a stew",
         r"\b(?:hot|warm|cooked) (?:meal|food|dinner|dish)\b": "stew",
+        r"\bcould (?:really )?do with\b": "could use",
+        r"\b(?:do you )?think you could\b": "could you",
         r"\bi do not suppose (?:i|we) (?:could|can|might|may)\b": "could i",
         r"\b(?:until|till|before) (?:tomorrow|(?:the )?morning|dawn)\b": "",
         r"\bnothing (?:beats|like|better than)\b": "i love",
         r"\bit is (?:high |about )?time for\b": "time for",
         r"\b(?:what|all) (?:i|we) (?:really )?(?:want|need|ask for|would like|ask|crave)(?: \w+){0,2}? (?:is"
         r"|are)\b(?! \w+ (?:good|free))": "i want",
-        r"\b(?:is there )?any chance (?:of|for)\b": "any chance of",
+        r"\b(?:is there )?(?:any|a) chance (?:of|for)\b": "any chance of",
         r"\b(?:can|could|may|might) (?:an? (?:\w+ ){1,2})(?:get|have|buy|order|procure|acquire"
         r"|obtain)\b": "can i get",
         r"\b(?:can|could|will|would) (?:somebody|someone|anybody|anyone) (?=get|give|bring|pour|fetch"
@@ -319,7 +322,7 @@ _PHRASES = _patterns(
         r"\bhalf (?:a )?dozen\b": "6",
         r"\b(?:a|1) dozen\b|(?<!\d )\bdozen\b": "12",
         r"\bfill (?:up )?(?:my|this|the|our) \w+ (?:up )?with\b": "give me",
-        r"\b(?:is there any chance|do you think|(?:is|would) it (?:be )?possible) (?:that )?"
+        r"\b(?:is there (?:any|a) chance|do you think|(?:is|would) it (?:be )?possible) (?:that )?"
         r"(?:(?:i|we) (?:could|can|might|may)|to)\b": "could i",
         r"\b(?:a|1) (?:couple|pair|brace)(?: of)?\b": "2",
         r"\b(?:a|1) trio of\b": "3",
@@ -455,6 +458,7 @@ _LANGUAGES = (
                 "thanks": "danke",
                 "hello": "hallo guten",
                 "glass": "glas schüssel teller krug",
+                "": "noch",
             }
         ),
     ),
