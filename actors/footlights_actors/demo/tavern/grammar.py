@@ -28,7 +28,8 @@ _AFTER = one_line(
     r"""(?=$| (?:please|for|to(?! be\b)|at|in|on|from|of|by|then|now|too|as|tonight|today|you|thanks|thank
     |over (?:here|there|the (?:door|bar|counter))|here|there
     |again
-    |instead|first|quick|quickly|innkeeper|sir|friend|mate|love|fam|pal|boss|chief|buddy|odo|landlord|barkeep
+    |instead|first|quick|quickly|innkeeper|sir|friend|mate|love|fam|asap|pronto|immediately|pal|boss|chief
+    |buddy|odo|landlord|barkeep
     |keeper|x|max|below|that|which|because
     |since|each|before|while|right|up|my|good|if|until|so|me|upstairs|under|than|view|only|key|actually|rather|after
     |\d+
@@ -91,7 +92,8 @@ UNMARKED_LINK = re.compile(
 """The end of a clause without a link: "stew not bread", "2 ales 1 stew"."""
 LEAD = re.compile(
     one_line(
-        r"""(?:hello|hi|hey|ho|oi|yo|k|aight|bro|bruh|dude|pray|prithee|you there|hey you|somebody|someone
+        r"""(?:hello|hi|hey|ho|oi|yo|k|aight|bro|bruh|dude|pray|prithee|preferably|ideally|(?:me|him
+        |her)(?= (?:an?|the|\d+) )|you there|hey you|somebody|someone
         |hail|greetings|good (?:morning|day|evening|afternoon)|evening|well met|please
         |kindly|okay
         |ok|right|alright|well|so|then|now|just|only|also|both|ah|oh|um|hmm|yes|sure|fine|listen|look|quick|quickly
@@ -119,7 +121,7 @@ _BUY = one_line(
     r"""(?:have|take|get|buy|rent(?: out)?|book|hire|order|try|(?:eat|drink)(?! my)|reserve|purchase|(?:sleep
     |stay|crash|kip|lodge|bunk
     |spend|bed down)(?: the night)? in|(?:go|settle|start|begin|finish|stick) for|stick to|grab|choose|pick
-    |partake of|do(?= (?:the|an?|some|\d+)\b))"""
+    |partake of|celebrate for|do(?= (?:the|an?|some|\d+)\b))"""
 )
 _GIVE = one_line(
     r"""(?:give|bring|do(?= (?:me|us) )|pour|fetch|serve|hand(?: over)?|pass|sell|send|draw|get|rent|book|fix|prepare
@@ -139,8 +141,8 @@ _SOFTLY = one_line(
 )
 WANT = re.compile(
     one_line(
-        rf"""(?:(?:i|we) (?:will|shall|want to|would like to) (?:get|buy|order) (?=(?:mirel|him|her
-        |them|the tinker|my friend) ){_TO_WHOM}
+        rf"""(?:(?:i|we) (?:will|shall|want to|would like to) (?:get|buy|order|treat) (?=(?:mirel|him|her|them
+        |the tinker|my friend) ){_TO_WHOM}(?:to )?
         |(?:i|we) {_SOFTLY}(?:want|need|wish for|fancy|desire|crave|require|request|demand|take|rent|buy|book
         |order|choose
         |pick

@@ -131,7 +131,7 @@ TROUBLE = _compiled(
         Topic.HAGGLE: r"""
             discount|half (?:the )?price|haggle|bargain|lower (?:the |your )?price
             |pay (?:you )?(?:double|half|triple|twice|less|extra|more)|(?:2|3) for (?:the price of )?1
-            |cheaper\b(?! (?:than \d|room))|too (?:expensive|dear|much for)|special price|the price of \d+|\d+ free
+            |cheaper\b(?! (?:than \d|room))|special price|the price of \d+|\d+ free
             |knock (?:\w+ )?(?:off|down)|coin off
         """,
         Topic.CLAIM: r"""
@@ -189,6 +189,7 @@ _TALK = _compiled(
             |i am not|sir|never|not really)|not yet|.*\bno thank(?:s| you)|(?:maybe |perhaps )?later
             |let me think(?: about it)?|i will think about it)$
         """,
+        Topic.HAGGLE: r"too (?:expensive|dear|much)",
         Topic.PURSE: r"""
             how (?:much|many)\b.*\b(?:do|have) i|how (?:much|many)\b.*\bi (?:have|got)
             |how (?:much|many)\b.*\bleft|my (?:purse|money|coin|funds|wallet|pocket|pouch|balance)

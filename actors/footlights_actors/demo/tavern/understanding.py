@@ -144,7 +144,17 @@ def _number_of(thing: str, text: str) -> int:
 
 
 _WHATEVER_IT_IS_ABOUT = frozenset(
-    {Topic.INSULT, Topic.PRAISE, Topic.AFFORD, Topic.PURSE, Topic.THANKS, Topic.LOVE, Topic.SORRY, Topic.NO}
+    {
+        Topic.HAGGLE,
+        Topic.INSULT,
+        Topic.PRAISE,
+        Topic.AFFORD,
+        Topic.PURSE,
+        Topic.THANKS,
+        Topic.LOVE,
+        Topic.SORRY,
+        Topic.NO,
+    }
 )
 
 

@@ -13,6 +13,8 @@ import re
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
+from footlights_actors.demo.tavern.languages import LANGUAGES, table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -27,7 +29,7 @@ def plain(line: str) -> str:
     for pattern, written_out in _CONTRACTIONS:
         text = pattern.sub(written_out, text)
     found: list[str] = _TOKEN.findall(text)
-    for marks, table in _LANGUAGES:
+    for marks, table in LANGUAGES:
         if not marks.isdisjoint(found):
             found = [table.get(word, word) for word in found]
     text = " ".join(map(_one_name, found))
@@ -93,12 +95,7 @@ _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _TOKEN = re.compile(r"(?<![\w-])-\d+|\d+[.]\d+|\d+|[^\W\d_]+(?:'[^\W\d_]+)?|[.!?;,:+&\"*]")
 
 
-def _table(pairs: Mapping[str, str]) -> dict[str, str]:
-    """A table in which each of the words on the right has the name on the left."""
-    return {word: name for name, words in pairs.items() for word in words.split()}
-
-
-_NAMES = _table(
+_NAMES = table(
     {
         "ale": "ale beer brew lager stout porter brewski bevvy",
         "bread": "bread loaf loaves",
@@ -158,7 +155,7 @@ _NAMES = _table(
         "yes": "yes yeah yep yup aye yea y",
     }
 )
-_SPELT = _table(
+_SPELT = table(
     {
         "are": "r",
         "can": "cna",
@@ -277,7 +274,7 @@ _PHRASES = _patterns(
     {
         r"\blet is\b": "let us",
         r"\bas well as\b": "and",
-        r"\b(go|start|begin|stick|finish|(?:set|hook|fix) (?:me|us) up|hit (?:me|us)|start (?:me"
+        r"\b(go|start|begin|stick|finish|celebrate|(?:set|hook|fix) (?:me|us) up|hit (?:me|us)|start (?:me"
         r"|us)(?: off)?) with\b": r"\1 for",
         r"\b(?:cold|frothy|foamy) 1s?\b": "ale",
         r"\b(?:glass|mug|goblet|bowl) of (?:(?:your|the|house|finest|good) )*(?:red"
@@ -288,6 +285,10 @@ _PHRASES = _patterns(
         r"\b(?:something|anything) (?:nice and )?(?:hot|warm)\b(?! (?:to )?drink)(?: to eat| (?:in"
         r"|for) my (?:belly|stomach))?": "a stew",
         r"\b(?:hot|warm|cooked) (?:meal|food|dinner|dish)\b": "stew",
+        r"\broom with (?:an? )?(?:view (?:of|over) the garden|garden view)\b": "garden",
+        r"(?:^|(?<=[.,!?] ))me (want|need|would like)\b": r"i \1",
+        r"\b((?:rather than|instead of) (?:(?:the|an?) )?(?:ale|bread|stew|wine|attic|gable|garden|chamber))(?: room)?"
+        r" (?=i |we |give |bring )": r"\1 , ",
         r"\bcould (?:really )?do with\b": "could use",
         r"\b(?:do you )?think you could\b": "could you",
         r"\bi do not suppose (?:i|we) (?:could|can|might|may)\b": "could i",
@@ -392,136 +393,3 @@ _RANKED = {
 }
 """What is cheap or fine to drink, to eat and to sleep in."""
 _DOZENS = re.compile(r"\b(\d{1,3}) dozen\b")
-
-_LANGUAGES = (
-    (
-        frozenset(
-            [
-                "ich",
-                "ein",
-                "eine",
-                "einen",
-                "zimmer",
-                "bier",
-                "bitte",
-                "hätte",
-                "möchte",
-                "haben",
-                "wir",
-                "und",
-                "kostet",
-                "nehme",
-                "zwei",
-                "drei",
-                "wein",
-                "brot",
-            ]
-        ),
-        _table(
-            {
-                "i": "ich",
-                "we": "wir",
-                "would": "hätte hätten",
-                "like": "gern gerne",
-                "would like": "möchte möchten",
-                "want": "will wollen",
-                "take": "nehme nehmen",
-                "give": "gib geben",
-                "me": "mir",
-                "please": "bitte",
-                "and": "und",
-                "or": "oder",
-                "the": "das der den dem die",
-                "a": "ein eine einen",
-                "no": "kein keine keinen nein",
-                "not": "nicht nichts",
-                "with": "mit",
-                "without": "ohne",
-                "for": "für",
-                "2": "zwei",
-                "3": "drei",
-                "4": "vier",
-                "5": "fünf",
-                "ale": "bier biere",
-                "wine": "wein rotwein weine",
-                "bread": "brot brote",
-                "stew": "eintopf suppe",
-                "room": "zimmer bett",
-                "attic": "dachboden dachkammer dachzimmer",
-                "garden": "gartenzimmer",
-                "gable": "giebelzimmer",
-                "lantern": "laterne",
-                "buy": "kaufen",
-                "what": "was",
-                "cost": "kostet kosten",
-                "cheapest": "billigste billigstes",
-                "thanks": "danke",
-                "hello": "hallo guten",
-                "glass": "glas schüssel teller krug",
-                "": "noch",
-            }
-        ),
-    ),
-    (
-        frozenset(["je", "voudrais", "une", "bière", "bières", "s'il", "bonjour", "du", "vin", "deux"]),
-        _table(
-            {
-                "i": "je",
-                "would like": "voudrais aimerais",
-                "want": "veux",
-                "take": "prends",
-                "please": "s'il svp",
-                "and": "et",
-                "or": "ou",
-                "a": "un une",
-                "some": "du des",
-                "of": "de",
-                "the": "le la les",
-                "not": "pas",
-                "without": "sans",
-                "2": "deux",
-                "3": "trois",
-                "4": "quatre",
-                "ale": "bière bières biere",
-                "wine": "vin vins",
-                "bread": "pain pains",
-                "stew": "ragoût ragout",
-                "room": "chambre",
-                "attic": "grenier",
-                "garden": "jardin",
-                "lantern": "lanterne",
-                "glass": "verre bol bouteille tasse",
-                "for": "pour",
-                "thanks": "merci",
-                "hello": "bonjour bonsoir",
-                "": "vous te plaît plait rouge blanc",
-            }
-        ),
-    ),
-    (
-        frozenset(["quiero", "quisiera", "cerveza", "cervezas", "favor", "hola", "birra", "vorrei", "vino"]),
-        _table(
-            {
-                "i want": "quiero",
-                "i would like": "quisiera vorrei",
-                "please": "favor favore",
-                "and": "y e",
-                "a": "un una",
-                "some": "del unas unos",
-                "the": "el la il",
-                "not": "non",
-                "2": "dos due",
-                "3": "tres tre",
-                "ale": "cerveza cervezas birra birre",
-                "wine": "vino vinos",
-                "bread": "pan pane",
-                "stew": "guiso estofado stufato",
-                "room": "habitación habitacion camera",
-                "thanks": "gracias grazie",
-                "hello": "hola ciao",
-                "": "por per rosso tinto",
-            }
-        ),
-    ),
-)
-"""Marks of a language, and what its words mean here. It is enough for ordering politely."""
