@@ -29,9 +29,9 @@ def plain(line: str) -> str:
     for pattern, written_out in _CONTRACTIONS:
         text = pattern.sub(written_out, text)
     found: list[str] = _TOKEN.findall(text)
-    for marks, table in LANGUAGES:
+    for marks, meanings in LANGUAGES:
         if not marks.isdisjoint(found):
-            found = [table.get(word, word) for word in found]
+            found = [meanings.get(word, word) for word in found]
     text = " ".join(map(_one_name, found))
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
