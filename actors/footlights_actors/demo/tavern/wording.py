@@ -151,7 +151,9 @@ def answer(heard: Heard, house: House, words: str) -> str:
             return "I would have to look that up, and the book is not at hand. Ask me for a room, and I will open it."
         return worded(heard, house)
     answers = SAYINGS[heard.topic]
-    return answers[sum(map(ord, words.casefold())) % len(answers)]
+    said = answers[sum(map(ord, words.casefold())) % len(answers)]
+    is_priced = heard.topic is Topic.FREE and heard.about and house.purse is not None
+    return f"{said} {_price(heard.about[0], house)}" if is_priced else said
 
 
 _CHARACTER = {
