@@ -33,6 +33,7 @@ from footlights import (
 )
 from footlights.authority import JsonWorld, JudgeRequest, RuleBook, judge
 from footlights.testing import only, payloads
+from footlights_actors.demo.tavern.approvals import LANTERN_QUESTION, WAITING
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.house import House, known
 from footlights_actors.demo.tavern.innkeeper import innkeeper
@@ -116,6 +117,27 @@ async def test_the_same_words_in_the_same_world_get_the_same_answer(quiet_clock:
         first = await tavern.say("Hello there")
         second = await tavern.say("Hello there")
     assert text_of(first) == text_of(second)
+
+
+def answer_to(line: str, *more: str) -> str:
+    facts = [f"{fact.name}: {fact.text}" for fact in known(opening_hour())]
+    (said,) = innkeeper(Prompt(line, system="\n".join([*facts, *more])))
+    assert isinstance(said, Say)
+    return said.text
+
+
+def test_the_price_of_several_things_is_told_as_a_sum() -> None:
+    assert "Together that makes 11 coins." in answer_to("What would the garden room and two wines come to altogether?")
+    assert "Together" not in answer_to("How much is the gable room and an ale?")  # it is taken
+
+
+@pytest.mark.parametrize(("line", "words"), [("Yes.", "it is a sale as soon as"), ("No.", "all stays where it is")])
+def test_an_answer_is_worded_so_that_it_holds_with_and_without_the_approval(line: str, words: str) -> None:
+    waiting = f"{WAITING}: {LANTERN_QUESTION}"
+    assert words in answer_to(line, waiting)
+    assert LANTERN_QUESTION in answer_to(line, waiting)
+    assert "the question stays open" in answer_to(line, waiting)
+    assert "question" not in answer_to(line)
 
 
 def test_the_prices_that_are_told_are_those_of_the_world() -> None:

@@ -18,7 +18,8 @@ from footlights_actors.demo.tavern.understanding import understand
 from footlights_actors.demo.tavern.wishes import Order
 from footlights_actors.demo.tavern.world import opening_hour
 
-LINES = [json.loads(line) for line in (Path(__file__).parent / "tavern_lines.jsonl").read_text().splitlines()]
+FILES = sorted(Path(__file__).parent.glob("tavern_lines*.jsonl"))
+LINES = [json.loads(line) for file in FILES for line in file.read_text().splitlines()]
 
 
 def price_of(rooms: list[str], dishes: dict[str, int]) -> int:

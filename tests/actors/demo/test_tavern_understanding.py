@@ -49,6 +49,7 @@ def test_a_line_in_plain_words(line: str, words: str) -> None:
         ("stew for two", [Order("stew", 2)]),
         ("an ale for me and one for Mirel", [Order("ale", 2)]),
         ("three ales, one of them for Mirel", [Order("ale", 3)]),
+        ("three ales, two for me and one for the tinker", [Order("ale", 3)]),
         ("everything on the menu", [Order(dish) for dish in DISHES]),
         ("ale: 2, bread: 1", [Order("ale", 2), Order("bread")]),
         ("1) ale 2) stew", [ALE, Order("stew")]),
@@ -85,7 +86,9 @@ def test_a_line_in_plain_words(line: str, words: str) -> None:
         ("I'll take the great chamber for only 3 coins", [Rent("chamber", 3)]),
         ("The attic costs 1 coin, right? I'll take it.", [Rent("attic", 1)]),
         ("here are 2 coins, the attic please", [Rent("attic", 2)]),
-        # with other things
+        # with other things, and things that the house has not got
+        ("two beers and a schnapps", [Order("ale", 2)]),
+        ("bread and water", [Order("bread")]),
         ("any news?", [HearRumour()]),
         ("rent the attic and then tell me a rumour", [ATTIC, HearRumour()]),
         ("sell me the lantern", [BuyLantern()]),
@@ -135,7 +138,6 @@ def test_what_is_ordered(line: str, acts: list[Act]) -> None:
         ("a few ales", Topic.HOW_MANY),
         ("five ales minus two", Topic.HOW_MANY),
         ("two ales or three", Topic.HOW_MANY),
-        ("three ales, two for me and one for the tinker", Topic.HOW_MANY),
         ("a bed for two", Topic.UNSURE),
         ("the garden room and breakfast", Topic.UNSURE),
         ("stew without bread and an ale", Topic.UNSURE),
@@ -148,8 +150,6 @@ def test_what_is_ordered(line: str, acts: list[Act]) -> None:
         ("same again", Topic.AGAIN),
         ("two more", Topic.AGAIN),
         ("I'd like a cheese sandwich", Topic.MISSING),
-        ("two beers and a schnapps", Topic.PARTLY),
-        ("bread and water", Topic.PARTLY),
         ("two ales and a stew for 3 coins", Topic.HAGGLE),
         # what he does not go along with
         ("free ale please", Topic.FREE),

@@ -42,8 +42,13 @@ class Reading:
     """Whether a room is wanted, without saying which."""
     wants_missing: bool = False
     """Whether something is wanted that the house has not got."""
+    has_fallback: bool = False
+    """Whether what is missing has a substitute."""
+    asks_for_missing: bool = False
     wants_other: bool = False
     """Whether something is wanted that is not known at all."""
+    is_named_only: bool = False
+    """Whether the last wish was no more than a name."""
     is_conditional: bool = False
     is_taken_back: bool = False
     is_correcting: bool = False
@@ -78,6 +83,8 @@ class Reading:
         elif isinstance(act, Order) and same:
             act = evolve(act, count=act.count + sum(other.count for other in same if isinstance(other, Order)))
             self.wanted = [other for other in self.wanted if other not in same]
+        elif same == [act]:
+            self.wanted.remove(act)  # said twice
         self.is_correcting = self.said_no = False
         self.wanted.append(act)
 
@@ -120,9 +127,11 @@ class _Clause:
 
 def read(text: str) -> Reading:
     """Read a line of plain words."""
-    reading = Reading()
-    for sentence in grammar.SENTENCE.findall(grammar.UNMARKED_LINK.sub(r"\1 , ", text)):
-        mood = _Mood.NONE
+    reading, mood = Reading(), _Mood.NONE
+    before = ""
+    for sentence in grammar.SENTENCE.findall(grammar.SO.sub(" , so ", grammar.UNMARKED_LINK.sub(r"\1 , ", text))):
+        mood = mood if mood is _Mood.ASKS and before.rstrip().endswith(":") else _Mood.NONE
+        before = sentence
         for clause in _clauses(sentence):
             mood = _read_clause(clause, mood, reading)
             reading.is_question |= mood is _Mood.ASKS
@@ -140,7 +149,12 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
 
 def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     """Read one clause, after one of the mood `before`, and return its own mood."""
-    is_more = grammar.SOME_MORE.fullmatch(clause.text) and before is not _Mood.ASKS and reading.last_named() is None
+    is_more = (
+        grammar.SOME_MORE.fullmatch(clause.text)
+        and before is not _Mood.ASKS
+        and reading.last_named() is None
+        and _in_vessel(clause.text) is None
+    )
     if is_more or grammar.AGAIN.search(clause.text):
         reading.put_in_doubt(Topic.AGAIN)
         return _Mood.WANTS
@@ -155,8 +169,18 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         reading.is_correcting = True
         is_bare_no = not clause.body and re.search(r"\bno\b", clause.text) is not None
         reading.said_no |= is_bare_no or clause.text.startswith(("no", "wait", "on second"))
+    if re.fullmatch(r"(?:oh )?(?:yes|sure) please", clause.text) and reading.is_question and reading.last_named():
+        _want_it("it", clause, adds=False, reading=reading)
+        return _Mood.WANTS
     if not clause.body:
         return before
+    if clause.body == "a half":
+        reading.put_in_doubt(Topic.BAD_NUMBER)
+    if clause.link == "but" and before is _Mood.WANTS and grammar.EXCUSE.match(clause.text):
+        reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted))
+    otherwise = grammar.OTHERWISE.match(clause.body)
+    if otherwise is not None and grammar.LACKS.search(otherwise[0]):
+        return _read_fallback(evolve(clause, text=clause.body[otherwise.end() :].strip(" ,")), otherwise[0], reading)
     if grammar.CONDITION.match(clause.body):
         reading.is_conditional = True
         reading.in_doubt += _nouns(clause.body)
@@ -168,13 +192,27 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         _read_refusal(clause.body, reading)
     else:
         nouns = _nouns(clause.body)
+        if mood is _Mood.ASKS and reading.is_named_only and not nouns and grammar.ASK_PRICE.match(clause.body):
+            reading.named += map(noun_of, reading.wanted)  # "the attic, how much?"
+            reading.wanted.clear()
         if mood is _Mood.TELLS and before is _Mood.WANTS and (nouns or grammar.UNSPECIFIED.search(clause.body)):
             reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), *nouns)  # half of an order, perhaps
         reading.named += nouns
+        reading.asks_for_missing |= mood is _Mood.ASKS and grammar.MISSING.search(clause.body) is not None
         reading.ranked = _ranked(clause.body) or reading.ranked
         if mood is _Mood.ASKS and grammar.RUMOUR.search(clause.body) and HearRumour() not in reading.wanted:
             reading.wanted.append(HearRumour())
     return mood
+
+
+def _read_fallback(clause: _Clause, condition: str, reading: Reading) -> _Mood:
+    """Read what is wanted in place of something that the house may not have: "mead, or if you have none, ale"."""
+    if reading.wants_missing or reading.wants_other or reading.asks_for_missing or grammar.MISSING.search(condition):
+        reading.wants_missing, reading.wants_other, reading.has_fallback = True, False, True
+        return _read_clause(evolve(clause, link=""), _Mood.NONE, reading) if clause.text else _Mood.WANTS
+    reading.is_conditional = True
+    reading.in_doubt += _nouns(condition + clause.text)
+    return _Mood.TELLS
 
 
 def _nouns(text: str) -> list[str]:
@@ -190,7 +228,9 @@ def _mood(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     if grammar.SUGGEST.match(body):
         reading.put_in_doubt(Topic.UNSURE, *_nouns(body))
         return _Mood.ASKS
-    if not wants and grammar.ASK.match(body):
+    if grammar.ASK.match(body) and not wants:
+        return _Mood.ASKS
+    if wants and clause.is_asked and grammar.OFFERS.match(body) and "please" not in clause.sentence:
         return _Mood.ASKS
     if grammar.NOT.search(body):
         return _Mood.REFUSES
@@ -211,7 +251,7 @@ def _is_name(body: str, reading: Reading) -> bool:
         or grammar.A_RUMOUR.match(body)
         or grammar.MISSING_ALONE.match(body)
         or (grammar.UNKNOWN.match(body) and reading.wanted)
-        or (grammar.SOME_MORE.match(body) and reading.last_named() in DISHES)
+        or (grammar.SOME_MORE.match(body) and (reading.last_named() in DISHES or _in_vessel(body)))
     )
 
 
@@ -219,8 +259,10 @@ def _mood_of_name(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     is_polite = "please" in clause.body
     if grammar.LANTERN_ALONE.match(clause.body) and not grammar.LINK.search(clause.sentence) and not is_polite:
         return _Mood.ASKS  # it is hardly ordered by its name alone
+    if clause.link == "with" and not reading.wanted:
+        return _Mood.TELLS  # "give me a hand with the lantern"
     if before is _Mood.REFUSES:
-        if is_polite or clause.link == "but" or grammar.RATHER.search(clause.sentence):
+        if is_polite or clause.link == "but" or clause.text.startswith("so ") or grammar.RATHER.search(clause.sentence):
             return _Mood.WANTS
         if reading.wanted and clause.link not in ("or", "nor"):
             reading.put_in_doubt(Topic.UNSURE, *_nouns(clause.body))  # "stew without bread and an ale"
@@ -237,9 +279,10 @@ def _read_refusal(body: str, reading: Reading) -> None:
     nouns = _nouns(body)
     for noun in nouns:
         reading.refuse(noun)
+        reading.is_correcting = reading.said_no = False
     if grammar.NOT_AT_ALL.fullmatch(body):
         reading.take_back()
-    if reading.wanted and not nouns and re.search(r"\d", body):
+    if reading.wanted and not nouns and re.search(r"\d", body) and not re.fullmatch(r"not \d+", body):
         reading.put_in_doubt(Topic.HOW_MANY)  # "five ales minus two"
 
 
@@ -248,6 +291,7 @@ def _read_refusal(body: str, reading: Reading) -> None:
 
 def _read_wish(clause: _Clause, reading: Reading) -> None:
     wants = grammar.WANT.match(clause.body)
+    reading.is_named_only = wants is None and "please" not in clause.sentence
     wished = clause.body if wants is None else clause.body[wants.end() :]
     adds = grammar.TOO.search(clause.body) is not None and "instead" not in clause.body
     thing = grammar.THING.match(wished) or grammar.ODD_THING.match(wished) or grammar.ROOM_BY_PLACE.match(wished)
@@ -260,7 +304,14 @@ def _read_wish(clause: _Clause, reading: Reading) -> None:
         act = _wish(thing, clause, reading)
         if act is not None:
             _check_doubts(act, clause, reading)
-            reading.want(act, adds=adds)
+            kept = [other for other in reading.wanted if noun_of(other) == noun_of(act)]
+            if kept and reading.is_correcting and re.search(r"\b(?:just|only) the\b", clause.text):
+                reading.wanted, reading.is_correcting, reading.said_no = kept, False, False
+                return  # "two ales and a stew, actually just the ales"
+            if isinstance(act, Order) and not adds:
+                _so_many(act, clause, reading)
+            else:
+                reading.want(act, adds=adds)
     elif grammar.IT.match(wished) or grammar.SOME_MORE.match(wished):
         _want_it(wished, clause, adds, reading)
     elif grammar.MISSING.search(wished) or grammar.UNKNOWN.match(clause.body):
@@ -268,12 +319,14 @@ def _read_wish(clause: _Clause, reading: Reading) -> None:
     elif wished:
         reading.wants_other = True
         reading.named += _nouns(wished)
+        if reading.wanted and _nouns(wished):
+            reading.put_in_doubt(Topic.UNSURE, *_nouns(wished))  # "two ales, make one of them a wine"
         reading.is_question |= clause.is_asked or grammar.INFORM.search(wished) is not None
 
 
 def _check_doubts(act: Act, clause: _Clause, reading: Reading) -> None:
     says_which = reading.wants_room and isinstance(act, Rent)
-    if clause.link == "or" and not reading.is_correcting:
+    if clause.link == "or" and not reading.is_correcting and not reading.has_fallback:
         reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), noun_of(act))
     elif grammar.MAYBE.search(clause.text) and not says_which:
         reading.put_in_doubt(Topic.UNSURE, noun_of(act))
@@ -284,6 +337,9 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
     item, after = thing["item"], thing.string[thing.end() :]
     offered = grammar.OFFERED.search(clause.body)
     offer = next((int(each) for each in offered.groups() if each is not None), None) if offered else None
+    if item in DISHES and _ceiling(clause.sentence) is not None:
+        reading.put_in_doubt(Topic.UNSURE, item)
+        return None
     if item in DISHES:
         people = offer if offered is not None and offered["people"] else None
         count = _count(thing["before"], after, people, reading)
@@ -300,7 +356,10 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
         reading.put_in_doubt(Topic.NIGHTS, item)
         return None
     if item in ROOMS:
-        return Rent(item, offer)
+        return Rent(item, offer, _ceiling(clause.sentence))
+    in_room = re.match(rf" (?:in|at|up in|under) (?:the )?({grammar.ROOM})\b", after)
+    if in_room is not None:
+        return Rent(in_room[1], offer)
     if grammar.SECOND_RANK.search(clause.sentence):
         reading.put_in_doubt(Topic.UNNAMED_ROOM)
         return None
@@ -313,10 +372,14 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
 
 def _ranked(text: str) -> Rent | None:
     """A room that is named by its rank: the cheapest, the finest, the finest below six coins."""
-    rank, ceiling = grammar.RANK.search(text), grammar.CEILING.search(text)
-    if rank is None:
-        return None
-    return Rent(rank[1], at_most=None if ceiling is None else int(ceiling[2]) - (ceiling[1] == "below"))
+    rank = grammar.RANK.search(text)
+    return None if rank is None else Rent(rank[1], at_most=_ceiling(text))
+
+
+def _ceiling(text: str) -> int | None:
+    """The most that a room may cost."""
+    ceiling = grammar.CEILING.search(text)
+    return None if ceiling is None else int(ceiling[2]) - (ceiling[1] == "below")
 
 
 def _count(before: str, after: str, people: int | None, reading: Reading) -> int | None:
@@ -331,7 +394,7 @@ def _count(before: str, after: str, people: int | None, reading: Reading) -> int
     is_vague = grammar.VAGUE_NUMBER.search(before) or grammar.FOR_EACH.search(after)
     if numbers and not is_vague:
         return int(numbers[0])
-    if people is not None and _is_count(str(people)) and not before and not is_vague:
+    if people is not None and _is_count(str(people)) and (not before or "round" in before) and not is_vague:
         return people
     if is_vague or people is not None or "round" in before:
         reading.put_in_doubt(Topic.HOW_MANY)
@@ -339,10 +402,28 @@ def _count(before: str, after: str, people: int | None, reading: Reading) -> int
     return 1
 
 
-def _is_share(noun: str, clause: _Clause, reading: Reading) -> bool:
-    """Whether a number may be a part of what was ordered: "three ales, two for me and one for Mirel"."""
-    ordered = any(isinstance(act, Order) and act.dish == noun and act.count > 1 for act in reading.wanted)
-    return ordered and not re.search(rf"\b{noun} for\b", clause.sentence)
+def _so_many(act: Order, clause: _Clause, reading: Reading) -> None:
+    """Want so many of a dish that may have been wanted before. It never adds to an order unless it says so."""
+    ordered = next((other.count for other in reading.wanted if isinstance(other, Order) and other.dish == act.dish), 0)
+    for_somebody, is_joined = " for " in clause.text, clause.link in ("and", "plus", "+", "&")
+    is_another = for_somebody and (
+        (ordered == 1 and is_joined) or re.search(rf"\b{act.dish}(?: please)? for\b", clause.sentence) is not None
+    )
+    if not ordered or is_another or reading.is_correcting:
+        reading.want(act, adds=is_another)
+    elif ordered == 1 < act.count:
+        reading.is_correcting = True
+        reading.want(act, adds=False)  # "ale, three of them"
+    elif act.count != ordered and not (act.count < ordered and (for_somebody or " of " in clause.text)):
+        reading.put_in_doubt(Topic.HOW_MANY)
+    elif act.count == ordered and is_joined and clause.sentence.count(act.dish) > 1:
+        reading.put_in_doubt(Topic.HOW_MANY)  # "ale and ale"
+
+
+def _in_vessel(wished: str) -> str | None:
+    """The dish that a vessel without a name is asked for: "a bowl" is of stew."""
+    vessel = re.search(rf"\b{grammar.VESSEL}\b", wished)
+    return None if vessel is None else grammar.VESSELS.get(vessel[0])
 
 
 def _is_count(number: str) -> bool:
@@ -355,22 +436,25 @@ def _want_everything(number: str | None, sentence: str, reading: Reading) -> Non
     if "room" in sentence or not is_food or not _is_count(count):
         reading.put_in_doubt(Topic.UNSURE)
         return
-    for dish in DISHES:
+    for dish in ("ale", "wine") if re.search(r"\b(?:each|every) drink", sentence) else DISHES:
         reading.want(Order(dish, int(count)))
 
 
 def _want_it(wished: str, clause: _Clause, adds: bool, reading: Reading) -> None:
     """Want what was named before: "I'll take it", "make it two"."""
     noun, some = reading.last_named(), grammar.SOME_MORE.match(wished)
-    number = None if some is None else some[1] if some[1].isdecimal() else "1"
+    if noun is None and not (reading.named or reading.wanted):
+        noun = _in_vessel(wished)
+    number = None if some is None else some["number"] if (some["number"] or "").isdecimal() else "1"
     if clause.link == "or":
         reading.put_in_doubt(Topic.HOW_MANY)
     elif noun is None or grammar.MAYBE.search(clause.text):
         reading.put_in_doubt(Topic.UNSURE, *reading.named)
     elif number is not None and noun in DISHES and _is_count(number):
-        if not adds and not reading.is_correcting and _is_share(noun, clause, reading):
-            reading.put_in_doubt(Topic.HOW_MANY)
-        reading.want(Order(noun, int(number)), adds=adds)
+        if adds:
+            reading.want(Order(noun, int(number)))
+        else:
+            _so_many(Order(noun, int(number)), clause, reading)
     elif number is not None and number != "1":
         reading.put_in_doubt(Topic.UNSURE, noun)
     elif noun in map(noun_of, reading.wanted):

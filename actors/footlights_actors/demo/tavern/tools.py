@@ -61,7 +61,7 @@ async def rent_room(
     context: ToolContext,
     room: Annotated[str | None, "its key in the book, such as attic; or cheapest; or finest"] = None,
     price: Annotated[int | None, "what the guest offers, if not the price in the book"] = None,
-    at_most: Annotated[int | None, "the most that the cheapest or finest room may cost"] = None,
+    at_most: Annotated[int | None, "the most that the room may cost"] = None,
 ) -> ToolReturn:
     """Let a room: the one named, or the free one at the price that is offered, or else the cheapest that is free."""
     key, found = _room_to_let(_tavern(context)["rooms"], room, price, at_most)
@@ -90,6 +90,8 @@ def _room_to_let(
         raise ToolError("There is no such room in this house.")
     if room["guest"] is not None:
         raise ToolError(f"The book has {room['guest']} in {room['name']}.")
+    if at_most is not None and room["price"] > at_most:
+        raise ToolError(f"{room['name'].capitalize()} is {coins(room['price'])}.")
     return wanted, room
 
 

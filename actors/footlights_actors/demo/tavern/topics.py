@@ -74,6 +74,7 @@ class Topic(StrEnum):
     HELLO = "hello"
     HOW_ARE_YOU = "how_are_you"
     SMALL_TALK = "small_talk"
+    FOREIGN = "foreign"
     NONSENSE = "nonsense"
 
 
@@ -86,7 +87,9 @@ TROUBLE = _compiled(
         Topic.INJECTION: r"""
             (?:ignore|disregard|forget|override|bypass)\b.*\b(?:instruction|rule|prompt|order)s?
             |(?:system|developer|admin|debug|god|root|maintenance) (?:prompt|mode|message|override|access|command)
-            |language model|you are (?:now )?an? (?:\w+ )?(?:ai|assistant|bot|model|machine)|jailbreak|sudo|pretend
+            |as an ai|your (?:instructions|prompt|programming)|you are now \w+|without (?:my )?(?:approval
+            |confirmation)|^approve
+            |language model|you are an? (?:\w+ )?(?:ai|assistant|bot|model|machine)|jailbreak|sudo|pretend
             |(?:set|change|make (?:my|me|the|your)|raise|increase|edit|update|reset)\b[^.!?]*\b(?:coin|purse|till
             |price|menu
             |ledger|world)|(?:add|put)\b[^.!?]*\bcoin\b[^.!?]*\b(?:to|in|into) (?:my|the player)
@@ -106,7 +109,8 @@ TROUBLE = _compiled(
             |stick up|your money or|(?:pay|owe) me
         """,
         Topic.THREAT: r"""
-            kill(?! for)|stab|murder you|hit you|punch|slap|burn (?:this|the|your|it|down)|or (?:else|die|you die)
+            kill(?! for)|stab|murder you|hit you|punch|slap|burn (?:this|the|your|it|down)|or (?:else(?=$
+            | [.,!?])|die|you die)
             |cut your
             |sword at|attack|fight you|beat you|smash|hurt you|break your|hang you
         """,
@@ -118,7 +122,7 @@ TROUBLE = _compiled(
             |(?:pay|settle)(?: \w+){0,3} (?:later|tomorrow|next|back|when|after|another)
             |(?:on|to) (?:credit|(?:\w+ )?(?:tab|bill))
             |(?:mirel|tinker|him|guest|fellow|man|friend|king|he|she|they|somebody|someone
-            |my \w+) (?:is |will |would |can )?(?:pay|paying|pays|be paying|cover)|i owe you|borrow|lend|loan
+            |my \w+) (?:is |will |would |can )?(?:pay|paying|pays|be paying|cover)|(?<!do )i owe you|borrow|lend|loan
             |iou|charge (?:it|that|this) to
             |(?:work|wash|sing|dance|chop|trade|barter|exchange)\b.*\bfor (?:an? |my |the |some )?(?:ale|bread
             |stew|wine|room|meal|food)|(?:give|lend|loan) (?:me|us) (?:\w+ )?credit|gift\b(?=.*\bme\b)
@@ -127,7 +131,7 @@ TROUBLE = _compiled(
         Topic.HAGGLE: r"""
             discount|half (?:the )?price|haggle|bargain|lower (?:the |your )?price
             |pay (?:you )?(?:double|half|triple|twice|less|extra|more)|(?:2|3) for (?:the price of )?1
-            |cheaper\b(?! (?:than \d|room))|too (?:expensive|dear|much for)|special price|the price of \d+|\d+ free
+            |cheaper\b(?! (?:than \d|room))|special price|the price of \d+|\d+ free
             |knock (?:\w+ )?(?:off|down)|coin off
         """,
         Topic.CLAIM: r"""
@@ -136,7 +140,8 @@ TROUBLE = _compiled(
             |you (?:\w+ )?(?:promised|agreed|said|told|gave|offered)|we (?:agreed|had a deal)
             |(?:my|a) reservation
             |(?:mirel|tinker|he|she|they|your \w+) (?:\w+ )?(?:said|told|promised|gave|let|sold|agreed)
-            |it is mine|what (?:did|have) i (?:buy|bought|order|ordered|rent|rented)
+            |do i (?:already )?have an? room|where is my (?:room|key)|^my key|it is mine|what (?:did
+            |have) i (?:buy|bought|order|ordered|rent|rented)
             |(?:is|belongs to) (?:already )?(?:mine|me)
             |i am (?:the |a |your )?(?:\w+ )?(?:king|queen|duke|lord|inspector|mayor|god|prince|princess
             |emperor|landlord)|i (?:now )?have (?:\w+ )?(?:infinite|unlimited|endless|1000|1000000)
@@ -180,10 +185,11 @@ _TALK = _compiled(
         """,
         Topic.NO: r"""
             ^(?:i said no|no|none|never|not now|not today|not really|no way|no thanks|no thank you|i do not
-            |no (?:i do not
+            |(?:i am )?not sure|i do not know|maybe|perhaps|no (?:i do not
             |i am not|sir|never|not really)|not yet|.*\bno thank(?:s| you)|(?:maybe |perhaps )?later
             |let me think(?: about it)?|i will think about it)$
         """,
+        Topic.HAGGLE: r"too (?:expensive|dear|much)",
         Topic.PURSE: r"""
             how (?:much|many)\b.*\b(?:do|have) i|how (?:much|many)\b.*\bi (?:have|got)
             |how (?:much|many)\b.*\bleft|my (?:purse|money|coin|funds|wallet|pocket|pouch|balance)
@@ -194,7 +200,8 @@ _TALK = _compiled(
             afford|enough (?:for|coin|money)|what\b.*\b(?:get|buy|have|do|sell)\b.*\b(?:with|for) (?:my )?\d+
             |what (?:will|would|does|do) \d+ coin|(?:anything|something) for \d+ coin
         """,
-        Topic.PRICES: r"prices?|costs?|how much|charge|rates?|expensive|cheap|cheapest|finest thing|worth|pay",
+        Topic.PRICES: r"total|come to|altogether|add up to|prices?|costs?|how much|charge|rates?|expensive"
+        r"|cheap|cheapest|finest thing|worth|pay",
         Topic.RUMOUR: r"""
             rumour|know about|have you seen|lighthouse|grey cloak|miller|harrow|heard? (?:anything|something|any
             |about|of)|what (?:is|are|do you) (?:new|hear|the word)
@@ -219,7 +226,8 @@ _TALK = _compiled(
             |guests?|company|other people|mirel|tinker|customers?|busy|crowd
         """,
         Topic.SELF: r"""
-            (?:who|what) are you|your name|yourself|are you (?:the|a|an|real|odo|human|married|sure|called)
+            (?:who|what) are you|who (?:might|may) you be|who runs|you run this|your name|yourself
+            |are you (?:the|a|an|real|odo|human|married|sure|called)
             |call you|how old are you|your (?:family|wife|father|mother|grandmother|life|job)|how long have you
         """,
         Topic.HOW_ARE_YOU: r"""
@@ -234,7 +242,7 @@ _TALK = _compiled(
             |terrible|horrible|worst|vile|rubbish|trash|garbage|crap|shit|shitty|fuck|fucking|bastard|arse|ass
             |ugliest|thief|liar|crook|dump|hovel|rats?|lousy|rotten|hate|sucks?|useless|tasteless|piss|scum|dog
             |imbecile|oaf|peasant|shut up|get lost|damn you|go to hell|cheat|cheater|foul|overpriced|dull|boring
-            |rip ?off
+            |rip ?off|your (?:mother|mum|mom) (?:is|was)|shut (?:your|it)|go jump
         """,
         Topic.PRAISE: r"""
             (?:good|great|nice|lovely|wonderful|delicious|excellent|best|finest|tasty|cosy|cozy|splendid
@@ -246,21 +254,28 @@ _TALK = _compiled(
             food|eat|eating|hungry|starving|menu|drinks?|thirsty|kitchen|cellar|dinner|lunch|breakfast|meal|dish
             |dishes|snack|famished|parched|something (?:hot|warm|cold|strong)|special
         """,
-        Topic.ROOMS: r"room|sleep|stay|vacanc\w+|overnight|tired|weary|exhausted|rest|the night|inn full",
+        Topic.ROOMS: r"what is free|room|sleep|stay|vacanc\w+|overnight|tired|weary|exhausted|rest|the night|inn full",
         Topic.WEATHER: r"weather|rain\w*|storm|roads?|winter|cold|snow\w*|wind\w*|moor|fog|mud|wet|travel",
-        Topic.THANKS: r"thanks?|thank you|thankful|grateful|obliged|much appreciated|bless you",
+        Topic.THANKS: r"danke|merci|gracias|grazie|thanks?|thank you|thankful|grateful|obliged"
+        r"|much appreciated|bless you",
         Topic.SORRY: r"sorry|apolog\w+|forgive|excuse me|pardon",
         Topic.GOODBYE: r"""
             good ?bye|bye|farewell|good night|goodnight|leaving|see you|so long|must go|off to bed|i am off
             |later|be going|heading out|cya|ciao|leave|exit|quit
         """,
         Topic.HELLO: r"""
-            hello|hi|hey|hail|greetings|good (?:morning|day|evening|afternoon)|evening|morning|well met|howdy
+            guten|bonjour|bonsoir|hola|hello|hi|hey|hail|greetings|good (?:morning|day|evening|afternoon)
+            |evening|morning|well met|howdy
             |ahoy|yo|hallo|salutations|knock knock
         """,
         Topic.SMALL_TALK: r"""
-            tell me|sing|song|joke|dance|play|game|music|fire|sit|adventure|quest|dragon|wizard|moon|time is it
+            lol|haha|tell me|sing|song|joke|dance|play|game|music|fire|sit|adventure|quest|dragon|wizard|moon
+            |time is it
             |what time|day is it
+        """,
+        Topic.FOREIGN: r"""
+            [\u0370-\uffff]+|est|que|wie|ist|nicht|gibt|essen|ca va|donde|dove|como|esta|estas|jeg|och|avez
+            |quel|quelle
         """,
     }
 )

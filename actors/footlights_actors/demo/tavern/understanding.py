@@ -45,6 +45,8 @@ class Heard:
     """The things of the house that it is about: dishes, rooms, `lantern`."""
     number: int | None = None
     """The number of coins that it names."""
+    counts: tuple[int, ...] = ()
+    """How many of each thing in `about` a question names."""
 
 
 def understand(line: str) -> Heard:
@@ -81,14 +83,16 @@ def _order(text: str, reading: Reading) -> Heard | None:
         return Heard(reading.doubt, about=_distinct([*reading.in_doubt, *nouns]))
     if reading.is_conditional and (acts or reading.in_doubt):
         return Heard(Topic.UNSURE, about=_distinct([*nouns, *reading.in_doubt]))
-    if reading.wants_missing:
-        return Heard(Topic.PARTLY if purchases else Topic.MISSING, about=about)
+    if reading.wants_missing and not purchases:
+        return Heard(Topic.MISSING)
     if any(noun in reading.refused for noun in nouns) or len(set(nouns)) < len(nouns):
         return Heard(Topic.UNSURE, about=about)
     if reading.wants_room and not any(isinstance(act, Rent) for act in acts):
         return Heard(Topic.UNNAMED_ROOM)
     if len(purchases) > 1 and any(map(has_terms, acts)):
         return Heard(Topic.HAGGLE, about=about)
+    if reading.wants_missing:
+        return Heard(Topic.PARTLY, acts, about)
     if acts:
         asked = topic_of(text, is_question=True) if reading.is_question else None
         return Heard(asked if asked is not None and asked in _ANSWERED_TOO else Topic.ACTS, acts, about)
@@ -123,15 +127,34 @@ def _talk(text: str, reading: Reading) -> Heard:
         topic = Topic.ROOMS
     elif topic is Topic.PRAISE and reading.wants_other:
         topic = Topic.UNSURE
-    elif (topic in (None, Topic.OFFER) and grammar.MISSING.search(text)) or (
+    elif (topic in (None, Topic.OFFER) and reading.is_question and grammar.MISSING.search(text)) or (
         reading.wants_other and topic in (None, Topic.HELLO, Topic.SMALL_TALK, Topic.THANKS)
     ):
         topic = Topic.MISSING
-    return Heard(topic or Topic.NONSENSE, about=things, number=int(number[1]) if number else None)
+    coins = int(number[1]) if number else None
+    return Heard(
+        topic or Topic.NONSENSE, about=things, number=coins, counts=tuple(_number_of(each, text) for each in things)
+    )
+
+
+def _number_of(thing: str, text: str) -> int:
+    """How many of a thing a question names."""
+    number = re.search(rf"\b(\d{{1,3}}) (?:\w+ of )?{thing}\b", text)
+    return int(number[1]) if number else 1
 
 
 _WHATEVER_IT_IS_ABOUT = frozenset(
-    {Topic.INSULT, Topic.PRAISE, Topic.AFFORD, Topic.PURSE, Topic.THANKS, Topic.LOVE, Topic.SORRY, Topic.NO}
+    {
+        Topic.HAGGLE,
+        Topic.INSULT,
+        Topic.PRAISE,
+        Topic.AFFORD,
+        Topic.PURSE,
+        Topic.THANKS,
+        Topic.LOVE,
+        Topic.SORRY,
+        Topic.NO,
+    }
 )
 
 

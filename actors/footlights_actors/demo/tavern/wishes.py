@@ -19,7 +19,7 @@ class Rent:
     offer: int | None = None
     """The price that the player names."""
     at_most: int | None = None
-    """The most that the cheapest or finest may cost."""
+    """The most that it may cost."""
 
 
 @frozen

@@ -151,7 +151,9 @@ def answer(heard: Heard, house: House, words: str) -> str:
             return "I would have to look that up, and the book is not at hand. Ask me for a room, and I will open it."
         return worded(heard, house)
     answers = SAYINGS[heard.topic]
-    return answers[sum(map(ord, words.casefold())) % len(answers)]
+    said = answers[sum(map(ord, words.casefold())) % len(answers)]
+    is_priced = heard.topic is Topic.FREE and heard.about and house.purse is not None
+    return f"{said} {_price(heard.about[0], house)}" if is_priced else said
 
 
 _CHARACTER = {
@@ -194,12 +196,22 @@ def _thing(heard: Heard, house: House) -> str:
 
 def _prices(heard: Heard, house: House) -> str:
     if heard.about:
-        return " ".join(_price(thing, house) for thing in heard.about)
+        return " ".join([*(_price(thing, house) for thing in heard.about), *_sum(heard, house)])
     rooms = (
         f" Of the rooms, {_listed(f'{name} is {price}' for name, price in house.free.items())}." if house.free else ""
     )
     lantern = "" if house.lantern is None else f" The lantern over the door is {house.lantern}."
     return f"In coins: {_listed(f'{dish} is {price}' for dish, price in house.menu.items())}.{rooms}{lantern}"
+
+
+def _sum(heard: Heard, house: House) -> list[str]:
+    """One sentence about the price of all that is asked about, if there is more than one and all of it is for sale."""
+    prices = {**house.menu, "lantern": house.lantern}
+    prices |= {room: house.free.get(house.named(room)) for room in ROOMS}
+    due = [(prices.get(thing), count) for thing, count in zip(heard.about, heard.counts, strict=False)]
+    if sum(count for _, count in due) < 2 or any(price is None for price, _ in due):
+        return []
+    return [f"Together that makes {coins(sum((price or 0) * count for price, count in due))}."]
 
 
 def _purse(_: Heard, house: House) -> str:
@@ -280,8 +292,7 @@ def _missing(_: Heard, house: House) -> str:
 
 
 def _partly(heard: Heard, house: House) -> str:
-    had = _capital(_names(heard, house, "and"))
-    return f"Part of that the house has not got, so I put down none of it. {had} I do have: ask for that alone."
+    return f"Not all of that is to be had here, but {_names(heard, house, 'and')} I can do."
 
 
 def _evict(_: Heard, house: House) -> str:
@@ -301,18 +312,22 @@ def _claim(_: Heard, house: House) -> str:
     return f"I go by the book, whoever says what. The book {rooms}, and {coins(house.purse or 0)} in your purse."
 
 
-_BEFORE_YOU = "If that is your answer to the question before you, the book takes it:"
-
-
 def _agreed(_: Heard, house: House) -> str:
+    """What he says to a yes. A script cannot see whether it came as the answer to the question that waits."""
     if house.waiting is not None:
-        return f"{_BEFORE_YOU} {house.waiting} Said to me alone, it is only a nice word."
+        return (
+            f"A yes, then. “{house.waiting}” Given as your answer to that, it is a sale as soon as the book agrees; "
+            "said to me alone, the question stays open."
+        )
     return "Yes to what, friend? Say the whole of it, such as “the attic” or “two ales”, and I will write it down."
 
 
 def _declined(_: Heard, house: House) -> str:
     if house.waiting is not None:
-        return f"{_BEFORE_YOU} {house.waiting} Otherwise the question stays open."
+        return (
+            f"A no, then. “{house.waiting}” Given as your answer to that, all stays where it is; "
+            "said to me alone, the question stays open."
+        )
     return "No harm done. Nothing is written down, and the fire is free."
 
 
@@ -337,7 +352,8 @@ def _things_said(unkind: bool) -> Callable[[Heard, House], str]:
                 else f"{_CHARACTER[thing]} {_price(thing, house)}"
             )
         return (
-            "I have been called worse by guests who paid better. Sit down, and mind your tongue when the cat listens."
+            "The house has been called worse, and so have I, by guests who paid better. Sit down, and mind your tongue "
+            "when the cat listens."
         )
 
     return worded
@@ -438,6 +454,9 @@ SAYINGS: Mapping[Topic, tuple[str, ...]] = {
     ),
     Topic.SMALL_TALK: (
         "I am no great entertainer, friend. I have rumours, though, and they cost nothing: ask me for one.",
+    ),
+    Topic.FOREIGN: (
+        "I have a few words of that tongue, friend, enough for ale, wine, bread and a bed. Say it plainly, or point.",
     ),
     Topic.NONSENSE: (
         "That is beyond an innkeeper. Rooms, stew, ale and rumours: ask me about those and I am a wise man.",
