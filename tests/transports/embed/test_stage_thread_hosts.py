@@ -16,8 +16,9 @@ import pytest
 import trio
 
 from footlights import EventType, InvalidCommand, SessionClosed, Stage, Tool, TurnInterrupted, laws
-from footlights_actors import Call, Flood, Say, ScriptedModel, Stall, standard_cast
+from footlights_actors import Call, Say, ScriptedModel, Stall, standard_cast
 from footlights_transports import StageThread, StageThreadDied, StageThreadStuck
+from footlights_transports.embed import polled_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -272,11 +273,12 @@ async def break_down() -> None:
     raise ZeroDivisionError
 
 
-def test_an_interruption_can_be_polled_although_the_inbox_is_full() -> None:
-    with StageThread(standard_cast(ScriptedModel(lambda _: [Flood("word ", 5_000), Stall()]))) as stage:
+def test_an_interruption_can_be_polled_although_the_inbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polled_stream, "CAPACITY", 2)
+    with StageThread(standard_cast(ScriptedModel(lambda _: [Say("Well, good evening."), Stall()]))) as stage:
         session = stage.start()
         turn_id = session.begin_turn("Talk.")
-        while len(session._stream._inbox) < 256:
+        while len(session._stream._inbox) < 2:
             stage.call(Stage.statistics)
         session.cancel(turn_id)
         events = list(chain.from_iterable(iter(session.poll, [])))
