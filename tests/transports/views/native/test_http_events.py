@@ -87,7 +87,7 @@ async def test_coming_back_after_any_byte_skips_and_repeats_nothing() -> None:
         before = await guest.begin_turn("Before")
         await guest.finalize(before)
         async with guest.follow() as stream:
-            turns = [await guest.begin_turn(said, CONCURRENT) for said in ("One ~go three", "Four ~go six")]
+            turns = [await guest.begin_turn(words, CONCURRENT) for words in ("One ~go three", "Four ~go six")]
             model.cue("go")
             events: list[StreamEvent] = []
             while sum(event.event_type is EventType.COMMIT_FINAL for event in events) < 2:
