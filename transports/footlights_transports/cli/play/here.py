@@ -55,10 +55,11 @@ def play_here(opening: Opening, *, as_json: bool) -> int:
 
 
 async def _play_at_terminal(opening: Opening, screen: Screen) -> None:
-    screen.show(note(Tone.ASIDE, opening.welcome))
-    screen.show(note(Tone.ASIDE, KEYS))
-    with trio.open_signal_receiver(signal.SIGINT) as interrupts, TerminalLines() as lines:
-        async with opening.open_game() as game:
+    # Interrupts are taken only while somebody plays: before, as with a server that does not answer, Ctrl-C leaves.
+    async with opening.open_game() as game:
+        with trio.open_signal_receiver(signal.SIGINT) as interrupts, TerminalLines() as lines:
+            screen.show(note(Tone.ASIDE, opening.welcome))
+            screen.show(note(Tone.ASIDE, KEYS))
             await converse(game, lines, screen, interrupts, persona=opening.persona)
     if opening.farewell is not None:
         screen.show(note(Tone.ASIDE, opening.farewell))
