@@ -190,6 +190,10 @@ class NotThere(Unanswered):
     """The server has no such path."""
 
 
+class Silent(Unanswered):
+    """Nothing listens there."""
+
+
 async def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
     """The JSON at a URL of this machine. Raises `Unanswered`."""
     try:
@@ -212,7 +216,7 @@ async def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
                 await stop_reading(received)
             return orjson.loads(bytes(body))
     except httpx2.ConnectError:
-        reason = "does not answer"
+        raise Silent("does not answer") from None
     except (httpx2.HTTPError, orjson.JSONDecodeError):
         reason = "answers with something else"
     raise Unanswered(reason)
