@@ -21,7 +21,7 @@ from footlights_transports.cli.screen import EndWords, is_terminal, standard_scr
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
-    from typing import TextIO
+    from typing import BinaryIO
 
     from footlights_transports.cli.play.games import Game
     from footlights_transports.cli.screen import Screen
@@ -73,14 +73,16 @@ async def _play_lines(opening: Opening, screen: Screen) -> int:
 
 async def _play_script(opening: Opening) -> int:
     async with opening.open_game() as game:
-        lines, show, complain = FdLines(sys.stdin.fileno()), _to(sys.stdout), _to(sys.stderr)
-        refused = await play_script(game, lines, show, complain, persona=opening.persona)
-    return 1 if refused else 0
+        lines, show, complain = FdLines(sys.stdin.fileno()), _to(sys.stdout.buffer), _to(sys.stderr.buffer)
+        failed = await play_script(game, lines, show, complain, persona=opening.persona)
+    return 1 if failed else 0
 
 
-def _to(file: TextIO) -> Callable[[bytes], object]:
+def _to(file: BinaryIO) -> Callable[[bytes], object]:
+    """Lines as they are, whatever the encoding of the terminal: JSON is UTF-8."""
+
     def write(line: bytes) -> None:
-        file.write(f"{line.decode()}\n")
+        file.write(line + b"\n")
         file.flush()
 
     return write
