@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from footlights import FootlightsError, TurnParams, open_stage
+from footlights import FootlightsError, InvalidCommand, TurnParams, open_stage
+from footlights.checks import listed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -113,6 +114,9 @@ class RemoteGame:
 async def open_local_game(
     cast: Cast, *, limits: Limits | None = None, trace: Path | None = None, persona: str | None = None
 ) -> AsyncGenerator[LocalGame]:
+    """Raises `InvalidCommand` for a persona that the cast lacks."""
+    if persona is not None and persona not in cast.personas:
+        raise InvalidCommand(f"There is no persona {persona[:64]!r}; there are: {listed(cast.personas)}.")
     async with open_stage(cast, limits=limits, trace=trace) as stage:
         yield LocalGame(stage, stage.start(), persona)
 
