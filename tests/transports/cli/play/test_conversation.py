@@ -258,6 +258,9 @@ class Gone:
 
     begin_turn = cancel = world = record = wait
 
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        """It is never lost."""
+
     def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
         raise NotImplementedError
 

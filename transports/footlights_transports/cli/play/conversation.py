@@ -79,6 +79,8 @@ class Conversation:
         """The names of the last turn's tools, by the ids of their calls."""
         self._is_unanswered = False
         """Whether the last cancel was not answered."""
+        self._is_connected = True
+        game.watch_connection(self._show_connection)
         self.stay = trio.CancelScope()
         self.failed = 0
 
@@ -213,3 +215,10 @@ class Conversation:
         if isinstance(error, ConnectionLost):
             raise error
         self._screen.show(note(Tone.BAD, f"{error.code}: {error}"))
+
+    def _show_connection(self, is_connected: bool) -> None:
+        """Once for each loss, although the commands and the stream both tell of it."""
+        if is_connected != self._is_connected:
+            self._is_connected = is_connected
+            told = (Tone.GOOD, "connected again") if is_connected else (Tone.BAD, "connection lost, trying again …")
+            self._screen.show(note(*told))
