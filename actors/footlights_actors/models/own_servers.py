@@ -29,7 +29,7 @@ TIMEOUT = 1.0
 MAX_BYTES = 4_000_000
 MAX_NAME_CHARS = 200
 
-_COUNT = re.compile(r"(?:(\d+)x)?(\d+(?:\.\d+)?) ?([bm])(?![a-z])", re.IGNORECASE)
+_COUNT = re.compile(r"(?:(\d{1,6})x)?(\d{1,6}(?:\.\d{1,6})?) ?([bm])(?![a-z])", re.IGNORECASE)
 _UNITS = {"b": 1e9, "m": 1e6}
 _NO_CHAT = re.compile(r"embed|rerank|whisper|\bclip\b|(?:^|[-_/])bge(?:[-_]|$)|minilm", re.IGNORECASE)
 _BASE = re.compile(r"[-_:](?:base|text|pt|pretrained)(?:[-_:.@]|$)", re.IGNORECASE)
@@ -141,7 +141,7 @@ def _name(value: Any) -> str:
 
 def _parameters(text: str) -> float:
     """`7.6B`, `137M`, and the first such number in a name, as in `qwen3-30b-a3b` or `mixtral-8x7b`."""
-    found = _COUNT.search(text)
+    found = _COUNT.search(text[:MAX_NAME_CHARS])
     return 0.0 if found is None else int(found[1] or 1) * float(found[2]) * _UNITS[found[3].lower()]
 
 
@@ -177,7 +177,7 @@ async def _report(server: OwnServer, timeout: float) -> ServerReport:
                 problem = f"{server.address} answers, but not as {server.name} does"
             except Unanswered as error:
                 return ServerReport(server=server, problem=f"{server.address} {error}")
-            except (KeyError, TypeError, AttributeError, OverflowError):
+            except (KeyError, TypeError, AttributeError, OverflowError, ValueError):
                 return ServerReport(server=server, problem=f"{server.address} answers, but not as {server.name} does")
     return ServerReport(server=server, problem=problem)
 
@@ -188,6 +188,10 @@ class Unanswered(Exception):
 
 class NotThere(Unanswered):
     """The server has no such path."""
+
+
+class Silent(Unanswered):
+    """Nothing listens there."""
 
 
 async def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
@@ -212,7 +216,7 @@ async def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
                 await stop_reading(received)
             return orjson.loads(bytes(body))
     except httpx2.ConnectError:
-        reason = "does not answer"
+        raise Silent("does not answer") from None
     except (httpx2.HTTPError, orjson.JSONDecodeError):
         reason = "answers with something else"
     raise Unanswered(reason)

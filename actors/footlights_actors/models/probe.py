@@ -28,6 +28,8 @@ LATE = 1.0
 """Seconds by which the next first token may be later than one before, on top of three times that."""
 PATIENCE = 60.0
 """Seconds to wait for a first token, or for a free slot."""
+ANSWER_PATIENCE = 180.0
+"""Seconds to wait for a whole answer."""
 
 _PIECES_BEFORE_CANCEL = 3
 _POLL_SECONDS = 0.02
@@ -106,8 +108,12 @@ async def _first_token(model: Model) -> float:
 
 async def _streams(model: Model) -> Finding:
     began = trio.current_time()
-    async with aclosing(model.generate(_COUNT)) as output:
-        arrivals = [trio.current_time() - began async for item in output if isinstance(item, str) and item]
+    arrivals: list[float] = []
+    with trio.move_on_after(ANSWER_PATIENCE) as limit:
+        async with aclosing(model.generate(_COUNT)) as output:
+            arrivals = [trio.current_time() - began async for item in output if isinstance(item, str) and item]
+    if limit.cancelled_caught:
+        return Finding(ok=False, sentence=f"no: it did not end within {ANSWER_PATIENCE:g} s")
     if not arrivals:
         return Finding(ok=False, sentence="no: it gave no text")
     moments = 1 + sum(later - earlier > _MOMENT for earlier, later in pairwise(arrivals))
@@ -118,11 +124,15 @@ async def _streams(model: Model) -> Finding:
 
 
 async def _calls_tools(model: Model) -> Finding:
+    requests: list[ToolRequest] = []
     try:
-        async with aclosing(model.generate(_CALL)) as output:
-            requests = [item async for item in output if isinstance(item, ToolRequest)]
+        with trio.move_on_after(ANSWER_PATIENCE) as limit:
+            async with aclosing(model.generate(_CALL)) as output:
+                requests = [item async for item in output if isinstance(item, ToolRequest)]
     except ModelError as error:
         return Finding(ok=False, sentence=f"no: {error}")
+    if limit.cancelled_caught:
+        return Finding(ok=False, sentence=f"no: it did not end within {ANSWER_PATIENCE:g} s")
     match requests:
         case []:
             return Finding(ok=False, sentence="no: it answered with text")
@@ -133,7 +143,12 @@ async def _calls_tools(model: Model) -> Finding:
 
 
 async def _stops(model: Model, before: float, is_at_work: IsAtWork) -> Finding:
-    if not await _cancel_rounds(model):
+    was_at_work = False
+    with trio.move_on_after(ANSWER_PATIENCE) as limit:
+        was_at_work = await _cancel_rounds(model)
+    if limit.cancelled_caught:
+        return Finding(ok=False, sentence=f"not known: it gave too little to cancel within {ANSWER_PATIENCE:g} s")
+    if not was_at_work:
         return Finding(ok=False, sentence="not known: it ended before it could be cancelled")
     began = trio.current_time()
     slots = await _wait_for_slots(is_at_work)

@@ -175,3 +175,10 @@ def test_asking_can_be_cancelled_everywhere() -> None:
             await find_models([at(server, OLLAMA)], timeout=600)
 
     cancel_everywhere(scenario, orders=1)
+
+
+@pytest.mark.parametrize("size", ["9" * 3_000_000, "9" * 5_000 + "x7b", "1x" * 1_000_000, "7.6B" + "9" * 3_000_000])
+async def test_a_size_without_end_neither_freezes_nor_fails(size: str) -> None:
+    models = {"models": [{"name": "bard", "details": {"parameter_size": size}}]}
+    report = await asked(OLLAMA, {"/api/tags": models})
+    assert [model.name for model in report.models] == ["bard"]

@@ -168,6 +168,26 @@ def test_a_server_without_a_first_token_is_given_up() -> None:
     assert failed.group_contains(TimeoutError, match=f"within {PATIENCE:g} seconds")
 
 
+class Dripping(Server):
+    """A server that keeps every answer open for ever after its first token."""
+
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[Output, None]:
+        yield "word "
+        await trio.sleep_forever()
+
+
+def test_a_server_that_never_ends_an_answer_is_given_up_at_each_step() -> None:
+    async def probe_dripping() -> ProbeReport:
+        async with trio.open_nursery() as nursery:
+            server = Dripping(nursery)
+            return await probe(server, server.is_at_work)
+
+    report = trio.run(probe_dripping, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert report.streams.sentence == "no: it did not end within 180 s"
+    assert report.calls_tools.sentence == "no: it did not end within 180 s"
+    assert report.stops.sentence == "not known: it gave too little to cancel within 180 s"
+
+
 def test_a_probe_can_be_cancelled_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("footlights_actors.models.probe.ROUNDS", 2)
 

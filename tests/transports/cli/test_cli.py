@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import typer
 
 from footlights import open_stage, wire
 from footlights_actors.demo.tavern.cast import tavern_cast
+from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.main import main
+from footlights_transports.client.protocol import MAX_REASON_CHARS, refusal
 from tests.kit.command import footlights
 
 if TYPE_CHECKING:
@@ -216,3 +219,11 @@ def test_an_error_that_comes_with_an_interrupt_is_not_hidden(monkeypatch: pytest
     )
     with pytest.RaisesGroup(ValueError, KeyboardInterrupt):
         main()
+
+
+def test_a_refusal_of_a_server_is_one_printable_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), exit_on_refusal():
+        raise refusal({"code": "busy", "message": "\x1b]0;mine\x07\x1b[2J\nwait" + "!" * 10_000})
+    shown = capsys.readouterr().err
+    assert shown.startswith("\ufffd]0;mine\ufffd\ufffd[2J wait!")
+    assert len(shown) == MAX_REASON_CHARS + 1

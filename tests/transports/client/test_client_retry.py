@@ -87,3 +87,18 @@ async def test_the_time_that_attempts_take_counts_as_patience_too(autojump_clock
     await waits_of(backoff, 4, attempt=10)
     with pytest.raises(ConnectionLost):
         await waits_of(backoff, 1, attempt=10)
+
+
+async def test_a_loss_is_told_when_the_first_attempt_fails_and_once(autojump_clock: MockClock) -> None:
+    told: list[bool] = []
+    backoff = Backoff(Retry(first=1, longest=4, patience=10, tell=told.append))
+    await backoff.wait_after(ConnectionLost("Gone."))
+    backoff.connected()
+    assert told == []
+    await backoff.wait_after(Busy("Not now."))
+    assert told == []
+    await waits_of(backoff, 2)
+    assert told == [False]
+    backoff.connected()
+    backoff.connected()
+    assert told == [False, True]

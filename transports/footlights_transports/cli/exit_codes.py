@@ -19,5 +19,7 @@ def exit_on_refusal() -> Generator[None]:
     try:
         yield
     except FootlightsError as error:
-        typer.echo(str(error), err=True)
+        from footlights_transports.cli.screen import printable  # it imports rich, which is slow
+
+        typer.echo(printable(str(error)), err=True)  # a server may have written it
         raise typer.Exit(2) from None

@@ -18,6 +18,8 @@ Message: TypeAlias = dict[str, Any] | list[dict[str, Any]]
 
 TOO_BIG = 1009
 """The WebSocket close code for a message that was too large."""
+MAX_REASON_CHARS = 500
+"""The most of a server's reason that an error holds, in one line."""
 
 
 class ConnectionLost(FootlightsError):
@@ -61,7 +63,9 @@ def refusal(error: object) -> FootlightsError:
     told = cast("dict[str, object]", error) if isinstance(error, dict) else {}
     code, message = told.get("code"), told.get("message")
     kind = _ERRORS.get(code, FootlightsError) if isinstance(code, str) else FootlightsError
-    return kind(message if isinstance(message, str) else "The server refused, and did not say why.")
+    if not isinstance(message, str):
+        return kind("The server refused, and did not say why.")
+    return kind(message[:MAX_REASON_CHARS].replace("\n", " "))
 
 
 def protocol_error(*, maybe_done: bool = False) -> ConnectionLost:

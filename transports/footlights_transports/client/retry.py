@@ -25,6 +25,10 @@ def _no_jitter() -> float:
     return 0.0
 
 
+def _tell_nobody(_: bool) -> None:
+    pass
+
+
 @frozen(kw_only=True)
 class Retry:
     """The waits between attempts, in seconds. Raises `InvalidCommand` for values that make no sense."""
@@ -37,6 +41,9 @@ class Retry:
     """The client gives up when the server has not answered for this long after a loss."""
     jitter: Callable[[], float] = _no_jitter
     """From 0 to 1: how much of half a wait to leave out. For many clients of one server, use `random.random`."""
+    tell: Callable[[bool], object] = _tell_nobody
+    """Called with False when the first attempt after a loss has failed too, and with True when one succeeds. The
+    commands and each stream have connections of their own, and tell of their own."""
 
     def __attrs_post_init__(self) -> None:
         if not (0 < self.first <= self.longest and self.patience >= 0):
@@ -56,11 +63,16 @@ class Backoff:
     def __init__(self, retry: Retry) -> None:
         self._retry = retry
         self._connected_at: float | None = None
+        self._was_told = False
+        """Whether the host was told of the loss."""
         self.reset()
 
     def connected(self) -> None:
         """There is a connection. If it is stable, the next loss begins a new series."""
         self._connected_at = trio.current_time()
+        if self._was_told:
+            self._was_told = False
+            self._retry.tell(True)
 
     def answered(self) -> None:
         """The server answered, so patience begins anew. The waits do not: the connection may break at once."""
@@ -83,4 +95,8 @@ class Backoff:
             self.reset()  # a later attempt has the whole patience again
             await trio.lowlevel.checkpoint()
             raise error
-        await trio.sleep(next(self._waits))
+        wait = next(self._waits)
+        if wait > 0 and isinstance(error, ConnectionLost) and not self._was_told:
+            self._was_told = True
+            self._retry.tell(False)
+        await trio.sleep(wait)

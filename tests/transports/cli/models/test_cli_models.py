@@ -155,6 +155,20 @@ async def test_a_server_that_cannot_be_probed_is_refused_in_one_sentence(
     assert sentence in error
 
 
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("http://[::1", "That is not the address of a server.\n"),
+        ("http://127.0.0.1:9", "127.0.0.1:9 does not answer.\n"),
+    ],
+)
+def test_an_address_without_a_server_is_refused_in_one_sentence(
+    url: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _footlights(monkeypatch, "probe", url) == 2
+    assert capsys.readouterr().err == sentence
+
+
 def test_what_was_fetched_is_printed_as_its_path(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.demo.tavern.tools import RUMOURS
 from footlights_transports.cli.narration import Tone, note
 from footlights_transports.cli.play.conversation import converse
+from footlights_transports.cli.play.explain import MAX_DEPTH, tell_world
 from footlights_transports.cli.play.games import LocalGame
 from footlights_transports.cli.play.lines import DISCARDED, FdLines
 from footlights_transports.cli.screen import Line, Loading, Screen, Typed, Words
@@ -160,7 +161,33 @@ async def test_an_approval_waits_if_something_else_is_said(quiet_clock: MockCloc
     assert screen.notes(Tone.ASIDE)[-1] == "purse: 5; till: 46; lantern: the traveller"
 
 
+async def test_an_answer_without_an_id_is_for_the_only_question_that_waits(quiet_clock: MockClock) -> None:
+    screen = Recorder()
+    await play(Script("/yes", "I want to buy the lantern", "Hello", "/yes", "/no"), screen)
+    assert any("lantern: the traveller" in each for each in screen.notes(Tone.ASIDE))
+    assert screen.notes(Tone.BAD) == ["Nothing waits.", "Nothing waits."]
+
+
+async def test_an_answer_without_an_id_names_the_questions_if_several_wait(
+    quiet_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [("a-000001", "One?"), ("a-000002", "Two?")]
+    monkeypatch.setattr("footlights_transports.cli.play.conversation.questions", lambda _: asked)
+    screen = Recorder()
+    await play(Script("Hello", "/yes"), screen)
+    assert screen.notes(Tone.BAD) == ["Say which: /yes ID, of a-000001, a-000002."]
+
+
 # -- commands
+
+
+def test_a_world_without_end_is_shown_to_some_depth() -> None:
+    world: object = "the end"
+    for _ in range(5_000):
+        world = {"in": world}
+    lines = tell_world(world)
+    assert len(lines) == MAX_DEPTH + 1
+    assert lines[-1] == Line("  " * (MAX_DEPTH + 1) + "…")
 
 
 async def test_why_tells_what_the_last_turn_committed_and_why(quiet_clock: MockClock) -> None:
@@ -257,6 +284,9 @@ class Gone:
         await trio.sleep_forever()
 
     begin_turn = cancel = world = record = wait
+
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        """It is never lost."""
 
     def until_commit(self, turn_id: str) -> AsyncIterator[StreamEvent]:
         raise NotImplementedError

@@ -124,6 +124,23 @@ def test_a_model_that_there_is_not_ends_in_one_sentence(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_game_file_that_is_not_played_is_named(tmp_path: Path) -> None:
+    (tmp_path / "game.toml").write_text("")
+    done = subprocess.run(
+        [*PLAY, "--model", "innkeeper"], input="Hello\n", capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "game.toml is not played: --model plays the tavern.\n")
+
+
+def test_an_unknown_persona_is_refused_with_the_known_ones_before_the_prompt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert footlights(monkeypatch, "play", "--persona", "dragon") == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "There is no persona 'dragon'; there are: innkeeper, analyst.\n")
+
+
 # -- and it speaks
 
 

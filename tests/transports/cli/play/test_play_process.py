@@ -9,9 +9,11 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import termios
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,13 +72,19 @@ def test_an_interrupt_ends_a_piped_play_without_a_traceback() -> None:
 class Terminal:
     """A process at a terminal of its own, as a person would see it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         self._master, slave = pty.openpty()
         self.first_settings = self.settings()
         # A new session has no terminal until it takes one, and without one Ctrl-C is only a character.
         taking_it = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"{taking_it}\nfrom footlights_transports.cli.main import main\nmain()", "play"],
+            [
+                sys.executable,
+                "-c",
+                f"{taking_it}\nfrom footlights_transports.cli.main import main\nmain()",
+                "play",
+                *options,
+            ],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -106,6 +114,12 @@ class Terminal:
         assert "The door closes behind you." in self._unread
         assert "Traceback" not in self._unread
         assert self.process.wait(timeout=60) == 0
+
+    def rest(self) -> str:
+        """What is shown until the process ends."""
+        while shown := self._read():
+            self._unread += shown
+        return self._unread
 
     def close(self) -> None:
         self.process.kill()
@@ -196,3 +210,19 @@ def test_a_line_can_be_edited_and_called_back(terminal: Terminal) -> None:
     terminal.read_until("> ")
     terminal.type("/quit\n")
     terminal.must_be_left_in_order()
+
+
+def test_ctrl_c_leaves_while_a_server_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, closing(Terminal("--url", _url(silent))) as terminal:
+        accepted, _ = silent.accept()
+        with accepted:
+            accepted.recv(1)
+            terminal.type("\x03")
+            shown = terminal.rest()
+            assert terminal.process.wait(timeout=60) == 130
+    assert "Traceback" not in shown
+    assert "connected" not in shown
+
+
+def _url(server: socket.socket) -> str:
+    return f"ws://127.0.0.1:{server.getsockname()[1]}"

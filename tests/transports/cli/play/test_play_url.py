@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
-from footlights import laws
+from footlights import laws, open_stage
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_transports.access.policy import AccessPolicy, WireLimits
+from footlights_transports.access.session_access import SessionAccess
+from footlights_transports.cli.play.conversation import converse
+from footlights_transports.cli.play.games import open_remote_game
+from footlights_transports.cli.screen import Line, Screen
 from tests.kit.command import footlights
 from tests.kit.peers.js_peer import open_house
+from tests.kit.serving import serve_ws
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Callable
     from pathlib import Path
 
     from footlights import Cast
+    from footlights_transports.cli.screen import Piece
 
 PLAY = (sys.executable, "-m", "footlights_transports", "play")
 TOKEN = "a-token-of-some-length"
@@ -100,6 +108,62 @@ async def test_a_server_that_goes_away_ends_the_play_with_one_sentence() -> None
     done = await played("Hello\n", "--url", "ws://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"No server answers at that address.\n"
+
+
+class Restarted:
+    """A server that goes away when the player is asked for a line, and comes back when `lost` is called."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._is_lost = trio.Event()
+        self._serving = trio.CancelScope()
+        self._is_gone = trio.Event()
+        self._lines = ["Hello"]
+        self.lost = self._is_lost.set
+
+    async def run(self, task_status: trio.TaskStatus[None]) -> None:
+        with self._serving:
+            await self._serve(task_status)
+        self._is_gone.set()
+        await self._is_lost.wait()
+        await self._serve(trio.TASK_STATUS_IGNORED)
+
+    async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
+        async with open_stage(tavern()) as stage, trio.open_nursery() as nursery:
+            serve = partial(serve_ws, SessionAccess(stage), host="127.0.0.1", port=self.port)
+            self.port = (await nursery.start(serve)).port
+            task_status.started()
+
+    async def receive(self, _prompt: str) -> str | None:
+        self._serving.cancel()
+        await self._is_gone.wait()
+        return self._lines.pop() if self._lines else None
+
+
+class Notes(Screen):
+    def __init__(self, lost: Callable[[], None]) -> None:
+        super().__init__()
+        self.shown: list[str] = []
+        self._lost = lost
+
+    def show(self, piece: Piece) -> None:
+        if isinstance(piece, Line):
+            self.shown.append(piece.text)
+            if "connection lost" in piece.text:
+                self._lost()
+
+
+async def test_a_lost_connection_is_told_at_once_and_so_is_the_next_one() -> None:
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            house = Restarted()
+            await nursery.start(house.run)
+            screen = Notes(house.lost)
+            async with open_remote_game(f"ws://127.0.0.1:{house.port}") as game:
+                assert await converse(game, house, screen) == 1  # the new server does not know the session
+            nursery.cancel_scope.cancel()
+    assert screen.shown[:2] == ["  ✗ connection lost, trying again …", "  ✓ connected again"]
+    assert len([each for each in screen.shown if "connect" in each]) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -18,11 +19,20 @@ from footlights_transports.cli.play.script import play_script
 from tests.kit.command import footlights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from trio.testing import MockClock
 
+    from footlights import StreamEvent
+    from footlights_transports.cli.play.games import Events
+
+GREETER = """
+from footlights_actors import Say
+
+def greet(prompt):
+    return [Say("Grüße")]
+"""
 PLAY = (sys.executable, "-m", "footlights_transports", "play", "--json")
 
 
@@ -155,3 +165,42 @@ def test_the_output_of_the_process_passes_the_laws(tmp_path: Path, monkeypatch: 
     recording = tmp_path / "recording.jsonl"
     recording.write_text(done.stdout)
     assert footlights(monkeypatch, "laws", str(recording)) == 0
+
+
+class Ending(LocalGame):
+    """A game whose stream ends before the commit."""
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncGenerator[Events]:
+        async with super().subscribe() as stream:
+            yield cast("Events", _first_of(stream))
+
+
+async def _first_of(stream: Events) -> AsyncGenerator[StreamEvent]:
+    async for event in stream:
+        yield event
+        return
+
+
+async def test_a_stream_that_ends_before_the_commit_fails_the_script(quiet_clock: MockClock) -> None:
+    complaints: list[bytes] = []
+    async with open_stage(tavern_cast()) as stage:
+        game = Ending(stage, stage.start(), None)
+        assert await play_script(game, Script({"say": "Hello"}), lambda _: None, complaints.append) == 1
+    [complaint] = map(orjson.loads, complaints)
+    assert complaint["error"]["message"] == "The stream ended before the commit of a turn."
+
+
+def test_the_output_is_utf_8_on_any_terminal(tmp_path: Path) -> None:
+    (tmp_path / "game.toml").write_text('[models.greeter]\nkind = "scripted"\nscript = "greeter:greet"\n')
+    (tmp_path / "greeter.py").write_text(GREETER, encoding="utf-8")
+    done = subprocess.run(
+        PLAY,
+        cwd=tmp_path,
+        input=b'{"say": "Hello"}\n',
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Grüße" in done.stdout.decode()

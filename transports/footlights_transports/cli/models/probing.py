@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import trio
 
-from footlights.errors import ModelError
+from footlights.errors import ModelError, RegistrationError
 from footlights_actors.models.http_stream import server
 from footlights_actors.models.openai import OpenAIModel
-from footlights_actors.models.own_servers import Unanswered, get_json, openai_models
+from footlights_actors.models.own_servers import Silent, Unanswered, get_json, openai_models
 from footlights_actors.models.probe import ProbeReport, probe
 
 LIST_TIMEOUT = 10.0
@@ -17,7 +17,11 @@ LIST_TIMEOUT = 10.0
 
 def probe_here(url: str, name: str | None, key_env: str | None) -> tuple[str, ProbeReport]:
     """The name of the model, and the report. Raises `FootlightsError` if the model cannot be reached."""
-    base_url = url.rstrip("/") if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1"
+    try:
+        has_path = bool(urlsplit(url).path.strip("/"))
+    except ValueError:
+        raise RegistrationError("That is not the address of a server.") from None
+    base_url = url.rstrip("/") if has_path else f"{url.rstrip('/')}/v1"
     return trio.run(_probe, base_url, name, key_env)
 
 
@@ -49,8 +53,10 @@ async def _first_model(base_url: str, where: str, headers: dict[str, str]) -> st
                 if model.chats:
                     return model.name
             reason = "offers no model for conversations"
+        except Silent as error:
+            raise ModelError(f"{where} {error}.") from None
         except Unanswered as error:
             reason = str(error)
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError, OverflowError, ValueError):
             reason = "does not list its models as OpenAI does"
     raise ModelError(f"{where} {reason}. Name one with --model.")

@@ -89,6 +89,8 @@ def play(
         elif model is None and base_url is None and (file := config_file or found_game_file()) is not None:
             opening = _of_file(file, is_found=config_file is None, trace=trace, persona=persona)
         else:
+            if model is not None and (file := found_game_file()) is not None:
+                typer.echo(f"{file} is not played: --model plays the tavern.", err=True)
             opening = _tavern(model or SCRIPTED, base_url, trace=trace, persona=persona)
         code = play_here(opening, as_json=as_json)
     raise typer.Exit(code)

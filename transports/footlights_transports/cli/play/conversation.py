@@ -11,6 +11,7 @@ import trio
 
 from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterrupted, TurnParams
 from footlights.authority.pending import is_approval_id
+from footlights.checks import listed
 from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
 from footlights_transports.cli.play.explain import tell_help, tell_why, tell_world
 from footlights_transports.cli.play.lines import DISCARDED
@@ -73,12 +74,16 @@ class Conversation:
         self._persona = persona
         self._asking: trio.CancelScope | None = None
         self._questions: list[tuple[str, str]] = []
-        """The ids and questions of approvals that were asked for and not yet answered."""
+        """The ids and questions of approvals that the next lines are asked for."""
+        self._waiting: list[str] = []
+        """The ids of all approvals that were asked for and not yet answered."""
         self._last_turn: str | None = None
         self._tools: dict[str, str] = {}
         """The names of the last turn's tools, by the ids of their calls."""
         self._is_unanswered = False
         """Whether the last cancel was not answered."""
+        self._is_connected = True
+        game.watch_connection(self._show_connection)
         self.stay = trio.CancelScope()
         self.failed = 0
 
@@ -150,6 +155,11 @@ class Conversation:
                 self._show(await self._why())
             case ["/yes" | "/no" as answer, id_] if is_approval_id(id_):
                 return await self._begin_turn(line, {id_: answer == "/yes"})
+            case ["/yes" | "/no" as answer] if len(self._waiting) == 1:
+                return await self._begin_turn(f"{answer} {self._waiting[0]}", {self._waiting[0]: answer == "/yes"})
+            case ["/yes" | "/no" as answer]:
+                waiting = f"Say which: {answer} ID, of {listed(self._waiting)}." if self._waiting else "Nothing waits."
+                self._screen.show(note(Tone.BAD, waiting))
             case [word, *_] if word.startswith("/"):
                 self._screen.show(note(Tone.BAD, "There is no such command. /help shows those that there are."))
             case [word] if self._questions and (yes := _WORDS.get(word.casefold())) is not None:
@@ -171,6 +181,7 @@ class Conversation:
             id_, _ = self._questions.pop(0)
             self._screen.show(note(Tone.ASIDE, f"It waits for your answer: /yes {id_} or /no {id_}"))
         self._questions = [each for each in self._questions if each[0] not in answers]
+        self._waiting = [each for each in self._waiting if each not in answers]
         return await self._game.begin_turn(said, TurnParams(persona=self._persona, approvals=answers))
 
     async def _follow(self, turn_id: str, stream: Events) -> None:
@@ -200,7 +211,9 @@ class Conversation:
             return
         if record is not None:
             self._show(tell_changes(record))
-            self._questions += questions(record)
+            asked = questions(record)
+            self._questions += asked
+            self._waiting += [id_ for id_, _ in asked]
 
     # -- screen
 
@@ -213,3 +226,10 @@ class Conversation:
         if isinstance(error, ConnectionLost):
             raise error
         self._screen.show(note(Tone.BAD, f"{error.code}: {error}"))
+
+    def _show_connection(self, is_connected: bool) -> None:
+        """Once for each loss, although the commands and the stream both tell of it."""
+        if is_connected != self._is_connected:
+            self._is_connected = is_connected
+            told = (Tone.GOOD, "connected again") if is_connected else (Tone.BAD, "connection lost, trying again …")
+            self._screen.show(note(*told))

@@ -19,11 +19,13 @@ HELP = """\
 Say something, and press Enter.
   /world        what is true now
   /why          what the last turn committed, and why
-  /yes ID       approve what waits for you; /no ID refuses it
+  /yes ID       approve what waits for you; /no ID refuses it (without ID, if only one does)
   /quit         leave, as Ctrl-D does
 Ctrl-C interrupts a turn. At the prompt it discards the line, and a second one leaves."""
 MAX_LINES = 200
 """The most lines of a world that are shown."""
+MAX_DEPTH = 20
+"""The deepest objects of a world that are shown."""
 
 
 def tell_help() -> list[Piece]:
@@ -32,22 +34,26 @@ def tell_help() -> list[Piece]:
 
 def tell_world(world: object) -> list[Piece]:
     """The world as an outline."""
-    lines = list(_outline(world, "  "))
+    lines = list(_outline(world, 1))
     shown = [Line(line) for line in lines[:MAX_LINES]]
     left = len(lines) - len(shown)
     return [*shown, *([note(Tone.ASIDE, f"and {left} lines more")] if left else [])]
 
 
-def _outline(value: object, indent: str) -> Iterator[str]:
+def _outline(value: object, depth: int) -> Iterator[str]:
+    indent = "  " * depth
     if not _has_parts(value):
         yield f"{indent}{plain(value)}"
+        return
+    if depth > MAX_DEPTH:
+        yield f"{indent}…"
         return
     parts = cast("dict[str, object] | list[object]", value)
     rows: Iterable[tuple[object, object]] = parts.items() if isinstance(parts, dict) else enumerate(parts, 1)
     for name, each in rows:
         if _has_parts(each):
             yield f"{indent}{name}"
-            yield from _outline(each, f"{indent}  ")
+            yield from _outline(each, depth + 1)
         else:
             yield f"{indent}{name}: {plain(each)}"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import trio
 
-from footlights import FootlightsError, TurnParams, open_stage
+from footlights import FootlightsError, InvalidCommand, TurnParams, open_stage
+from footlights.checks import listed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from footlights_transports.client.client import Client
     from footlights_transports.client.session import ClientSession
 
+    Watchers: TypeAlias = list[Callable[[bool], object]]
 
 _CLOSING_SECONDS = 3.0
 _LATEST = 5
@@ -48,6 +50,10 @@ class Game(Protocol):
 
     async def record(self, turn_id: str) -> CommitRecord | None:
         """The record of a committed turn; None if it cannot be had."""
+        ...
+
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        """Have `tell` called with False when the connection is lost, and with True when there is one again."""
         ...
 
     @property
@@ -84,13 +90,17 @@ class LocalGame:
     async def record(self, turn_id: str) -> CommitRecord | None:
         return await self._stage.ledger.find(self._session.session_id, turn_id)
 
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        """There is none that could be lost."""
+
 
 class RemoteGame:
     """A session on a server."""
 
-    def __init__(self, client: Client, session: ClientSession, persona: str | None) -> None:
+    def __init__(self, client: Client, session: ClientSession, persona: str | None, watchers: Watchers) -> None:
         self._client = client
         self._session = session
+        self._watchers = watchers
         self.name = speaker(persona)
 
     async def begin_turn(self, said: str, params: TurnParams) -> str:
@@ -108,11 +118,17 @@ class RemoteGame:
     async def record(self, turn_id: str) -> CommitRecord | None:
         return next((each for each in await self._session.commits(_LATEST) if each.turn_id == turn_id), None)
 
+    def watch_connection(self, tell: Callable[[bool], object]) -> None:
+        self._watchers.append(tell)
+
 
 @asynccontextmanager
 async def open_local_game(
     cast: Cast, *, limits: Limits | None = None, trace: Path | None = None, persona: str | None = None
 ) -> AsyncGenerator[LocalGame]:
+    """Raises `InvalidCommand` for a persona that the cast lacks."""
+    if persona is not None and persona not in cast.personas:
+        raise InvalidCommand(f"There is no persona {persona[:64]!r}; there are: {listed(cast.personas)}.")
     async with open_stage(cast, limits=limits, trace=trace) as stage:
         yield LocalGame(stage, stage.start(), persona)
 
@@ -123,10 +139,17 @@ async def open_remote_game(
 ) -> AsyncGenerator[RemoteGame]:
     """A new session on a server, which is closed at the end. Raises what `connect` raises."""
     from footlights_transports.client.client import connect  # a game of this process needs no client
+    from footlights_transports.client.retry import Retry
 
-    async with connect(url, token=token) as client:
+    watchers: Watchers = []
+
+    def tell(is_connected: bool) -> None:
+        for each in watchers:
+            each(is_connected)
+
+    async with connect(url, token=token, retry=Retry(tell=tell)) as client:
         session = await client.start()
-        yield RemoteGame(client, session, persona)
+        yield RemoteGame(client, session, persona, watchers)
         # It ends by itself when it is idle, so a server that does not answer is not waited for.
         with trio.move_on_after(_CLOSING_SECONDS), suppress(FootlightsError):
             await session.close()

@@ -21,7 +21,7 @@ from footlights_transports.cli.screen import EndWords, is_terminal, standard_scr
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
-    from typing import TextIO
+    from typing import BinaryIO
 
     from footlights_transports.cli.play.games import Game
     from footlights_transports.cli.screen import Screen
@@ -55,10 +55,11 @@ def play_here(opening: Opening, *, as_json: bool) -> int:
 
 
 async def _play_at_terminal(opening: Opening, screen: Screen) -> None:
-    screen.show(note(Tone.ASIDE, opening.welcome))
-    screen.show(note(Tone.ASIDE, KEYS))
-    with trio.open_signal_receiver(signal.SIGINT) as interrupts, TerminalLines() as lines:
-        async with opening.open_game() as game:
+    # Interrupts are taken only while somebody plays: before, as with a server that does not answer, Ctrl-C leaves.
+    async with opening.open_game() as game:
+        with trio.open_signal_receiver(signal.SIGINT) as interrupts, TerminalLines() as lines:
+            screen.show(note(Tone.ASIDE, opening.welcome))
+            screen.show(note(Tone.ASIDE, KEYS))
             await converse(game, lines, screen, interrupts, persona=opening.persona)
     if opening.farewell is not None:
         screen.show(note(Tone.ASIDE, opening.farewell))
@@ -72,14 +73,16 @@ async def _play_lines(opening: Opening, screen: Screen) -> int:
 
 async def _play_script(opening: Opening) -> int:
     async with opening.open_game() as game:
-        lines, show, complain = FdLines(sys.stdin.fileno()), _to(sys.stdout), _to(sys.stderr)
-        refused = await play_script(game, lines, show, complain, persona=opening.persona)
-    return 1 if refused else 0
+        lines, show, complain = FdLines(sys.stdin.fileno()), _to(sys.stdout.buffer), _to(sys.stderr.buffer)
+        failed = await play_script(game, lines, show, complain, persona=opening.persona)
+    return 1 if failed else 0
 
 
-def _to(file: TextIO) -> Callable[[bytes], object]:
+def _to(file: BinaryIO) -> Callable[[bytes], object]:
+    """Lines as they are, whatever the encoding of the terminal: JSON is UTF-8."""
+
     def write(line: bytes) -> None:
-        file.write(f"{line.decode()}\n")
+        file.write(line + b"\n")
         file.flush()
 
     return write

@@ -5,7 +5,7 @@
     {"cancel": true}                         interrupts every open turn; {"cancel": "t1-000001"} that one
 
 A line that is refused is reported on standard error, as {"error": {"code": ..., "message": ...}}. At the end of the
-input the turns that are open run to their commits.
+input the turns that are open run to their commits; a stream that ends before them is reported in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 import trio
 
 from footlights import CommitFinal, FootlightsError, TurnParams, wire
-from footlights.errors import InvalidCommand
+from footlights.errors import InvalidCommand, SessionClosed
 from footlights.wire.values import Unfit
 from footlights_transports.client.protocol import ConnectionLost
 from footlights_transports.errors import BadFrame, error_json
@@ -40,7 +40,7 @@ async def play_script(
     *,
     persona: str | None = None,
 ) -> int:
-    """Obey the lines until they end and every turn is committed. Returns how many lines were refused.
+    """Obey the lines until they end and every turn is committed. Returns how many lines were refused, or not finished.
 
     `persona` is that of turns whose params name none.
     """
@@ -58,7 +58,7 @@ async def play_script(
         nursery.cancel_scope.cancel(reason="the script is over")
     if script.failure is not None:
         raise script.failure
-    return script.refused
+    return script.failed
 
 
 class _Script:
@@ -76,11 +76,13 @@ class _Script:
         self._open: set[str] = set()
         self._committed: set[str] = set()
         """The turns whose commit came before the reply that names them."""
+        self._has_ended = False
+        """Whether no more events come."""
         self._changed = trio.Event()
         self.obeying = trio.CancelScope()
         """Around the lines: without the stream, they cannot be obeyed any more."""
         self.failure: BaseException | None = None
-        self.refused = 0
+        self.failed = 0
 
     async def follow(self, task_status: trio.TaskStatus[None]) -> None:
         """Write every event of the session, until cancelled."""
@@ -88,6 +90,8 @@ class _Script:
             task_status.started()
             try:
                 await self._write(stream)
+                self._has_ended = True
+                self._changed.set()
             except (FootlightsError, OSError) as error:
                 self.failure = error
                 self.obeying.cancel(reason="the stream has failed")
@@ -105,8 +109,7 @@ class _Script:
         except ConnectionLost:
             raise
         except FootlightsError as error:
-            self.refused += 1
-            self._complain(orjson.dumps({"error": error_json(error)}))
+            self._fail(error)
 
     async def _obey(self, command: dict[str, Any]) -> None:
         match command:
@@ -122,8 +125,15 @@ class _Script:
 
     async def wait_for_commits(self) -> None:
         while not self._open <= self._committed:
+            if self._has_ended:
+                self._fail(SessionClosed("The stream ended before the commit of a turn."))
+                return
             self._changed = trio.Event()
             await self._changed.wait()
+
+    def _fail(self, error: FootlightsError) -> None:
+        self.failed += 1
+        self._complain(orjson.dumps({"error": error_json(error)}))
 
 
 def _read(line: str) -> dict[str, Any]:
