@@ -5,6 +5,8 @@ What cannot be made is recorded as a problem, and the rest is made all the same,
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from footlights.authority import Rule
     from footlights.models.model import Model
     from footlights_transports.config.source import KeyPath, Source
+
+log = logging.getLogger("footlights.config")
 
 _T = TypeVar("_T")
 _WHOLE_CAST = ("models", "personas", "world", "budget")
@@ -144,7 +148,14 @@ def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     options |= _sampling(source, path)
     if len(source.problems) > before:
         return None
+    _warn_without_key(source, (*path, "key_env"), options)
     return _attempt(source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}))
+
+
+def _warn_without_key(source: Source, path: KeyPath, options: Mapping[str, Any]) -> None:
+    """Not a problem: some servers need no key. The name is not repeated, as it may be a misplaced key."""
+    if "key_env" in options and not os.environ.get(options["key_env"], "").strip():
+        log.warning("%s", source.problem(path, "names an environment variable that is not set."))
 
 
 def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> Model | None:

@@ -98,8 +98,12 @@ class Source:
 
     def complain(self, path: KeyPath, sentence: str) -> None:
         """Record a problem with a setting. The sentence continues after the name of the setting."""
+        self.problems.append(self.problem(path, sentence))
+
+    def problem(self, path: KeyPath, sentence: str) -> Problem:
+        """A problem with a setting, which is not recorded: for what is only warned of."""
         where, line = self._place(path)
-        self.problems.append(Problem(where, line, f"{'.'.join(path)} {sentence}"))
+        return Problem(where, line, f"{'.'.join(path)} {sentence}")
 
     def read(self, path: KeyPath, kind: Kind) -> Any:
         """A value; None and a problem if it does not fit."""

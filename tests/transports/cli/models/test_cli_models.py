@@ -141,7 +141,7 @@ async def test_a_server_that_sends_everything_at_once_fails_the_probe(
         ({}, "has no such path. Name one with --model."),
         ({"/v1/models": []}, "does not list its models as OpenAI does."),
         ({"/v1/models": {"data": [{"id": "bge-m3"}]}}, "offers no model for conversations."),
-        ({"/v1/models": {"data": [{"id": "bard"}]}}, "has no such model, or no such path (HTTP 404)."),
+        ({"/v1/models": {"data": [{"id": "bard"}]}}, "has no model bard, or no such path (HTTP 404)."),
     ],
 )
 async def test_a_server_that_cannot_be_probed_is_refused_in_one_sentence(
