@@ -24,6 +24,7 @@ from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
 from footlights.models.sampling import Sampling
 from footlights.tools.tool import Tool
+from footlights.tracebacks import traceback_text
 from footlights_actors.demo.analyst.tools import DOCUMENTS
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.models.local.weights import KNOWN
@@ -254,6 +255,8 @@ def _listed(names: set[str], kind: str) -> str:
 def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
     """The object that an import path names; None and a problem if there is none."""
     module, _, name = import_path.partition(":")
+    if module in source.broken_modules:
+        return None
     try:
         found: Any = import_module(module)
         for part in name.split("."):
@@ -262,9 +265,12 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
         how = installing(error)
         hint = "." if how is None else f": {how}"
         source.complain(path, f"names the module {module}, but {error.name} is not installed{hint}")
+        source.broken_modules.add(module)
         return None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the host's code
         source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
+        source.broken_modules.add(module)
+        source.tracebacks.append(traceback_text(error))
         return None
     if found is None:
         source.complain(path, f"names {name}, which the module {module} does not have.")

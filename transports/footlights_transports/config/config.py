@@ -85,7 +85,8 @@ def load_config(
     ledger = _ledger(source, server)
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
     if source.problems or cast is None:
-        raise ConfigError(source.problems)
+        has_tokens = source.is_set(("tokens",)) or source.is_set(("server", "tokens_file"))  # even if they are refused
+        raise ConfigError(source.problems, () if has_tokens else source.tracebacks)
     if made is not None:
         _warn_without_consent(made)
     return Config(

@@ -54,8 +54,10 @@ class ConfigError(FootlightsError):
 
     code = "invalid_config"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], tracebacks: Iterable[str] = ()) -> None:
         self.problems = tuple(sorted(problems, key=lambda each: each.line))
+        self.tracebacks = tuple(tracebacks)
+        """Of the modules that cannot be imported, for development mode; none where there are tokens."""
         super().__init__("\n".join(map(str, self.problems)))
 
 
@@ -82,6 +84,10 @@ class Source:
         self.file = file
         self.environ = environ
         self.problems: list[Problem] = []
+        self.broken_modules: set[str] = set()
+        """The modules that cannot be imported, each of which is a problem once."""
+        self.tracebacks: list[str] = []
+        """How they failed, with messages: for the developer's own screen."""
         self.chat_agent: str | None = None
         """The persona of the cast that answers where a request names none; None means the first."""
         self.tree: dict[str, Any] = {}

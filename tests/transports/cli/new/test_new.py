@@ -123,6 +123,33 @@ def test_the_second_tool_of_the_guide_can_be_added(tmp_path: Path) -> None:
     assert "2 passed" in tests.stdout, tests.stdout
 
 
+@pytest.mark.parametrize(
+    ("line", "message", "kind"),
+    [
+        ("def broken(:", "SyntaxError: invalid syntax", "SyntaxError"),
+        ("from footlights import Nope", "ImportError: cannot import name 'Nope' from 'footlights'", "ImportError"),
+        ("FARES = {}['south']", "KeyError: 'south'", "KeyError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told_once(line: str, message: str, kind: str, tmp_path: Path) -> None:
+    game = make_game("my-game", tmp_path)
+    text = (game / "ferry.py").read_text(encoding="utf-8") + line
+    (game / "ferry.py").write_text(text, encoding="utf-8")
+    problem = f"names the module ferry, which cannot be imported: {kind} at ferry.py:{len(text.splitlines())}."
+    checked = run(game, *FOOTLIGHTS, "serve", "--check")
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (1, 1)
+    assert checked.stderr.rstrip().endswith(problem)
+
+    played = run(game, *FOOTLIGHTS, "play", said="Hello\n")
+    assert played.returncode == 2
+    assert (played.stderr.count(message), played.stderr.count(problem)) == (1, 1)
+    assert line in played.stderr
+    assert "importlib" not in played.stderr
+
+    (game / "game.toml").write_text((game / "game.toml").read_text() + '[tokens]\nann = "0123456789abcdef0123"\n')
+    assert message not in run(game, *FOOTLIGHTS, "play", said="Hello\n").stderr
+
+
 # -- the template itself
 
 
