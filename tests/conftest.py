@@ -38,7 +38,7 @@ _NO_LOCAL_MODEL = "no local model: "
 def smollm2() -> Path:
     """The weights of a real, small model. Tests that need them are skipped where they are not, and the run says so."""
     if find_spec("xllamacpp") is None:
-        pytest.skip(f"{_NO_LOCAL_MODEL}pip install 'footlights[local]'")
+        pytest.skip(f"{_NO_LOCAL_MODEL}install the extra local (from a checkout: pip install '.[local]')")
     try:
         return find("smollm2")
     except WeightsNotFetched as error:

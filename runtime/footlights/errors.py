@@ -173,7 +173,9 @@ class RemoteNotAllowed(ModelError):
     """The model is remote, and the session has not given consent to send its text there."""
 
     code = "remote_not_allowed"
-    sentence = "The model is remote, and the session has not given consent."
+    sentence = (
+        "The model is remote, and the session has not given consent: remote_models = true, in [cast] or of the session."
+    )
 
 
 class KeyMissing(ModelError):

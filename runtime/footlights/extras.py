@@ -15,13 +15,18 @@ EXTRA_OF = {
 
 
 def installing(error: ModuleNotFoundError) -> str | None:
-    """The command that installs the missing module; None if it is not a dependency of an extra."""
+    """How to install the missing module; None if it is not a dependency of an extra."""
     extra = EXTRA_OF.get((error.name or "").partition(".")[0])
-    return None if extra is None else f"pip install 'footlights[{extra}]'"
+    return None if extra is None else advice(extra)
+
+
+def advice(extra: str) -> str:
+    """How to install an extra. From a checkout, because the package is in no index yet."""
+    return f"install the extra {extra} (from a checkout: pip install '.[{extra}]')"
 
 
 def name_extra(error: ModuleNotFoundError) -> None:
-    """Add the command that installs the missing module to the error's message, once."""
-    command = installing(error)
-    if command is not None and command not in error.msg:
-        error.msg = f"{error.msg}: {command}"
+    """Add how to install the missing module to the error's message, once."""
+    how = installing(error)
+    if how is not None and how not in error.msg:
+        error.msg = f"{error.msg}: {how}"

@@ -46,7 +46,7 @@ _CLASS_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
 _MAX_WRAPPERS = 8
 """Bound on a chain of causes, because an error may be its own cause."""
 
-_OURS = frozenset({"footlights", "footlights_actors", "footlights_transports", "trio", "outcome"})
+_OURS = frozenset({"footlights", "footlights_actors", "footlights_transports", "trio", "outcome", "importlib"})
 _DEMO = "footlights_actors.demo."
 """The demo games are host code."""
 _REPORTED = "__footlights_reported__"
@@ -240,7 +240,7 @@ def _hint(error: BaseException) -> str:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether the frame is one of Footlights or trio, and not of the host."""
+    """Whether the frame is one of Footlights, trio or the import system, and not of the host."""
     module = str(frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] in _OURS and not module.startswith(_DEMO)
 

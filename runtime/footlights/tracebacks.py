@@ -38,7 +38,8 @@ def _text(error: BaseException) -> str:
         told = "".join(TracebackException.from_exception(ours[-1]).format_exception_only())
         return told if ours[-1] is original else f"{told.rstrip()} ({describe(error)})\n"
     shown = TracebackException.from_exception(original)
-    if not _keep_hosts(shown, original):
+    # A module that cannot be compiled has no frame, and its message has the line.
+    if not _keep_hosts(shown, original) and not isinstance(original, SyntaxError):
         shown = TracebackException.from_exception(original)
     return "".join(shown.format() if shown.stack else shown.format_exception_only())
 

@@ -148,9 +148,9 @@ async def test_the_npc_says_what_an_openai_compatible_server_streams() -> None:
 
 async def test_the_npc_says_why_it_is_silent() -> None:
     async with open_wire_server(Answer(("{}",), status=404)) as server:
-        log = r"t1-000001 of s1-000001 failed: model_not_found at \S+: \S+ has no such model, or no such path .*\n"
+        log = r"t1-000001 of s1-000001 failed: model_not_found at \S+: \S+ has no model \S+, or no such path .*\n"
         shown = await run("ollama_npc.py", "A room?", "--base-url", f"{server.url}/v1", log=log)
-    assert "has no such model, or no such path (HTTP 404). Does Ollama run, and does it have the model?" in shown
+    assert ", or no such path (HTTP 404). Does Ollama run, and does it have the model?" in shown
     assert shown.endswith("[committed: fail_closed]\n")
 
 

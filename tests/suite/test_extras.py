@@ -55,7 +55,9 @@ def test_every_dependency_of_an_extra_is_known() -> None:
 def test_a_command_that_lacks_a_module_names_the_extra(module: str, command: str, tmp_path: Path) -> None:
     done = run_without(module, MAIN, *command.split(), *(["--check"] if command == "serve" else []), folder=tmp_path)
     if done.returncode == 2:
-        assert done.stderr == f"This needs {module}. Install it with: pip install 'footlights[server]'\n"
+        assert (
+            done.stderr == f"This needs {module}: install the extra server (from a checkout: pip install '.[server]')\n"
+        )
     assert "Traceback" not in done.stderr
 
 
@@ -78,7 +80,7 @@ def test_each_extra_is_named(missing: str, arguments: str, extra: str, tmp_path:
     (tmp_path / "any.gguf").write_bytes(b"GGUF")
     done = run_without(missing, MAIN, *arguments.split(), folder=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert f"pip install 'footlights[{extra}]'" in done.stderr
+    assert f"install the extra {extra} (from a checkout: pip install '.[{extra}]')" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -94,7 +96,9 @@ def test_each_extra_is_named(missing: str, arguments: str, extra: str, tmp_path:
 )
 def test_an_import_that_lacks_a_module_names_the_extra(missing: str, program: str, extra: str, tmp_path: Path) -> None:
     done = run_without(missing, program, folder=tmp_path)
-    assert done.stderr.splitlines()[-1].endswith(f": pip install 'footlights[{extra}]'")
+    assert done.stderr.splitlines()[-1].endswith(
+        f": install the extra {extra} (from a checkout: pip install '.[{extra}]')"
+    )
 
 
 SETTINGS = """
@@ -121,7 +125,7 @@ def test_settings_that_lack_a_module_name_the_extra(
     (tmp_path / "game.toml").write_text(SETTINGS.format(kind=kind, options=options))
     done = run_without(missing, MAIN, "serve", "--check", "--config", "game.toml", folder=tmp_path)
     assert done.returncode == 1
-    assert f"pip install 'footlights[{extra}]'" in done.stderr
+    assert f"install the extra {extra} (from a checkout: pip install '.[{extra}]')" in done.stderr
 
 
 def test_a_module_of_nobody_is_an_error_like_any_other(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_an_example_runs_when_it_is_copied_elsewhere(name: str, tmp_path: Path) 
 def test_without_the_extra_the_command_says_which_one_it_needs() -> None:
     done = run(place(), environment(frozenset()).with_name("footlights"), "play")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "The command line needs typer. Install it with: pip install 'footlights[server]'\n"
+    assert done.stderr == "This needs typer: install the extra server (from a checkout: pip install '.[server]')\n"
 
 
 def test_a_new_game_is_made_played_served_and_tested(tmp_path: Path) -> None:

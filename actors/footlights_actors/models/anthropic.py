@@ -127,7 +127,7 @@ class AnthropicModel(RemoteModel):
         at = server(base_url, key_env)
         super().__init__(
             Interface(request, _Answer),
-            HttpStream(at, _sender(at, api_version), silence_timeout=silence_timeout),
+            HttpStream(at, _sender(at, api_version), model=name, silence_timeout=silence_timeout),
             model_id=model_id or name,
             traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots, sampling=sampling),
         )

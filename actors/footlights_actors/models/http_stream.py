@@ -148,11 +148,12 @@ class _Client:
 class HttpStream:
     """The connections to one server. They are opened on demand, and kept until `close`."""
 
-    def __init__(self, server: Server, sender: Sender, *, silence_timeout: float) -> None:
+    def __init__(self, server: Server, sender: Sender, *, model: str, silence_timeout: float) -> None:
         if not silence_timeout > 0:
             raise RegistrationError("silence_timeout must be more than 0.")
         self._server = server
         self._sender = sender
+        self._model = model
         self._silence_timeout = silence_timeout
         self._ready: tuple[_Client, _Client] | None = None
         self._opening = trio.Lock()
@@ -262,7 +263,7 @@ class HttpStream:
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             self._raise_unauthorized(status)
         if status == HTTPStatus.NOT_FOUND:
-            raise ModelNotFound(sentence=f"{where} has no such model, or no such path (HTTP 404).")
+            raise ModelNotFound(sentence=f"{where} has no model {self._model}, or no such path (HTTP 404).")
         if status in {HTTPStatus.TOO_MANY_REQUESTS, _OVERLOADED}:
             sentence = f"{where} limits requests (HTTP {status})."
             raise RateLimitError(sentence=sentence, retry_after=retry_after(response.headers))

@@ -92,7 +92,12 @@ class OpenAIModel(RemoteModel):
 
         super().__init__(
             Interface(body, lambda: _Answer(begins_in_thought=begins_in_thought)),
-            HttpStream(at, sends_json(f"{at.base_url}/chat/completions", _headers), silence_timeout=silence_timeout),
+            HttpStream(
+                at,
+                sends_json(f"{at.base_url}/chat/completions", _headers),
+                model=name,
+                silence_timeout=silence_timeout,
+            ),
             model_id=model_id or name,
             traits=traits_of(at, remote=remote, context_tokens=context_tokens, slots=slots, sampling=sampling),
         )

@@ -163,7 +163,7 @@ def _ruled(request: JudgeRequest, world: World, rules: RuleBook, failures: _Fail
         return _Finding(issues, entries, verdicts)
 
     steps = [(name, op) for name, ruling in rulings for op in ruling.changes]
-    after = _supervised(lambda: _changed(world, steps), failures) if steps else None
+    after = _supervised(lambda: _changed(world, steps, failures), failures) if steps else None
     if isinstance(after, Issue):
         return _Finding((after,), entries, verdicts)
     artifacts = tuple(artifact for _, ruling in rulings for artifact in ruling.artifacts)
@@ -250,12 +250,15 @@ def _same_world(world: World, digest: str) -> Issue | None:
     return Issue("world_error", "The world was changed in place. It is not the one that was committed last.")
 
 
-def _changed(world: World, steps: list[tuple[str, PatchOp]]) -> tuple[World, str] | Issue:
+def _changed(world: World, steps: list[tuple[str, PatchOp]], failures: _Failures) -> tuple[World, str] | Issue:
     try:
         after = world.changed(tuple(op for _, op in steps))
         return after, checked_digest(after)
     except PatchFailed as error:
         name, op = steps[error.index]
-        return Issue(error.code, f"Change {error.index} of the turn, {op.op}, does not fit the world.", name)
+        if op.op != "test":  # a precondition may fail; anything else is a bug of the rule
+            failures.append((f"the rule {name}", error))
+        # Without the path: a rule may have made it of what a model said. The failure above has it, for the developer.
+        return Issue(error.code, f"A change of the rule {name}, {op.op}, does not fit the world: {error.reason}.", name)
     except TooLarge as error:
         return Issue(error.code, "The world would become larger than it may, or nest deeper.")

@@ -175,8 +175,10 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,15}")
 def _tokens(pointer: str | None) -> list[str]:
     if pointer == "":
         return []
-    if pointer is None or not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
-        raise _Misfit("that is not a JSON Pointer")
+    if pointer is None or not pointer.startswith("/"):
+        raise _Misfit("a path begins with /")
+    if _BAD_ESCAPE.search(pointer):
+        raise _Misfit("in a path, ~ is written ~0")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
 
 
@@ -194,7 +196,9 @@ def _child(parent: JsonValue, token: str) -> JsonValue:
         return parent[_index(token, len(parent))]
     if isinstance(parent, dict) and token in parent:
         return parent[token]
-    raise _Misfit("there is nothing at that path")
+    if isinstance(parent, dict):
+        raise _Misfit("there is no such member")
+    raise _Misfit("its parent is neither an object nor an array")
 
 
 def _found(document: JsonValue, tokens: list[str]) -> JsonValue:

@@ -100,7 +100,7 @@ async def test_the_text_comes_in_pieces_and_the_servers_own_count_comes_last(
     [
         (401, KeyRefused, "refused the key in ${} (HTTP 401)"),
         (403, KeyRefused, "refused the key in ${} (HTTP 403)"),
-        (404, ModelNotFound, "has no such model"),
+        (404, ModelNotFound, "has no model "),
         (400, ModelError, "refused the request (HTTP 400)"),
         (500, ModelServerError, "failed (HTTP 500)"),
         (503, ModelServerError, "failed (HTTP 503)"),

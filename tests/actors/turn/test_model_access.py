@@ -28,6 +28,7 @@ from footlights import (
     Persona,
     PromptTooLarge,
     RateLimitError,
+    RemoteNotAllowed,
     StreamError,
     Tool,
     TurnFinal,
@@ -231,7 +232,7 @@ async def test_a_remote_model_without_consent_is_passed_over_and_that_is_said() 
         ModelSelected(
             "b",
             "fallback",
-            ErrorInfo("remote_not_allowed", "The model is remote, and the session has not given consent."),
+            ErrorInfo("remote_not_allowed", RemoteNotAllowed.sentence),
         )
     ]
     assert remote.at == []

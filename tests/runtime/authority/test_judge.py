@@ -325,8 +325,33 @@ def test_a_world_of_the_hosts_own_is_changed_by_what_a_replay_would_give_it() ->
 def test_a_change_that_does_not_fit_refuses_the_turn_and_names_the_rule() -> None:
     judgement = decide(BUY, rules=one_rule(lambda view, intents: accept(patch.remove("/whispered"))))
     assert_refused(judgement, "patch_failed")
-    assert judgement.record.issues[0].ref == "tavern.it"
+    (issue,) = judgement.record.issues
+    assert issue.ref == "tavern.it"
+    sentence = "A change of the rule tavern.it, remove, does not fit the world: there is no such member."
+    assert issue.message == sentence
+    # A rule may make a path of what a model said: only the developer gets it.
     assert "whispered" not in repr(judgement.record)
+    ((what, error),) = judgement.failures
+    assert (what, str(error)) == ("the rule tavern.it", "Operation 1, remove at '/whispered': there is no such member.")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (patch.replace("log", 1), "a path begins with /"),
+        (patch.replace("/log~", 1), "in a path, ~ is written ~0"),
+        (patch.replace("/log/7", 1), "the array is shorter than that"),
+    ],
+)
+def test_a_change_that_does_not_fit_says_why(change: PatchOp, reason: str) -> None:
+    judgement = decide(rules=one_rule(lambda view, intents: accept(change)))
+    assert judgement.record.issues[0].message.endswith(f", replace, does not fit the world: {reason}.")
+
+
+def test_a_precondition_that_fails_is_no_bug() -> None:
+    judgement = decide(rules=one_rule(lambda view, intents: accept(patch.test("/log", "another"))))
+    assert_refused(judgement, "patch_failed")
+    assert judgement.failures == ()
 
 
 def test_a_world_that_would_grow_too_large_refuses_the_turn() -> None:

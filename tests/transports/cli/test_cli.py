@@ -166,7 +166,10 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.delitem(sys.modules, "footlights_transports.cli.commands", raising=False)
     monkeypatch.setitem(sys.modules, "typer", None)
     assert footlights(monkeypatch, "play") == 2
-    assert capsys.readouterr().err == "This needs typer. Install it with: pip install 'footlights[server]'\n"
+    assert (
+        capsys.readouterr().err
+        == "This needs typer: install the extra server (from a checkout: pip install '.[server]')\n"
+    )
 
 
 def _without_rich(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -28,7 +28,7 @@ from footlights import (
 )
 from footlights.authority import Artifact, CommitRecord, patch
 from footlights.events import EVENT_TYPES, SCHEMA_V
-from footlights_transports.cli.narration import CUT, Narration, Tone, note, plain, questions, tell_changes
+from footlights_transports.cli.narration import CUT, Narration, Tone, because, note, plain, questions, tell_changes
 from footlights_transports.cli.screen import Loading, Piece, Typed, Words
 
 if TYPE_CHECKING:
@@ -234,3 +234,14 @@ def test_an_approval_is_a_question_and_no_change() -> None:
 )
 def test_values_of_the_world_are_written_for_people(value: object, told: str) -> None:
     assert plain(value) == told
+
+
+@pytest.mark.parametrize(
+    ("issue", "sentence"),
+    [
+        (Issue("rule_error", "KeyError", "crossing"), "the rule crossing: KeyError"),
+        (Issue("sold_out", "There is none left.", "call-1"), "There is none left."),
+    ],
+)
+def test_a_rule_that_failed_is_named(issue: Issue, sentence: str) -> None:
+    assert because(issue) == sentence

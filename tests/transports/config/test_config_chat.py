@@ -84,7 +84,9 @@ def test_keys_without_a_folder_are_of_no_use(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kgent_view, "find_spec", lambda _: None)
     file = written(tmp_path, '[chat]\ncontent_folder = "kept"\n')
-    assert "pip install 'footlights[content]'" in problem(file, {CONTENT_KEYS_VARIABLE: new_key()})
+    assert "install the extra content (from a checkout: pip install '.[content]')" in problem(
+        file, {CONTENT_KEYS_VARIABLE: new_key()}
+    )
 
 
 def test_the_variable_of_the_keys_is_no_stranger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

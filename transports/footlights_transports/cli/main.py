@@ -16,10 +16,10 @@ def main() -> None:
 
         app(prog_name="footlights")  # each command imports what it needs
     except ModuleNotFoundError as error:
-        command = installing(error)
-        if command is None:
+        how = installing(error)
+        if how is None:
             raise
-        sys.stderr.write(f"This needs {error.name}. Install it with: {command}\n")
+        sys.stderr.write(f"This needs {error.name}: {how}\n")
         sys.exit(2)
     except BaseExceptionGroup as group:
         if group.split(KeyboardInterrupt)[1] is not None:

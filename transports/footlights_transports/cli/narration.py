@@ -29,6 +29,7 @@ from footlights_transports.cli.screen import Line, Loading, Words
 if TYPE_CHECKING:
     from footlights import StreamEvent
     from footlights.authority import CommitRecord, PatchOp
+    from footlights.events import Issue
     from footlights_transports.cli.screen import Piece
 
 
@@ -41,6 +42,8 @@ class Tone(StrEnum):
 
 
 CUT = "cut at the limit of tokens; more would have followed"
+_RULE_FAILED = {"rule_error", "rule_overran", "ruling_too_large"}
+"""The codes of issues whose `ref` is a rule that their message does not name."""
 _STYLES = {Tone.ASIDE: "dim", Tone.GOOD: "green", Tone.BAD: "red"}
 
 
@@ -125,8 +128,13 @@ def _commit_outcome(commit: CommitFinal, *, said_why: bool) -> tuple[Tone, str]:
     name = commit.commit_id or commit.commit_digest[:16]
     if commit.commit_outcome is CommitOutcome.OK:
         return Tone.GOOD, f"committed {name}"
-    why = "" if said_why else f": {' '.join(issue.message for issue in commit.issues)}"
+    why = "" if said_why else f": {' '.join(map(because, commit.issues))}"
     return Tone.BAD, f"nothing changed (fail_closed {name}){why}"
+
+
+def because(issue: Issue) -> str:
+    """The message of an issue, with the rule that failed if it does not name it."""
+    return f"the rule {issue.ref}: {issue.message}" if issue.code in _RULE_FAILED else issue.message
 
 
 # -- what a commit did

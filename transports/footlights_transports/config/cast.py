@@ -5,6 +5,8 @@ What cannot be made is recorded as a problem, and the rest is made all the same,
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -22,6 +24,7 @@ from footlights.models.budget import BudgetConfig
 from footlights.models.prompts import Persona
 from footlights.models.sampling import Sampling
 from footlights.tools.tool import Tool
+from footlights.tracebacks import traceback_text
 from footlights_actors.demo.analyst.tools import DOCUMENTS
 from footlights_actors.demo.tavern.cast import tavern_cast
 from footlights_actors.models.local.weights import KNOWN
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from footlights.authority import Rule
     from footlights.models.model import Model
     from footlights_transports.config.source import KeyPath, Source
+
+log = logging.getLogger("footlights.config")
 
 _T = TypeVar("_T")
 _WHOLE_CAST = ("models", "personas", "world", "budget")
@@ -144,7 +149,14 @@ def _known_model(source: Source, path: KeyPath, kind: str) -> Model | None:
     options |= _sampling(source, path)
     if len(source.problems) > before:
         return None
+    _warn_without_key(source, (*path, "key_env"), options)
     return _attempt(source, path, lambda: _made(source, path, kind, {"model_id": path[-1], **options}))
+
+
+def _warn_without_key(source: Source, path: KeyPath, options: Mapping[str, Any]) -> None:
+    """Not a problem: some servers need no key. The name is not repeated, as it may be a misplaced key."""
+    if "key_env" in options and not os.environ.get(options["key_env"], "").strip():
+        log.warning("%s", source.problem(path, "names an environment variable that is not set."))
 
 
 def _made(source: Source, path: KeyPath, kind: str, options: dict[str, Any]) -> Model | None:
@@ -243,6 +255,8 @@ def _listed(names: set[str], kind: str) -> str:
 def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
     """The object that an import path names; None and a problem if there is none."""
     module, _, name = import_path.partition(":")
+    if module in source.broken_modules:
+        return None
     try:
         found: Any = import_module(module)
         for part in name.split("."):
@@ -251,9 +265,12 @@ def _imported(source: Source, path: KeyPath, import_path: str) -> Any:
         how = installing(error)
         hint = "." if how is None else f": {how}"
         source.complain(path, f"names the module {module}, but {error.name} is not installed{hint}")
+        source.broken_modules.add(module)
         return None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs the host's code
         source.complain(path, f"names the module {module}, which cannot be imported: {_why(error)}")
+        source.broken_modules.add(module)
+        source.tracebacks.append(traceback_text(error))
         return None
     if found is None:
         source.complain(path, f"names {name}, which the module {module} does not have.")

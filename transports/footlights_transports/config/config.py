@@ -85,7 +85,10 @@ def load_config(
     ledger = _ledger(source, server)
     trace = source.folder(("server", "trace"), server["trace"]) if server["trace"] else None
     if source.problems or cast is None:
-        raise ConfigError(source.problems)
+        has_tokens = source.is_set(("tokens",)) or source.is_set(("server", "tokens_file"))  # even if they are refused
+        raise ConfigError(source.problems, () if has_tokens else source.tracebacks)
+    if made is not None:
+        _warn_without_consent(made)
     return Config(
         host=server["host"],
         ws_port=server["ws_port"],
@@ -116,6 +119,18 @@ def _warn_of_unknown_variables(environ: Mapping[str, str], views: Iterable[type[
     unknown = [name for name in ours if name not in known]
     if unknown:
         log.warning("not settings: %s; a setting is written FOOTLIGHTS_SECTION__NAME", ", ".join(unknown))
+
+
+def _warn_without_consent(cast: Cast) -> None:
+    """Not a problem: each session may give consent."""
+    name, persona = next(iter(cast.personas.items()))
+    models = persona.models or tuple(cast.models)[:1]
+    if models and not cast.remote_models and all(cast.models[each].traits.remote for each in models):
+        log.warning(
+            "%s has only remote models, and sessions give no consent to them by default: remote_models = true in "
+            "[cast] gives it",
+            name,
+        )
 
 
 def _check_ports(source: Source, server: Mapping[str, Any]) -> None:

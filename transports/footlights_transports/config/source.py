@@ -54,8 +54,10 @@ class ConfigError(FootlightsError):
 
     code = "invalid_config"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], tracebacks: Iterable[str] = ()) -> None:
         self.problems = tuple(sorted(problems, key=lambda each: each.line))
+        self.tracebacks = tuple(tracebacks)
+        """Of the modules that cannot be imported, for development mode; none where there are tokens."""
         super().__init__("\n".join(map(str, self.problems)))
 
 
@@ -82,6 +84,10 @@ class Source:
         self.file = file
         self.environ = environ
         self.problems: list[Problem] = []
+        self.broken_modules: set[str] = set()
+        """The modules that cannot be imported, each of which is a problem once."""
+        self.tracebacks: list[str] = []
+        """How they failed, with messages: for the developer's own screen."""
         self.chat_agent: str | None = None
         """The persona of the cast that answers where a request names none; None means the first."""
         self.tree: dict[str, Any] = {}
@@ -98,8 +104,12 @@ class Source:
 
     def complain(self, path: KeyPath, sentence: str) -> None:
         """Record a problem with a setting. The sentence continues after the name of the setting."""
+        self.problems.append(self.problem(path, sentence))
+
+    def problem(self, path: KeyPath, sentence: str) -> Problem:
+        """A problem with a setting, which is not recorded: for what is only warned of."""
         where, line = self._place(path)
-        self.problems.append(Problem(where, line, f"{'.'.join(path)} {sentence}"))
+        return Problem(where, line, f"{'.'.join(path)} {sentence}")
 
     def read(self, path: KeyPath, kind: Kind) -> Any:
         """A value; None and a problem if it does not fit."""

@@ -18,6 +18,7 @@ import trio
 from attrs import asdict, frozen
 
 from footlights.errors import ExtraMissing, ModelLoadFailed, StreamError
+from footlights.extras import advice
 from footlights_actors.models.local import worker as local_worker
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ async def _read_secret(stream: trio.SocketStream) -> bytes:
 def _load_error(returncode: int | None) -> ModelLoadFailed:
     match returncode:
         case local_worker.ENGINE_MISSING:
-            sentence = "The local model's engine is not installed: pip install 'footlights[local]'"
+            sentence = f"The local model's engine is not installed: {advice('local')}"
             return ExtraMissing(sentence=sentence)
         case local_worker.ENGINE_BROKEN:
             sentence = "The local model's engine is installed but cannot start. On slim images libgomp1 may be missing."

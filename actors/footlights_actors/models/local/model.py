@@ -3,7 +3,7 @@
     model = LocalModel(find("smollm2"))
 
 Text never leaves the machine. An interrupted turn stops the generation, even while the prompt is being read, and frees
-its slot. Install the engine with `pip install 'footlights[local]'`.
+its slot. The extra `local` installs the engine.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from attrs import asdict
 
 from footlights.errors import ModelError, PromptTooLarge, RegistrationError, StreamError
 from footlights.events import WarmState
+from footlights.extras import advice
 from footlights.models.model import ModelTraits, Usage
 from footlights.models.sampling import NO_SAMPLING, Sampling
 from footlights_actors.models import chat_format
@@ -90,7 +91,7 @@ class LocalModel:
         if sentences is not None and sentences < 1:
             raise RegistrationError("sentences must be at least 1.")
         if find_spec("xllamacpp") is None:
-            raise RegistrationError("A local model needs its engine: pip install 'footlights[local]'")
+            raise RegistrationError(f"A local model needs its engine: {advice('local')}")
         size = _checked_size(file)
         self._model_id = model_id or _NOT_IN_A_NAME.sub("-", file.stem)[:_MAX_NAME]
         self._settings = EngineSettings(

@@ -278,9 +278,7 @@ async def test_a_load_that_fails_says_why(weights: Path, cue: bytes, why: str) -
     assert model.warm_state is WarmState.COLD
 
 
-@pytest.mark.parametrize(
-    ("error", "why"), [("ModuleNotFoundError", r"footlights\[local\]"), ("ImportError", "libgomp1")]
-)
+@pytest.mark.parametrize(("error", "why"), [("ModuleNotFoundError", r"extra local"), ("ImportError", "libgomp1")])
 async def test_an_engine_that_the_process_cannot_have_is_explained(
     weights: Path, monkeypatch: pytest.MonkeyPatch, error: str, why: str
 ) -> None:
@@ -297,7 +295,8 @@ async def test_a_turn_says_which_extra_its_model_lacks(weights: Path, monkeypatc
     async with open_stage(standard_cast(LocalModel(weights))) as stage:
         events = await take_turn(stage.start(), "A room?")
     assert only(events, TurnInterrupted).error == ErrorInfo(
-        "model_extra_missing", "The local model's engine is not installed: pip install 'footlights[local]'"
+        "model_extra_missing",
+        "The local model's engine is not installed: install the extra local (from a checkout: pip install '.[local]')",
     )
 
 
@@ -459,7 +458,7 @@ def test_what_cannot_work_is_refused_at_once(weights: Path, tmp_path: Path, monk
     with pytest.raises(RegistrationError, match="not a GGUF"):
         LocalModel(weights)
     monkeypatch.setattr("footlights_actors.models.local.model.find_spec", lambda name: None)
-    with pytest.raises(RegistrationError, match=r"footlights\[local\]"):
+    with pytest.raises(RegistrationError, match=r"extra local"):
         LocalModel(weights)
 
 

@@ -64,7 +64,10 @@ def test_without_the_extra_the_script_speaks(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(sys.modules, "footlights_actors.models.own_servers")
     monkeypatch.setitem(sys.modules, "httpx2", None)
     choice = choose_automatically()
-    assert (choice.model, choice.why.endswith("without httpx2: pip install 'footlights[remote]'")) == (
+    assert (
+        choice.model,
+        choice.why.endswith("without httpx2: install the extra remote (from a checkout: pip install '.[remote]')"),
+    ) == (
         "innkeeper",
         True,
     )

@@ -99,7 +99,9 @@ def test_without_the_extra_the_weights_are_listed_all_the_same(
     monkeypatch.delitem(sys.modules, "footlights_actors.models.own_servers")
     monkeypatch.setitem(sys.modules, "httpx2", None)
     assert _footlights(monkeypatch, "list") == 0
-    assert capsys.readouterr().out.endswith("without httpx2: pip install 'footlights[remote]'\n")
+    assert capsys.readouterr().out.endswith(
+        "without httpx2: install the extra remote (from a checkout: pip install '.[remote]')\n"
+    )
     monkeypatch.delitem(sys.modules, "footlights_transports.cli.models.probing", raising=False)
     assert _footlights(monkeypatch, "probe", "http://127.0.0.1:1") == 2
     assert "That needs httpx2" in capsys.readouterr().err
@@ -141,7 +143,7 @@ async def test_a_server_that_sends_everything_at_once_fails_the_probe(
         ({}, "has no such path. Name one with --model."),
         ({"/v1/models": []}, "does not list its models as OpenAI does."),
         ({"/v1/models": {"data": [{"id": "bge-m3"}]}}, "offers no model for conversations."),
-        ({"/v1/models": {"data": [{"id": "bard"}]}}, "has no such model, or no such path (HTTP 404)."),
+        ({"/v1/models": {"data": [{"id": "bard"}]}}, "has no model bard, or no such path (HTTP 404)."),
     ],
 )
 async def test_a_server_that_cannot_be_probed_is_refused_in_one_sentence(

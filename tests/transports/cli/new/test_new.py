@@ -17,6 +17,7 @@ from footlights import CommitFinal, CommitOutcome
 from footlights.testing import only
 from footlights_transports.cli.new.command import FILES, CannotMakeGame, make_game
 from tests.kit.command import footlights
+from tests.kit.paths import ROOT
 from tests.kit.served import FOOTLIGHTS, open_peer, open_server
 
 if TYPE_CHECKING:
@@ -98,6 +99,55 @@ def test_a_broken_game_file_is_named_with_its_line(game: Path, tmp_path: Path) -
     assert done.returncode == 2
     assert "game.toml:2: models.x.kind must be" in done.stderr
     assert done.stdout == ""
+
+
+def test_the_second_tool_of_the_guide_can_be_added(tmp_path: Path) -> None:
+    """As docs/how-to/build/start-a-game.md tells it: word for word, and it prints what the page says."""
+    game, page = make_game("my-game", tmp_path), ROOT / "docs/how-to/build/start-a-game.md"
+    guide = page.read_text(encoding="utf-8").partition("## Add a second tool")[2].partition("\n## ")[0]
+    (module, settings, script, shown) = re.findall(r"^```\w+\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (game / "fishing.py").write_text(module, encoding="utf-8")
+    ferry = (game / "ferry.py").read_text(encoding="utf-8")
+    (game / "ferry.py").write_text(ferry.replace("    bank = re.search(", f"{script}    bank = re.search("))
+    toml = (game / "game.toml").read_text(encoding="utf-8")
+    for section in settings.strip().split("\n\n"):
+        toml = re.sub(rf"^{re.escape(section.splitlines()[0])}\n(.+\n)+", f"{section}\n", toml, flags=re.MULTILINE)
+    (game / "game.toml").write_text(toml, encoding="utf-8")
+
+    done = run(game, *FOOTLIGHTS, "play", said="Let us fish\nTake me to the south bank\nLet us fish\n/world\n")
+    assert done.stdout.startswith(shown)
+    assert "  · boat: south; purse: 3" in done.stdout.splitlines()
+    assert "The river has 1 fish." in done.stdout
+    assert done.stdout.splitlines()[-3:] == ["  boat: south", "  fish: 1", "  purse: 3"]
+    tests = run(game, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "2 passed" in tests.stdout, tests.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "kind"),
+    [
+        ("def broken(:", "SyntaxError: invalid syntax", "SyntaxError"),
+        ("from footlights import Nope", "ImportError: cannot import name 'Nope' from 'footlights'", "ImportError"),
+        ("FARES = {}['south']", "KeyError: 'south'", "KeyError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told_once(line: str, message: str, kind: str, tmp_path: Path) -> None:
+    game = make_game("my-game", tmp_path)
+    text = (game / "ferry.py").read_text(encoding="utf-8") + line
+    (game / "ferry.py").write_text(text, encoding="utf-8")
+    problem = f"names the module ferry, which cannot be imported: {kind} at ferry.py:{len(text.splitlines())}."
+    checked = run(game, *FOOTLIGHTS, "serve", "--check")
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (1, 1)
+    assert checked.stderr.rstrip().endswith(problem)
+
+    played = run(game, *FOOTLIGHTS, "play", said="Hello\n")
+    assert played.returncode == 2
+    assert (played.stderr.count(message), played.stderr.count(problem)) == (1, 1)
+    assert line in played.stderr
+    assert "importlib" not in played.stderr
+
+    (game / "game.toml").write_text((game / "game.toml").read_text() + '[tokens]\nann = "0123456789abcdef0123"\n')
+    assert message not in run(game, *FOOTLIGHTS, "play", said="Hello\n").stderr
 
 
 # -- the template itself

@@ -162,7 +162,7 @@ async def test_a_model_behind_http_speaks_for_the_innkeeper() -> None:
     [
         (401, "", "model_key_missing: {} requires a key, and $OPENAI_API_KEY is not set (HTTP 401)."),
         (401, "sk-xyzzy", "model_key_refused: {} refused the key in $OPENAI_API_KEY (HTTP 401)."),
-        (404, "", "model_not_found: {} has no such model, or no such path (HTTP 404)."),
+        (404, "", "model_not_found: {} has no model bard, or no such path (HTTP 404)."),
         (429, "", "model_rate_limited: {} limits requests (HTTP 429)."),
         (503, "", "model_server_error: {} failed (HTTP 503)."),
         (None, "", "model_unreachable: {} cannot be reached (ConnectError)."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from footlights.errors import InvalidCommand
+from footlights.extras import advice
 from footlights_transports.cli.models.choice import SCRIPTED
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def choose_automatically(base_url: str | None = None) -> AutoChoice:
     try:
         from footlights_actors.models.own_servers import find_models
     except ModuleNotFoundError as missing:
-        why = f"model servers cannot be asked without {missing.name}: pip install 'footlights[remote]'"
+        why = f"model servers cannot be asked without {missing.name}: {advice('remote')}"
         return AutoChoice(SCRIPTED, None, f"The scripted innkeeper speaks: {why}")
     return choice_of(trio.run(find_models))
 

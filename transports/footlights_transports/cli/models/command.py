@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from footlights.errors import RegistrationError
+from footlights.extras import advice
 from footlights_actors.models.local.weights import KNOWN, WeightsError, cached
 from footlights_transports.cli.exit_codes import exit_on_refusal
 from footlights_transports.cli.models.auto import told_parameters
@@ -40,7 +41,7 @@ def list_models() -> None:
     try:
         from footlights_actors.models.own_servers import find_models
     except ModuleNotFoundError as missing:
-        typer.echo(f"model servers cannot be asked without {missing.name}: pip install 'footlights[remote]'")
+        typer.echo(f"model servers cannot be asked without {missing.name}: {advice('remote')}")
         return
     import trio
 
@@ -77,7 +78,7 @@ def probe_server(
         try:
             from footlights_transports.cli.models.probing import probe_here
         except ModuleNotFoundError as missing:
-            raise RegistrationError(f"That needs {missing.name}: pip install 'footlights[remote]'") from None
+            raise RegistrationError(f"That needs {missing.name}: {advice('remote')}") from None
         model, report = probe_here(url, name, key_env)
     typer.echo(f"{model} at {url}")
     for what, finding in (("streams", report.streams), ("tools", report.calls_tools), ("stops", report.stops)):

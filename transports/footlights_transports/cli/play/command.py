@@ -99,11 +99,18 @@ def play(
 def _of_file(file: Path, *, is_found: bool, trace: Path | None, persona: str | None) -> Opening:
     from footlights_transports.cli.play.games import open_local_game, speaker
     from footlights_transports.cli.play.here import Opening
+    from footlights_transports.cli.screen import printable
     from footlights_transports.config.config import load_config
+    from footlights_transports.config.source import ConfigError
 
     if is_found:
         typer.echo(f"Playing {file}, which is in this folder.", err=True)
-    config = load_config(file, os.environ)
+    try:
+        config = load_config(file, os.environ)
+    except ConfigError as error:
+        for each in error.tracebacks:
+            typer.echo(printable(each), err=True, nl=False)
+        raise
     name = speaker(persona or next(iter(config.cast.personas), None))
     return Opening(
         lambda: open_local_game(config.cast, limits=config.limits, trace=trace or config.trace, persona=persona),

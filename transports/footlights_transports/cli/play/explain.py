@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from footlights.events import CommitOutcome
-from footlights_transports.cli.narration import Tone, note, plain, questions, tell_changes
+from footlights_transports.cli.narration import Tone, because, note, plain, questions, tell_changes
 from footlights_transports.cli.screen import Line
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _has_parts(value: object) -> bool:
 def tell_why(record: CommitRecord, tools: Mapping[str, str]) -> list[Piece]:
     """How the authority came to a commit. `tools` are the names of tools, by the ids of their calls."""
     rows = [f"{record.turn_id} was committed as {record.commit_id}: {record.outcome}"]
-    rows += [f"because: {issue.message} ({issue.code})" for issue in record.issues]
+    rows += [f"because: {because(issue)} ({issue.code})" for issue in record.issues]
     if record.outcome is CommitOutcome.OK or record.verdicts:
         rows += [f"asked for: {_intent(each, tools)}" for each in record.intents] or ["asked for: nothing"]
     accepted = [each.rule for each in record.verdicts if not each.codes]

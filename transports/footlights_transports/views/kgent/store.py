@@ -8,7 +8,7 @@ One file for each session, one encrypted line for each dialogue. Without a key n
 read. Erasing a session unlinks its file; destroying the keys erases everything, in copies and backups too. Several
 processes may use one folder: a process that changes something locks the folder, and the others wait for the lock.
 
-It needs an extra: pip install 'footlights[content]'
+It needs the extra `content`.
 """
 
 from __future__ import annotations

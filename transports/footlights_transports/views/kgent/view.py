@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from footlights.errors import FootlightsError
+from footlights.extras import advice
 from footlights_transports.config.schema import FILE, FOLDER, Setting, settings_of
 from footlights_transports.views.base.view import Mount, Reloaded, View
 from footlights_transports.views.kgent.connection import accept_observer, accept_sender
@@ -95,7 +96,7 @@ def _keeper(source: Source, given: Mapping[str, Any]) -> Keeper | None:
             source.complain(_KEYS, "is of no use without content_folder.")
         return None
     if find_spec("cryptography") is None:
-        source.complain(_FOLDER, "needs an extra: pip install 'footlights[content]'")
+        source.complain(_FOLDER, f"needs cryptography: {advice('content')}")
         return None
     from footlights_transports.views.kgent.store import ContentStore, keys_from_environment, keys_from_file
 

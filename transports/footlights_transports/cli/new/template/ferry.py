@@ -23,13 +23,14 @@ async def row(bank: str, context: ToolContext) -> ToolReturn:
     if bank not in BANKS:
         raise ToolError("The river has a north bank and a south bank.")
     # A tool asks; only a rule changes the world.
-    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"bank": bank}))
+    context.request_commit(Intent(IntentType.TOOL_RESULT, context.tool_call_id, {"row": bank}))
     return ToolReturn({"bank": bank}, f"to the {bank} bank")
 
 
 def crossing(world: Any, intents: tuple[Intent, ...]) -> Ruling:
     """A crossing leads to the other bank and costs the fare, once a turn."""
-    banks = [intent.payload["bank"] for intent in intents if isinstance(intent.payload, dict)]
+    # A rule sees the intents of all tools: pick yours.
+    banks = [it.payload["row"] for it in intents if isinstance(it.payload, dict) and "row" in it.payload]
     if not banks:
         return accept()
     if len(banks) > 1:
@@ -43,9 +44,13 @@ def crossing(world: Any, intents: tuple[Intent, ...]) -> Ruling:
 
 def ferryman(prompt: Prompt) -> Iterable[Line]:
     """His script, in place of a model: a prompt in, words and calls of tools out."""
-    if prompt.exchanges:  # the tool has answered
-        refusal = prompt.exchanges[-1].error
-        return [Say(f" No. {refusal}" if refusal else " Sit still, and mind the oars. There. Watch your step.")]
+    if prompt.exchanges:  # a tool has answered
+        answer = prompt.exchanges[-1]
+        if answer.error:
+            return [Say(f" No. {answer.error}")]
+        if answer.request.tool_name == "row":
+            return [Say(" Sit still, and mind the oars. There. Watch your step.")]
+        return [Say(" Done.")]
     said = prompt.user.casefold()
     bank = re.search(r"\b(north|south|east|west)\b", said)
     if bank:

@@ -1,6 +1,7 @@
 """The promises of this game. `pytest` runs them."""
 
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -15,16 +16,21 @@ def cast() -> Cast:
     return load_config(GAME).cast
 
 
+def boat_and_purse(world: Any) -> tuple[str, int]:
+    """What these tests are about: the world may hold more."""
+    return world["boat"], world["purse"]
+
+
 def test_a_crossing_moves_the_boat_and_costs_the_fare() -> None:
     async def cross_twice() -> None:
         async with open_stage(cast()) as stage:
             session = stage.start()
             events = await take_turn(session, "Take me to the south bank")
             assert "Watch your step" in only(events, TurnFinal).text
-            assert stage.world == {"boat": "south", "purse": 3}
+            assert boat_and_purse(stage.world) == ("south", 3)
             events = await take_turn(session, "To the south bank!")
             assert only(events, CommitFinal).issues[0].code == "already_there"
-            assert stage.world == {"boat": "south", "purse": 3}
+            assert boat_and_purse(stage.world) == ("south", 3)
 
     with witness():  # every stream is checked against the laws
         trio.run(cross_twice)
@@ -38,7 +44,7 @@ def test_a_cancel_at_any_moment_moves_the_boat_and_takes_the_fare_or_does_neithe
             commit = only(await take_turn(session, "Take me to the south bank"), CommitFinal)
             trial.disarm()
             crossed = commit.commit_outcome is CommitOutcome.OK
-            assert stage.world == ({"boat": "south", "purse": 3} if crossed else {"boat": "north", "purse": 5})
+            assert boat_and_purse(stage.world) == (("south", 3) if crossed else ("north", 5))
 
     with witness():
         cancel_everywhere(cross)
