@@ -69,7 +69,7 @@ LONGEST_WAIT = 86_400.0
 """Upper bound of `retry_after`: one day."""
 
 MAX_REFUSAL_BYTES = 65_536
-"""What is read of the body of a refusal, to learn whether it is about the context window."""
+"""Most bytes to read of the body of a refusal, to learn whether it is about the context window."""
 
 _REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _ABOUT_CONTEXT = re.compile(rb"context[ _](length|size|window)|prompt is too long", re.IGNORECASE)

@@ -35,7 +35,7 @@ _AFTER = one_line(
     |\d+
     |it is$|(?:would|will|could|can) you$|hanging|off|around|this|i (?:mean|suppose|guess|think|reckon))\b)"""
 )
-"""What may follow the name of a thing that is ordered. A verb may not: "the attic is cold" orders nothing."""
+"""Words that may follow the name of a thing that is ordered. A verb may not: "the attic is cold" orders nothing."""
 
 THING = re.compile(rf"(?P<before>{_BEFORE})(?P<item>{ITEM}){_AFTER}")
 ODD_THING = re.compile(
@@ -65,7 +65,7 @@ MISSING = any_of(
     |armour
     |armor|shield|bow|arrow|map|rope|torch|spell|scroll|ring|bath|massage|tobacco|pipe)s?"""
 )
-"""What the house has not got."""
+"""Things that the house has not got."""
 MISSING_ALONE = re.compile(rf"{_BEFORE}(?:\w+ )?{MISSING.pattern}{_AFTER}")
 UNKNOWN = re.compile(
     one_line(
@@ -107,7 +107,7 @@ LEAD = re.compile(
         |hang on|hold on|on second thoughts?|and|but|or|no|not bad)\b[ ,]*"""
     )
 )
-"""What a clause may begin with, and what does not change its meaning."""
+"""Beginnings of a clause that do not change its meaning."""
 AFTER_NO = re.compile(
     one_line(
         r"""(?:i|we|you|it|that|this|the|an?|\d+|my|your|make|give|bring|get|pour|just|wait|sorry|actually|rather
@@ -115,7 +115,7 @@ AFTER_NO = re.compile(
         |thank|sir|friend|please|innkeeper|let|not|can|could|what|how|which)\b"""
     )
 )
-"""What follows a no that is an answer. Otherwise it refuses something: "no bread"."""
+"""Words after a no that is an answer. Otherwise it refuses something: "no bread"."""
 
 _BUY = one_line(
     r"""(?:have|take|get|buy|rent(?: out)?|book|hire|order|try|(?:eat|drink)(?! my)|reserve|purchase|(?:sleep
@@ -174,7 +174,7 @@ WANT = re.compile(
         |(?:rent|book|hire|take|reserve|order|buy|get|want|need|wanting|start for))(?:(?<= )|\b ?)"""
     )
 )
-"""How a wish begins; the rest of the clause is what is wished for."""
+"""Beginnings of a wish; the rest of the clause is its object."""
 ASK = re.compile(
     one_line(
         r"""(?:what|whats|which|who|whose|where|when|why|how|is|are|was|were|have you|has|had|can|could|may|might
@@ -195,9 +195,9 @@ EXCUSE = re.compile(
         |i (?:can|could|should|must|will) not|i have (?:no|not|only)|my \w+ (?:is|says|will))\b"""
     )
 )
-"""What follows a "but" that takes a wish back in a polite way."""
+"""Words after a "but" that takes a wish back in a polite way."""
 OFFERS = re.compile(r"(?:want|need|get|buy|take|wanting) ")
-"""How a question to somebody else begins: "want an ale?"."""
+"""Beginnings of a question to somebody else: "want an ale?"."""
 ASK_PRICE = re.compile(r"(?:how (?:much|is|big|good|many)|what (?:is|does|would|do you)|is (?:it|that)|any good)\b")
 NOT_AT_ALL = re.compile(r"(?:i |we )?(?:(?:do|will|would|am|did) )?(?:not|never)(?: really| want (?:it|that|them))?")
 OTHERWISE = re.compile(

@@ -160,7 +160,7 @@ TROUBLE = _compiled(
         """,
     }
 )
-"""What the innkeeper does not go along with. A line with any of it buys nothing at all."""
+"""Attempts that the innkeeper does not go along with. A line with any of them buys nothing at all."""
 
 COMPLAINT = any_of(
     r"""
@@ -169,7 +169,7 @@ COMPLAINT = any_of(
     |overcooked|flat|ruined|never again|complain\w*
     """
 )
-"""What is said of a thing is not kind."""
+"""Unkind words about a thing."""
 
 _TALK = _compiled(
     {
@@ -279,7 +279,7 @@ _TALK = _compiled(
         """,
     }
 )
-"""What a line is about that orders nothing, the most specific first."""
+"""Topics of lines that order nothing, the most specific first."""
 _EDGES = ' .,!?;:"*'
 
 

@@ -391,5 +391,5 @@ _RANKED = {
     "cheap": {"drink": "ale", "eat": "bread", "sleep": "cheapest room"},
     "fin": {"drink": "wine", "eat": "stew", "sleep": "finest room"},
 }
-"""What is cheap or fine to drink, to eat and to sleep in."""
+"""The cheap and the fine thing to drink, to eat and to sleep in."""
 _DOZENS = re.compile(r"\b(\d{1,3}) dozen\b")
