@@ -168,7 +168,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
 
     Raises `InvalidRecord` for anything that `record_to_json` could not have written.
     """
-    given = cast("dict[str, JsonValue]", value) if isinstance(value, dict) else {}
+    given = value if isinstance(value, dict) else {}
     optional = [name for name, kind in (("mode_decision", dict), ("why", str)) if isinstance(given.get(name), kind)]
     record = _members(value, "record", *_RECORD, *optional)
     _check_authoritative(record)
