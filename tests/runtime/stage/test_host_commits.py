@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -249,3 +253,31 @@ async def test_sqlite_keeps_the_reason_in_the_record(tmp_path: Any) -> None:
         (record,) = await ledger.commits_from(0, 9)
         assert record.why == "quest"
         assert record.written.count(b'"why":"quest"') == 1
+
+
+_KILLED = """
+import os, signal, sys, trio
+from test_host_commits import cast, coins
+from footlights import open_stage
+
+async def main():
+    async with open_stage(cast(), ledger=sys.argv[1]) as stage:
+        print((await stage.commit(coins(1), "mirrored")).commit_id, flush=True)
+        await stage.commit(coins(4), "committed, and not mirrored")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+trio.run(main)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+async def test_a_mirror_killed_before_its_own_write_is_equal_after_a_restart(tmp_path: Any) -> None:
+    path = str(tmp_path / "g.ledger")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    run = await trio.run_process(
+        [sys.executable, "-c", _KILLED, path], capture_stdout=True, check=False, env=environment
+    )
+    assert run.returncode == -signal.SIGKILL
+    async with open_stage(cast(), ledger=path) as stage:
+        seen = await anext(stage.commits(after=run.stdout.decode().strip()))
+        assert apply_patch({"purse": 1}, seen.changes or ()) == stage.world == {"purse": 5}
