@@ -7,7 +7,7 @@ actors; the actors live one layer above and are never imported from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import field, frozen
@@ -22,13 +22,15 @@ from footlights.turn.extensions import ExtensionManager
 from footlights.turn.model_phase import FALLBACK
 
 if TYPE_CHECKING:
-    from footlights.authority.ledger.protocol import Ledger
+    from footlights.authority.intents import Intent
+    from footlights.authority.ledger.protocol import Ledger, TurnRequest
+    from footlights.events import CommitFinal, JsonValue
     from footlights.limits import Limits
     from footlights.models.model import Model
     from footlights.models.pool import ModelPool, ModelStatus
     from footlights.params import TurnParams
     from footlights.tools.tool import Tool
-    from footlights.turn.turn import Turn
+    from footlights.turn.turn import Interruption, Turn
 
 
 _MAX_REASON_CHARS = 128
@@ -68,6 +70,28 @@ class ModelQuery:
     """The status of each model, in the order of the cast."""
 
 
+class Submission(Protocol):
+    """What the committer decides about: a turn that has ended, or a commit of the host."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def interruption(self) -> Interruption | None: ...
+    @property
+    def staged(self) -> Sequence[Intent]: ...
+    @property
+    def mode_decision(self) -> dict[str, JsonValue] | None: ...
+    @property
+    def why(self) -> str | None: ...
+    @property
+    def request(self) -> TurnRequest | None: ...
+    def settle(self, commit: CommitFinal) -> None:
+        """The decision is durable, or nothing was written."""
+        ...
+
+
 class Committer(Protocol):
     """Judges every ended turn once, in order, and settles it when the commit is durable."""
 
@@ -79,8 +103,8 @@ class Committer(Protocol):
         """Submitted turns that are not settled."""
         ...
 
-    def submit_nowait(self, turn: Turn) -> None:
-        """Submit a turn that has ended. Never fails."""
+    def submit_nowait(self, turn: Submission) -> None:
+        """Submit a turn that has ended, or a commit of the host. Never fails."""
         ...
 
     def close(self) -> None:

@@ -72,6 +72,8 @@ class JudgeRequest:
     """The decision about its mode, if there was one."""
     failure: str | None = None
     """The code of its failure, if it was interrupted by one."""
+    why: str | None = None
+    """The host's own words, for a commit of the host."""
 
 
 @frozen
@@ -117,6 +119,7 @@ def judge(
         world_after=world_after,
         previous=previous_digest,
         mode_decision=request.mode_decision,
+        why=request.why,
     )
     try:
         return Judgement(sealed(record), after, tuple(failures))

@@ -16,6 +16,7 @@ from footlights.fair_share import eviction_candidate
 from footlights.ids import epoch_of_session, owner_of
 from footlights.params import SessionParams
 from footlights.session.core import SessionCore
+from footlights.stream.commit_feed import Bell
 from footlights.turn.summary import outcome_of, summarize
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from footlights.events import InterruptReason
     from footlights.models.prompts import Persona
     from footlights.params import TurnParams
+    from footlights.stage.host_commits import HostCommit
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.outbox import DetachReason, Outbox
     from footlights.trace.tracer import Tracer
@@ -54,6 +56,10 @@ class SessionRegistry:
         self.open_turns = 0
         self.settled: Counter[str] = Counter()
         self.settled_listeners: list[Callable[[str, str], None]] = []
+        self.settling = Bell()
+        """Rings whenever something was committed, and when the stage has closed."""
+        self.host_commits: set[HostCommit] = set()
+        """Those that are not settled."""
         self.best_effort_dropped = 0
         self.bounded_dropped = 0
         self._supervisor = supervisor
@@ -107,6 +113,8 @@ class SessionRegistry:
     def abandon_all(self, reason: DetachReason) -> None:
         for session in list(self.sessions.values()):
             session.abandon(reason)
+        for commit in list(self.host_commits):
+            commit.lose_sight()
 
     # -- for sessions
 
@@ -145,6 +153,7 @@ class SessionRegistry:
 
     def turn_settled(self, turn: Turn) -> None:
         self.open_turns -= 1
+        self.settling.ring()
         self.settled[outcome_of(turn)] += 1
         self._trace(turn)
         if self.settled_listeners:

@@ -27,18 +27,22 @@ from footlights.events import InterruptReason
 from footlights.limits import Limits
 from footlights.params import SessionParams
 from footlights.session.session import InteractionSession
+from footlights.stage.host_commits import HostCommits
 from footlights.stage.registry import SessionRegistry
 from footlights.stage.supervisor import Supervisor
+from footlights.stream.commit_feed import CommitFeed
 from footlights.stream.outbox import DetachReason
 from footlights.trace.files import TraceFiles
 from footlights.trace.tracer import Tracer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from footlights.authority.intents import Intent
     from footlights.authority.ledger.protocol import Ledger
     from footlights.authority.visibility import User
     from footlights.cast import Cast
+    from footlights.events import CommitFinal
     from footlights.models.pool import ModelStatus
     from footlights.models.prompts import Persona
     from footlights.turn.lifecycle import TurnState
@@ -80,6 +84,7 @@ class Stage:
         self._supervisor = supervisor
         self._registry = registry
         self._ignores_world = ignores_world
+        self._host_commits = HostCommits(supervisor, registry)
 
     @enable_ki_protection
     def start(self, params: SessionParams | None = None) -> InteractionSession:
@@ -117,6 +122,29 @@ class Stage:
         of `start`.
         """
         return InteractionSession(self._registry.resume(session_id, remote_models=remote_models))
+
+    async def commit(self, intents: Sequence[Intent], why: str) -> CommitFinal:
+        """Have the rules judge intents of the host itself, outside of sessions, and wait until that is durable.
+
+        No turn, and so no player, can interrupt it, and no stream shows it; `commits` does. A call that is cancelled
+        while it waits for a place changes nothing. Later the commit is decided all the same.
+        `why` is recorded, with 1 to 256 printable characters. It must quote neither people nor models.
+
+        Raises:
+            InvalidCommand: an intent or `why` is invalid.
+            TooLarge: there are more intents, or larger ones, than one turn may stage.
+            SessionClosed: the stage is closing, and nothing was committed.
+            CommitUnknown: the stage closed while the commit was in doubt. After a restart, `commits` tells.
+        """
+        return await self._host_commits.commit(intents, why)
+
+    def commits(self, *, after: str | None = None, under: str = "") -> CommitFeed:
+        """The commits that change the world, in their order: after that commit, or from now on, without end.
+
+        `after` is the id of any commit in the ledger, also of before a restart. `under` is a JSON pointer: only changes
+        of that part of the world. Raises `InvalidCommand` for one that is no pointer.
+        """
+        return CommitFeed(self._supervisor, self._registry.settling, after, under)
 
     @property
     def epoch(self) -> int:
@@ -330,6 +358,7 @@ async def _run(supervisor: Supervisor, registry: SessionRegistry) -> None:
         # Turns that are still open are in doubt: the committer ran out of time, or crashed.
         registry.close_all(InterruptReason.SHUTDOWN)
         registry.abandon_all(DetachReason.COMMIT_UNKNOWN)
+        registry.settling.ring()
         if registry.tracer is not None:
             registry.tracer.close()
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from footlights.authority.world import World
     from footlights.cast import Cast
     from footlights.limits import Limits
+    from footlights.stage.host_commits import HostCommit
     from footlights.turn.turn import Turn
 
 log = logging.getLogger("footlights")
@@ -91,6 +92,9 @@ class Supervisor:
         if grace is not None:
             grace.cancel(reason="the turn has ended")
         self._committer.submit_nowait(turn)
+
+    def judge_host(self, commit: HostCommit) -> None:
+        self._committer.submit_nowait(commit)
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
         assert self._tools is not None

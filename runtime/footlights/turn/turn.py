@@ -100,6 +100,8 @@ class TurnHost(Protocol):
 
 
 class Turn:
+    why = None
+    """Only commits of the host have a reason in words."""
     __slots__ = (
         "__weakref__",
         "_host",

@@ -18,14 +18,14 @@ from footlights.token_bucket import TokenBucket
 from footlights_transports.access.idle import Idleness
 from footlights_transports.access.policy import AccessPolicy, RateLimiter
 from footlights_transports.encodings import Encodings
-from footlights_transports.errors import RateLimited
+from footlights_transports.errors import RateLimited, Unauthorized
 from footlights_transports.server.incidents import Incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from footlights import InteractionSession, SessionParams, Stage, Subscription, TurnParams
-    from footlights.authority import CommitRecord
+    from footlights.authority import CommitRecord, Intent
     from footlights.events import CommitFinal
     from footlights.modes import ModeDecision
     from footlights_transports.access.policy import User
@@ -274,6 +274,15 @@ class SessionAccess:
         if not commits:
             self.session(user, session_id)
         return commits
+
+    async def host_commit(self, user: User, intents: Sequence[Intent], why: str) -> CommitFinal:
+        """A commit outside of sessions. Raises `Unauthorized` unless the user is a game server."""
+        if not self.policy.is_game_server(user):
+            raise Unauthorized("Only a game server commits: game_server = true, in [users] of the settings.")
+        try:
+            return await self.stage.commit(intents, why)
+        except CommitUnknown:
+            raise SessionClosed("The server ends before that is known. Ask again when it is open again.") from None
 
     def heard(self, user: User, session_id: str, turn_id: str, seq: int) -> None:
         self.session(user, session_id).heard(turn_id, seq)

@@ -22,12 +22,14 @@ from footlights_transports.embed.trio_thread import StageThreadDied, TrioThread
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from types import TracebackType
 
+    from footlights.authority.intents import Intent
     from footlights.authority.ledger.protocol import Ledger
     from footlights.cast import Cast
+    from footlights.events import CommitFinal
     from footlights.limits import Limits
     from footlights.params import SessionParams
     from footlights.session.session import InteractionSession
@@ -126,6 +128,14 @@ class StageThread:
     def call_soon(self, work: Callable[[Stage], Any]) -> Ticket[Any]:
         """The same, without waiting for the result."""
         return self._thread.ask(lambda inside: work(inside.resource))
+
+    def commit(self, intents: Sequence[Intent], why: str) -> CommitFinal:
+        """Have the rules judge intents of the host itself, and wait until that is durable. See `Stage.commit`."""
+        return self.commit_soon(intents, why).result()
+
+    def commit_soon(self, intents: Sequence[Intent], why: str) -> Ticket[CommitFinal]:
+        """The same, without waiting for the result."""
+        return self._thread.ask(lambda inside: inside.resource.commit(intents, why), patient=True)
 
     def together(self) -> AbstractContextManager[None]:
         """Commands that this thread gives inside the block reach the stage together, when the block is left.

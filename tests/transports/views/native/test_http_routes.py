@@ -449,3 +449,12 @@ async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str
 async def test_with_tokens_the_host_may_be_any() -> None:
     async with open_house(policy=AccessPolicy({"ann": ANN}), headers=bearer(ANN)) as house:
         assert (await house.client.get("/v1/world", headers={"host": "inn.example"})).status_code == 200
+
+
+async def test_only_a_game_server_commits_outside_of_sessions() -> None:
+    policy = AccessPolicy({"ann": ANN, "eve": EVE}, roles={"eve": {"game_server": True}})
+    body = {"intents": [{"ref": "quest", "payload": {"coins": 1}}], "why": "the quest is done"}
+    async with open_house(policy=policy) as house:
+        assert refused(await house.client.post("/v1/commits", json=body, headers=bearer(ANN)))[0] == 401
+        decided = taken(await house.client.post("/v1/commits", json=body, headers=bearer(EVE)))
+        assert (decided["commit_outcome"], decided["issues"]) == ("ok", [])
