@@ -192,9 +192,12 @@ def _has_hung_up(client: socket.socket) -> bool:
     ready = select.poll()
     ready.register(client, _HUNG_UP)
     try:
-        return bool(ready.poll(0)) and b"\n" not in client.recv(_MAX_LINE, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        if not ready.poll(0) or b"\n" in client.recv(_MAX_LINE, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            return False
+        client.recv(_MAX_LINE, socket.MSG_DONTWAIT)  # closing a socket with unread input would reset the connection
     except OSError:
-        return True
+        pass
+    return True
 
 
 def _close(listeners: Sequence[socket.socket]) -> None:
