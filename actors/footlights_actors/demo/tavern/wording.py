@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     from footlights_actors.demo.tavern.understanding import Heard
     from footlights_actors.demo.tavern.wishes import Act
 
-_BOOK: dict[str, dict[str, Any]] = tomllib.loads(files(__package__).joinpath("sayings.toml").read_text("utf-8"))
+_SAYINGS_FILE = files("footlights_actors.demo.tavern").joinpath("sayings.toml")
+_BOOK: dict[str, dict[str, Any]] = tomllib.loads(_SAYINGS_FILE.read_text("utf-8"))
 _THINGS: Mapping[str, str] = _BOOK["things"]
 _RESULTS: Mapping[str, list[str]] = _BOOK["results"]
 SAYINGS: Mapping[Topic, list[str]] = {Topic(name): said for name, said in _BOOK["sayings"].items()}
-ANSWERS: Mapping[Topic, list[str]] = {Topic(name): said for name, said in _BOOK["answers"].items()}
-ANSWERS = {**ANSWERS, Topic.UNNAMED_ROOM: ANSWERS[Topic.ROOMS], Topic.INSULT: ANSWERS[Topic.COMPLAINT]}
+ANSWERS: Mapping[Topic, list[str]] = {
+    **{Topic(name): said for name, said in _BOOK["answers"].items()},
+    Topic.UNNAMED_ROOM: _BOOK["answers"]["rooms"],
+    Topic.INSULT: _BOOK["answers"]["complaint"],
+}
 
 ONLY_TALKING = "We are only talking, friend, so the book stays shut. Ask me again when you mean it."
 _NO_BOOK = "I would have to look that up, and the book is not at hand. Ask me for a room, and I will open it."
