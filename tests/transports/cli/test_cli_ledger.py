@@ -245,6 +245,12 @@ def test_the_latest_commits_are_shown_one_line_each(footlights: Any, ledger: Pat
     ]
 
 
+def test_a_ledger_without_commits_says_so(footlights: Any, tmp_path: Path) -> None:
+    path = tmp_path / "empty.ledger"
+    trio.run(_write, path, tavern_cast(pace=0, load_seconds=0, tool_seconds=0), ())
+    assert footlights("ledger", "show", path) == Run(0, "no commits\n", "")
+
+
 def test_a_commit_is_shown_with_what_it_changed(footlights: Any, ledger: Path) -> None:
     done = footlights("ledger", "show", ledger, "t1-000002")
     assert done.code == 0

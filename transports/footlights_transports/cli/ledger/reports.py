@@ -81,7 +81,9 @@ def print_replay(ledger: Path, at: str | None, *, as_json: bool) -> int:
 def print_commits(ledger: Path, name: str | None) -> None:
     with _errors_of(ledger), SqliteReader(ledger) as reader:
         found = reader.latest(_LATEST) if name is None else _all_named(reader, name)
-        if name is None or len(found) > 1:
+        if not found:
+            typer.echo("no commits")
+        elif name is None or len(found) > 1:
             for entry in found:
                 typer.echo(one_line(entry, read_record(entry)))
         else:
