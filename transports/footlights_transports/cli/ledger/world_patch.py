@@ -8,7 +8,7 @@ and nothing is committed.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import orjson
 import trio
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from footlights.authority import CommitRecord
     from footlights.authority.patch import PatchOp
+    from footlights.events import JsonValue
 
 _NAME = "world_patch"
 
@@ -48,7 +49,8 @@ async def _commit(path: Path, changes: tuple[PatchOp, ...], why: str) -> CommitR
         opening = await ledger.begin_epoch(any_world)
         previous = (await ledger.last_digests([OPERATOR])).get(OPERATOR)
         request = JudgeRequest(OPERATOR, turn_id(opening.epoch, 1), None, (intent,), why=why)
-        judgement = judge(request, opening.world, RuleBook({_NAME: lambda *_: accept(*changes)}), previous)
+        rules = RuleBook({_NAME: lambda _world, _intents: accept(*changes)})
+        judgement = judge(request, opening.world, rules, previous)
         for issue in judgement.record.issues:
             raise InvalidCommand(issue.message)
         await ledger.append([judgement.record], judgement.world)
@@ -64,4 +66,4 @@ def _read(file: Path) -> tuple[PatchOp, ...]:
         raise InvalidCommand("The file is not JSON.") from None
     if not isinstance(operations, list) or not operations:
         raise InvalidCommand("The file must be a JSON Patch: a list of at least one operation.")
-    return tuple(map(from_json, operations))
+    return tuple(map(from_json, cast("list[JsonValue]", operations)))
