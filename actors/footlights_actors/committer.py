@@ -113,10 +113,12 @@ class AuthorityCommitter:
                 turn.mode_decision,
                 None if cut is None or cut.error is None else cut.error.code,
                 turn.why,
-                turn.speaker,
+                turn.about,
             )
             previous = heads.get(turn.session_id)
-            judgement = judge(request, world, self._timed_rules(turn.rules), previous, world_digest=world_digest)
+            if turn.cast.rules is not self._rules:
+                self._use(turn.cast.rules)
+            judgement = judge(request, world, self._timed, previous, world_digest=world_digest)
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
@@ -125,11 +127,9 @@ class AuthorityCommitter:
             del judgement  # breaks the reference cycle of its exceptions and this frame
         return records, world
 
-    def _timed_rules(self, rules: RuleBook) -> RuleBook:
-        if rules is not self._rules:
-            self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
-            self._rules = rules
-        return self._timed
+    def _use(self, rules: RuleBook) -> None:
+        self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
+        self._rules = rules
 
 
 def _report(turn: Submission, judgement: Judgement) -> None:

@@ -50,7 +50,7 @@ async def generate(
     models: ModelAccess,
     run_tools: Callable[[tuple[ToolRequest, ...]], Awaitable[tuple[ToolExchange, ...]]],
 ) -> None:
-    persona = turn.persona
+    persona = turn.cast.persona(turn.params.persona)
     tokens_left = budget = turn.cast.budget.max_for_tier(turn.params.tier)
     if not budget:
         return

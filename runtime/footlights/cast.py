@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from footlights.models.model import Model
     from footlights.models.pool import ModelPool, ModelStatus
     from footlights.params import TurnParams
-    from footlights.speaker import Speaker
     from footlights.tools.tool import Tool
     from footlights.turn.turn import Interruption, Turn
 
@@ -88,9 +87,9 @@ class Submission(Protocol):
     @property
     def why(self) -> str | None: ...
     @property
-    def rules(self) -> RuleBook: ...
+    def cast(self) -> Cast: ...
     @property
-    def speaker(self) -> Speaker | None: ...
+    def about(self) -> bytes: ...
     @property
     def request(self) -> TurnRequest | None: ...
     def settle(self, commit: CommitFinal) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_ABOUT_BYTES = 4_096
 _MAX_ABOUT_DEPTH = 8
-_NOTHING = b"{}"
+NOTHING_KNOWN = b"{}"
 
 
 @frozen
@@ -29,17 +29,13 @@ class Speaker:
 
     session_id: str
     """The session's id."""
-    _about: bytes = field(default=_NOTHING, repr=False)
+    about_json: bytes = field(default=NOTHING_KNOWN, repr=False)
+    """`SessionParams.about` as canonical JSON."""
 
     @property
     def about(self) -> dict[str, Any]:
         """A copy of `SessionParams.about`; empty if the host said nothing."""
-        return {} if self._about is _NOTHING else orjson.loads(self._about)
-
-    @property
-    def is_described(self) -> bool:
-        """Whether the host said anything about this player."""
-        return self._about is not _NOTHING
+        return cast("dict[str, Any]", orjson.loads(self.about_json))
 
     @property
     def name(self) -> str | None:
@@ -48,21 +44,21 @@ class Speaker:
         return name if isinstance(name, str) else None
 
 
-def speaker_of(session_id: str, about: Mapping[str, JsonValue]) -> Speaker:
-    """The player of this session. Raises `InvalidCommand` if `about` is no JSON object, or too large."""
-    return Speaker(session_id, _written(about)) if about else Speaker(session_id)
-
-
 def checked_about(about: object) -> dict[str, JsonValue]:
     """A copy of what a host says about a player. Raises `InvalidCommand`, which quotes nothing of it."""
+    return cast("dict[str, JsonValue]", orjson.loads(written_about(about)))
+
+
+def written_about(about: object) -> bytes:
+    """The same as canonical JSON."""
     if not isinstance(about, Mapping):
         raise InvalidCommand("about must be a JSON object.")
-    return cast("dict[str, JsonValue]", orjson.loads(_written(cast("Mapping[str, JsonValue]", about))))
-
-
-def _written(about: Mapping[str, JsonValue]) -> bytes:
+    if not about:
+        return NOTHING_KNOWN
     try:
-        return canonical(dict(about), max_bytes=MAX_ABOUT_BYTES, max_depth=_MAX_ABOUT_DEPTH)
+        return canonical(
+            dict(cast("Mapping[str, JsonValue]", about)), max_bytes=MAX_ABOUT_BYTES, max_depth=_MAX_ABOUT_DEPTH
+        )
     except NotCanonical as error:
         raise InvalidCommand(f"about is not plain JSON: {error.reason}.") from None
     except TooLarge:

@@ -33,7 +33,7 @@ from footlights import (
 from footlights.authority import RuleBook, accept, patch, refuse, with_approvals
 from footlights.authority.audit.audit import audit
 from footlights.authority.ledger.sqlite.reader import SqliteReader
-from footlights.speaker import MAX_ABOUT_BYTES, speaker_of
+from footlights.speaker import MAX_ABOUT_BYTES, written_about
 from footlights.testing import only, take_turn
 from footlights_actors import Call, Say, ScriptedModel, standard_cast
 from footlights_transports import StageThread
@@ -206,7 +206,7 @@ def test_no_ledger_trace_or_log_holds_it_and_the_digests_can_be_computed_without
         assert audit(reader).ok
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     intent = Intent(IntentType.DECISION, "x", about=secret)
-    shown = f"{caplog.text} {SessionParams(about=secret)!r} {speaker_of('s', secret)!r} {intent!r}"
+    shown = f"{caplog.text} {SessionParams(about=secret)!r} {Speaker('s', written_about(secret))!r} {intent!r}"
     assert not any(word in shown or word.encode() in written for word in secret.values())
 
 

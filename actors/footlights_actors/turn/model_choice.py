@@ -24,7 +24,7 @@ def choose_model(turn: Turn, services: Services) -> ModelChoice:
     query = ModelQuery(
         session_id=turn.session_id,
         params=turn.params,
-        persona=turn.persona,
+        persona=turn.cast.persona(turn.params.persona),
         remote_models=turn.remote_models,
         models=services.pool.statistics(),
     )
@@ -38,7 +38,7 @@ def next_model(turn: Turn, services: Services, tried: Collection[str]) -> str | 
     """The first model of the persona that is allowed and was not tried; None if there is none."""
     if turn.params.model is not None or not turn.cast.fallback:
         return None
-    for model_id in turn.persona.models:
+    for model_id in turn.cast.persona(turn.params.persona).models:
         is_allowed = turn.remote_models or not turn.cast.models[model_id].traits.remote
         if is_allowed and model_id not in tried:
             return model_id

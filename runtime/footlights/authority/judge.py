@@ -37,6 +37,7 @@ from footlights.authority.world import JsonWorld, checked_digest
 from footlights.bad_return import BadReturn, is_unawaited
 from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
+from footlights.speaker import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from footlights.authority.rules import Rule, RuleBook
     from footlights.authority.world import World
     from footlights.events import JsonValue
-    from footlights.speaker import Speaker
 
 
 _T = TypeVar("_T")
@@ -75,8 +75,8 @@ class JudgeRequest:
     """The code of its failure, if it was interrupted by one."""
     why: str | None = None
     """The host's own words, for a commit of the host."""
-    speaker: Speaker | None = None
-    """The player of the session, for the rules. The record has nothing of it but the session's id."""
+    about: bytes = NOTHING_KNOWN
+    """What the host says about the player, as JSON, for the rules. The record has nothing of it."""
 
 
 @frozen
@@ -192,7 +192,7 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
     try:
         # Each rule gets its own copies, so that none can affect a later one.
-        about = {} if request.speaker is None else request.speaker.about
+        about = {} if request.about is NOTHING_KNOWN else orjson.loads(request.about)
         intents = tuple(evolve(intent, session_id=request.session_id, about=about) for intent in request.intents)
         return _taken(rule(world.view(), intents), rule)
     except TooLarge:

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from footlights.authority.record import CommitRecord
-    from footlights.cast import Cast
     from footlights.events import CommitFinal, JsonValue
-    from footlights.speaker import Speaker
     from footlights.stage.registry import SessionRegistry
     from footlights.stage.supervisor import Supervisor
     from footlights.stream.catch_up import CatchUp
@@ -84,6 +82,7 @@ class SessionCore:
         "_retained",
         "_subscriptions",
         "_supervisor",
+        "about",
         "clock",
         "closed",
         "dropped_requests",
@@ -92,7 +91,6 @@ class SessionCore:
         "outboxes",
         "remote_models",
         "session_id",
-        "speaker",
         "state",
         "turns_dropped",
         "unwritten",
@@ -103,14 +101,15 @@ class SessionCore:
         self,
         registry: SessionRegistry,
         supervisor: Supervisor,
-        speaker: Speaker,
+        session_id: str,
+        about: bytes,
         first_number: int,
         remote_models: bool,
     ) -> None:
         self._registry = registry
         self._supervisor = supervisor
-        self.session_id = session_id = speaker.session_id
-        self.speaker = speaker
+        self.session_id = session_id
+        self.about = about
         self.remote_models = remote_models
         self.epoch = registry.epoch
         self.limits = registry.limits
@@ -148,7 +147,8 @@ class SessionCore:
         if params.busy is BusyRule.INTERRUPT:
             self._stop_open_turns(InterruptReason.BARGE_IN)
         number = self._last_number + 1
-        turn = Turn(self, self.session_id, ids.turn_id(self.epoch, number), said, params, mode_decision, request_id)
+        cast, turn_id = self._supervisor.cast, ids.turn_id(self.epoch, number)
+        turn = Turn(self, cast, self.session_id, turn_id, said, params, mode_decision, request_id)
         runs_now = not self._open or params.busy is BusyRule.CONCURRENT
         turns_ahead = 0 if runs_now else len(self._open)
         turn.accept(turns_ahead)
@@ -277,10 +277,6 @@ class SessionCore:
     def latest(self) -> str:
         """The id that was given out last; before the first turn, the id with number 0."""
         return ids.turn_id(self.epoch, self._last_number)
-
-    @property
-    def cast(self) -> Cast:
-        return self._supervisor.cast
 
     @property
     def open_turns(self) -> Iterable[Turn]:

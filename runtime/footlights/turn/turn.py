@@ -44,6 +44,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.lazy_event import LazyEvent
+from footlights.speaker import NOTHING_KNOWN, Speaker
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay
@@ -54,13 +55,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from footlights.authority.intents import Intent
-    from footlights.authority.rules import RuleBook
     from footlights.cast import Cast
     from footlights.events import JsonValue
     from footlights.limits import Limits
-    from footlights.models.prompts import Persona
     from footlights.params import TurnParams
-    from footlights.speaker import Speaker
     from footlights.stream.outbox import Outbox
     from footlights.turn.model_phase import ModelEvent
 
@@ -100,10 +98,8 @@ class TurnHost(Protocol):
     clock: Clock
     wall_clock: WallClock
     remote_models: bool
-    speaker: Speaker
+    about: bytes
 
-    @property
-    def cast(self) -> Cast: ...
     def turn_stopping(self, turn: Turn) -> None: ...
     def turn_ended(self, turn: Turn) -> None: ...
     def turn_settled(self, turn: Turn) -> None: ...
@@ -120,6 +116,7 @@ class Turn:
         "_intents_left",
         "_model",
         "_text_bytes_left",
+        "about",
         "cast",
         "commit",
         "context",
@@ -147,6 +144,7 @@ class Turn:
     def __init__(
         self,
         host: TurnHost,
+        cast: Cast,
         session_id: str,
         turn_id: str,
         said: str,
@@ -155,7 +153,8 @@ class Turn:
         request_id: str | None = None,
     ) -> None:
         self._host = host
-        self.cast = host.cast
+        self.about = host.about
+        self.cast = cast
         """The cast at the beginning of the turn; later changes of it concern later turns."""
         self.session_id = session_id
         self.turn_id = turn_id
@@ -198,19 +197,11 @@ class Turn:
     @property
     def speaker(self) -> Speaker:
         """The player of the session."""
-        return self._host.speaker
+        return Speaker(self.session_id, self.about)
 
     @property
     def persona_name(self) -> str:
         return self.params.persona or self.cast.default_persona
-
-    @property
-    def persona(self) -> Persona:
-        return self.cast.personas[self.persona_name]
-
-    @property
-    def rules(self) -> RuleBook:
-        return self.cast.rules
 
     @property
     def is_waiting(self) -> bool:
@@ -229,7 +220,8 @@ class Turn:
 
     @enable_ki_protection
     def accept(self, turns_ahead: int) -> None:
-        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead, ext=self._addressed()))
+        is_plain = self.params.persona is None and self.about is NOTHING_KNOWN
+        self._step(Step.TURN_ACCEPTED, TurnAccepted(turns_ahead, ext=None if is_plain else self._addressed()))
 
     def run(self) -> None:
         """Leave the queue: from now on the actors may emit."""
@@ -399,10 +391,8 @@ class Turn:
     def _too_much(self) -> TooLarge:
         return TooLarge(f"The turn said more than {self._host.limits.max_turn_text_bytes} bytes (max_turn_text_bytes).")
 
-    def _addressed(self) -> Ext | None:
-        """The persona and the name of the player, unless the turn names none and the host said nothing."""
-        if self.params.persona is None and not self.speaker.is_described:
-            return None
+    def _addressed(self) -> Ext:
+        """The persona, and the name of the player if the host gave one."""
         name = self.speaker.name
         return Ext(ADDRESSED, {"persona": self.persona_name, **({} if name is None else {"speaker": name})})
 

@@ -38,7 +38,7 @@ from footlights import (
     TurnState,
     WarmState,
 )
-from footlights.speaker import Speaker
+from footlights.speaker import NOTHING_KNOWN
 from footlights.stream.outbox import Outbox
 from footlights.testing import payloads
 from footlights.turn.turn import Clock, Turn, WallClock
@@ -61,8 +61,7 @@ class Host:
         self.limits = limits or Limits()
         self.wall = 1_000.0
         self.remote_models = False
-        self.speaker = Speaker("s1")
-        self.cast = standard_cast()
+        self.about = NOTHING_KNOWN
         self.outbox = Outbox(self.limits, lambda: None, lambda _: None)
         self.outboxes: tuple[Outbox, ...] = (self.outbox,)
         self.clock: Clock = trio.current_time
@@ -80,7 +79,7 @@ class Host:
         self.told.append(f"settled {turn.state}")
 
     def turn(self) -> Turn:
-        return Turn(self, "s1", "t1-000001", "A room?", TurnParams())
+        return Turn(self, standard_cast(), "s1", "t1-000001", "A room?", TurnParams())
 
     def taken(self) -> list[StreamEvent]:
         return list(iter(self.outbox.take, None))
