@@ -1,4 +1,4 @@
-"""Committer of a stage: judges every ended turn exactly once, in the order of arrival, and settles it.
+"""Committer of a stage: judges every ended turn and every commit of the host exactly once, in the order of arrival.
 
 A batch consists of the turns that were queued while the previous batch was written. It is judged against the last
 durable world plus the earlier turns of the batch, written in one transaction, and announced only when that is durable.
@@ -24,8 +24,8 @@ from footlights.failures import report
 
 if TYPE_CHECKING:
     from footlights.authority import CommitRecord, Intent, Judgement, Ledger, Rule, Ruling, TurnRequest, World
+    from footlights.cast import Submission
     from footlights.limits import Limits
-    from footlights.turn.turn import Turn
 
 log = logging.getLogger("footlights.committer")
 
@@ -34,20 +34,22 @@ _JUDGED_BETWEEN_CHECKPOINTS = 16
 
 
 class AuthorityCommitter:
-    def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, world: World, limits: Limits) -> None:
         self.world = world
         self._world_digest = world.digest()
         self._ledger = ledger
-        self._rules = RuleBook({name: _timed(name, rule, limits.rule_budget) for name, rule in rules.items()})
+        self._rule_budget = limits.rule_budget
+        self._rules = self._timed = RuleBook()
+        """The rules that were used last, without and with their time budget."""
         self._in_hand = 0
-        # The channel has room for every open turn, so submitting can never fail.
-        self._send, self._receive = trio.open_memory_channel["Turn"](limits.max_open_turns)
+        # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
+        self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
 
     @property
     def waiting(self) -> int:
         return self._in_hand + self._receive.statistics().current_buffer_used
 
-    def submit_nowait(self, turn: Turn) -> None:
+    def submit_nowait(self, turn: Submission) -> None:
         # After a crash of the committer its turns are in doubt, and the stage reports that at shutdown.
         with suppress(trio.BrokenResourceError):
             self._send.send_nowait(turn)
@@ -64,11 +66,11 @@ class AuthorityCommitter:
                 await self._commit(batch)
                 self._in_hand = 0
 
-    def _queued(self, limit: int) -> list[Turn]:
+    def _queued(self, limit: int) -> list[Submission]:
         ready = min(limit, self._receive.statistics().current_buffer_used)
         return [self._receive.receive_nowait() for _ in range(ready)]
 
-    async def _commit(self, batch: list[Turn]) -> None:
+    async def _commit(self, batch: list[Submission]) -> None:
         heads = await self._heads(batch)
         records, world = await self._judge(batch, heads or {})
         requests: tuple[TurnRequest, ...] = ()
@@ -82,7 +84,7 @@ class AuthorityCommitter:
         for turn, record in zip(batch, records, strict=True):
             turn.settle(commit_final(record))
 
-    async def _heads(self, batch: list[Turn]) -> dict[str, str] | None:
+    async def _heads(self, batch: list[Submission]) -> dict[str, str] | None:
         """The last digests of the batch's sessions; None if the ledger cannot be read."""
         try:
             return dict(await self._ledger.last_digests(dict.fromkeys(turn.session_id for turn in batch)))
@@ -96,7 +98,7 @@ class AuthorityCommitter:
             return False
         return True
 
-    async def _judge(self, batch: list[Turn], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
+    async def _judge(self, batch: list[Submission], heads: dict[str, str]) -> tuple[list[CommitRecord], World]:
         world, world_digest = self.world, self._world_digest
         records: list[CommitRecord] = []
         for turn in batch:
@@ -110,9 +112,11 @@ class AuthorityCommitter:
                 tuple(turn.staged),
                 turn.mode_decision,
                 None if cut is None or cut.error is None else cut.error.code,
+                turn.why,
+                turn.speaker,
             )
             previous = heads.get(turn.session_id)
-            judgement = judge(request, world, self._rules, previous, world_digest=world_digest)
+            judgement = judge(request, world, self._timed_rules(turn.rules), previous, world_digest=world_digest)
             world, world_digest = judgement.world, judgement.record.world_after
             heads[turn.session_id] = judgement.record.commit_digest
             records.append(judgement.record)
@@ -121,8 +125,14 @@ class AuthorityCommitter:
             del judgement  # breaks the reference cycle of its exceptions and this frame
         return records, world
 
+    def _timed_rules(self, rules: RuleBook) -> RuleBook:
+        if rules is not self._rules:
+            self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
+            self._rules = rules
+        return self._timed
 
-def _report(turn: Turn, judgement: Judgement) -> None:
+
+def _report(turn: Submission, judgement: Judgement) -> None:
     for what, error in judgement.failures:
         report(log, f"{what} failed in {turn.turn_id} of {turn.session_id}", error)
 

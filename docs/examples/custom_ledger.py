@@ -120,6 +120,17 @@ class JournalLedger:
         await trio.lowlevel.checkpoint()
         return self._requests.get((session_id, request_id))
 
+    async def position_of(self, commit_id: str | None) -> int | None:
+        await trio.lowlevel.checkpoint()
+        ids = [each.commit_id for each in self._commits.values()]
+        if commit_id is None:
+            return len(ids)
+        return ids.index(commit_id) + 1 if commit_id in ids else None
+
+    async def commits_from(self, position: int, limit: int) -> Sequence[CommitRecord]:
+        await trio.lowlevel.checkpoint()
+        return list(self._commits.values())[position : position + limit]
+
     async def commits_after(self, session_id: str, turn_id: str, limit: int) -> Sequence[CommitRecord]:
         await trio.lowlevel.checkpoint()
         after = [each for each in self._commits_of(session_id) if in_order(each.turn_id) > in_order(turn_id)]

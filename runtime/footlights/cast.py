@@ -7,7 +7,7 @@ actors; the actors live one layer above and are never imported from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import field, frozen
@@ -22,16 +22,20 @@ from footlights.turn.extensions import ExtensionManager
 from footlights.turn.model_phase import FALLBACK
 
 if TYPE_CHECKING:
-    from footlights.authority.ledger.protocol import Ledger
+    from footlights.authority.intents import Intent
+    from footlights.authority.ledger.protocol import Ledger, TurnRequest
+    from footlights.events import CommitFinal, JsonValue
     from footlights.limits import Limits
     from footlights.models.model import Model
     from footlights.models.pool import ModelPool, ModelStatus
     from footlights.params import TurnParams
+    from footlights.speaker import Speaker
     from footlights.tools.tool import Tool
-    from footlights.turn.turn import Turn
+    from footlights.turn.turn import Interruption, Turn
 
 
 _MAX_REASON_CHARS = 128
+_MAX_PERSONA_CHARS = 128
 _MODEL_ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -68,6 +72,32 @@ class ModelQuery:
     """The status of each model, in the order of the cast."""
 
 
+class Submission(Protocol):
+    """What the committer decides about: a turn that has ended, or a commit of the host."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def interruption(self) -> Interruption | None: ...
+    @property
+    def staged(self) -> Sequence[Intent]: ...
+    @property
+    def mode_decision(self) -> dict[str, JsonValue] | None: ...
+    @property
+    def why(self) -> str | None: ...
+    @property
+    def rules(self) -> RuleBook: ...
+    @property
+    def speaker(self) -> Speaker | None: ...
+    @property
+    def request(self) -> TurnRequest | None: ...
+    def settle(self, commit: CommitFinal) -> None:
+        """The decision is durable, or nothing was written."""
+        ...
+
+
 class Committer(Protocol):
     """Judges every ended turn once, in order, and settles it when the commit is durable."""
 
@@ -79,8 +109,8 @@ class Committer(Protocol):
         """Submitted turns that are not settled."""
         ...
 
-    def submit_nowait(self, turn: Turn) -> None:
-        """Submit a turn that has ended. Never fails."""
+    def submit_nowait(self, turn: Submission) -> None:
+        """Submit a turn that has ended, or a commit of the host. Never fails."""
         ...
 
     def close(self) -> None:
@@ -109,9 +139,8 @@ class Watchdog(Protocol):
 
 
 class Services(Protocol):
-    """The stage's interface for the actors of a turn."""
+    """The stage's interface for the actors of a turn. The turn itself has the cast that it began with."""
 
-    cast: Cast
     limits: Limits
     ledger: Ledger
     pool: ModelPool
@@ -133,7 +162,7 @@ class Services(Protocol):
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning completes it, raising interrupts it."""
-MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
+MakeCommitter: TypeAlias = "Callable[[Ledger, World, Limits], Committer]"
 """Makes the committer of a stage."""
 MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
 """Makes the watchdog of a stage."""
@@ -195,12 +224,19 @@ class Cast:
                 if known != name:
                     raise RegistrationError(f"The {kind} {known} is registered under the name {name}.")
 
+    @property
+    def default_persona(self) -> str:
+        """The name of the first persona."""
+        return next(iter(self.personas))
+
     def persona(self, name: str | None) -> Persona:
         """The persona of that name, or the first."""
-        return next(iter(self.personas.values())) if name is None else self.personas[name]
+        return self.personas[self.default_persona if name is None else name]
 
 
 def _check_persona(cast: Cast, name: str, persona: Persona) -> None:
+    if type(name) is not str or not name.isprintable() or not 0 < len(name) <= _MAX_PERSONA_CHARS:
+        raise RegistrationError(f"The name of a persona must be 1 to {_MAX_PERSONA_CHARS} printable characters.")
     missing = [model_id for model_id in persona.models if model_id not in cast.models]
     if missing:
         raise RegistrationError(f"The persona {name} has the model {missing[0][:64]!r}, which does not exist.")

@@ -11,6 +11,11 @@ from functools import lru_cache
 _SESSION_ID = re.compile(r"s(\d{1,18})-\d{1,18}")
 _TURN_ID = re.compile(r"t([1-9]\d{0,17})-(\d{6,18})")
 
+HOST = "@host"
+"""The session id of the host's own commits. No session can have it, because it begins with no letter or digit."""
+OPERATOR = "@operator"
+"""That of the commits of `footlights world patch`."""
+
 MIN_DIGITS = 6
 MAX_DIGITS = 18
 _LONGEST = 2 * MAX_DIGITS + 2

@@ -182,6 +182,22 @@ def _tokens(pointer: str | None) -> list[str]:
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
 
 
+def check_pointer(pointer: str) -> None:
+    """Raises `InvalidCommand` if this is no JSON pointer."""
+    try:
+        _tokens(pointer if type(pointer) is str else None)
+    except _Misfit as error:
+        raise InvalidCommand(f"It is no JSON pointer: {error}.") from None
+
+
+def find_in(document: JsonValue, pointer: str) -> tuple[JsonValue, ...]:
+    """What is at this place, as the only item; empty if nothing is."""
+    try:
+        return (_found(document, _tokens(pointer)),)
+    except _Misfit:
+        return ()
+
+
 def _index(token: str, end: int) -> int:
     if not _INDEX.fullmatch(token):
         raise _Misfit("that is not an index of an array")

@@ -71,6 +71,8 @@ class CommitRecord:
     mode_decision: dict[str, JsonValue] | None = None
     """The decision about the turn's mode, if there was one: ids and values of closed sets. Also recorded for an
     interrupted turn."""
+    why: str | None = None
+    """The host's own words for a commit that it made itself. None for a turn."""
     commit_digest: str = ""
     """The digest of all fields above, set by `sealed`."""
     commit_id: str = ""
@@ -110,8 +112,8 @@ def recompute_digest(record: CommitRecord) -> str:
 
 
 def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
-    """The digested part of a record as JSON. `mode_decision` is omitted if it is None."""
-    decision: dict[str, JsonValue] = {} if record.mode_decision is None else {"mode_decision": record.mode_decision}
+    """The digested part of a record as JSON. `mode_decision` and `why` are omitted if they are None."""
+    optional: dict[str, JsonValue] = {"mode_decision": record.mode_decision, "why": record.why}
     return {
         "authoritative": True,
         "session_id": record.session_id,
@@ -128,7 +130,7 @@ def digested_json(record: CommitRecord) -> dict[str, JsonValue]:
         "world_before": record.world_before,
         "world_after": record.world_after,
         "previous": record.previous,
-        **decision,
+        **{name: value for name, value in optional.items() if value is not None},
     }
 
 
@@ -166,8 +168,9 @@ def record_from_json(value: JsonValue) -> CommitRecord:
 
     Raises `InvalidRecord` for anything that `record_to_json` could not have written.
     """
-    decided = isinstance(value, dict) and isinstance(value.get("mode_decision"), dict)
-    record = _members(value, "record", *_RECORD, *(["mode_decision"] if decided else []))
+    given = value if isinstance(value, dict) else {}
+    optional = [name for name, kind in (("mode_decision", dict), ("why", str)) if isinstance(given.get(name), kind)]
+    record = _members(value, "record", *_RECORD, *optional)
     _check_authoritative(record)
     return CommitRecord(
         session_id=_text(record, "session_id"),
@@ -182,6 +185,7 @@ def record_from_json(value: JsonValue) -> CommitRecord:
         world_after=_text(record, "world_after"),
         previous=_text_or_none(record, "previous"),
         mode_decision=cast("dict[str, JsonValue] | None", record.get("mode_decision")),
+        why=cast("str | None", record.get("why")),
         commit_digest=_text(record, "commit_digest"),
         commit_id=_text(record, "commit_id"),
     )

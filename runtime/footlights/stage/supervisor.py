@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from footlights.authority.world import World
     from footlights.cast import Cast
     from footlights.limits import Limits
+    from footlights.stage.host_commits import HostCommit
     from footlights.turn.turn import Turn
 
 log = logging.getLogger("footlights")
@@ -38,6 +39,7 @@ class Supervisor:
 
     def __init__(self, cast: Cast, ledger: Ledger, world: World, limits: Limits) -> None:
         self.cast = cast
+        """The cast of the next turn. A turn keeps the one that it began with."""
         self.ledger = ledger
         self.limits = limits
         self.running_turns = 0
@@ -48,7 +50,7 @@ class Supervisor:
         self.closing = trio.Event()
         self.closed = trio.Event()
         self.pool = cast.make_pool(cast.models)
-        self._committer = cast.make_committer(ledger, world, cast.rules, limits)
+        self._committer = cast.make_committer(ledger, world, limits)
         self._watchdog = cast.make_watchdog(limits)
         self._graces: dict[Turn, trio.CancelScope] = {}
         self._turns: trio.Nursery | None = None
@@ -91,6 +93,9 @@ class Supervisor:
         if grace is not None:
             grace.cancel(reason="the turn has ended")
         self._committer.submit_nowait(turn)
+
+    def judge_host(self, commit: HostCommit) -> None:
+        self._committer.submit_nowait(commit)
 
     def start_tool(self, run: Callable[[], Awaitable[None]], name: str, session_id: str) -> None:
         assert self._tools is not None
@@ -140,7 +145,7 @@ class Supervisor:
         try:
             with contained(partial(_fail, turn)), turn.scope:
                 if not turn.is_interrupted:
-                    await self.cast.perform(turn, self)
+                    await turn.cast.perform(turn, self)
                     _finish(turn)
         finally:
             self.running_turns -= 1

@@ -244,6 +244,12 @@ class FlakyLedger:
     async def latest(self, session_id: str, limit: int) -> Sequence[CommitRecord]:
         return await self._inner.latest(session_id, limit)
 
+    async def position_of(self, commit_id: str | None) -> int | None:
+        return await self._inner.position_of(commit_id)
+
+    async def commits_from(self, position: int, limit: int) -> Sequence[CommitRecord]:
+        return await self._inner.commits_from(position, limit)
+
     async def find_request(self, session_id: str, request_id: str) -> str | None:
         return await self._inner.find_request(session_id, request_id)
 

@@ -138,6 +138,21 @@ async def commits_after_a_turn_come_in_the_order_of_turns(ledger: Ledger) -> Non
     equal(list(await ledger.commits_after("s3", "t1-000000", 3)), [])
 
 
+async def all_commits_are_read_in_the_order_of_appending(ledger: Ledger) -> None:
+    """`commits_from` pages through the commits of all sessions, and `position_of` finds the place of each."""
+    equal(await ledger.position_of(None), 0)
+    equal(list(await ledger.commits_from(0, 9)), [])
+    records = [commit("s2", "t1-000009"), commit("s1", "t1-000001"), commit("s3", "t1-000002")]
+    await ledger.append(records[:2], WORLD)
+    await ledger.append(records[2:], WORLD)
+    equal(await ledger.position_of(None), 3)
+    equal([await ledger.position_of(each.commit_id) for each in records], [1, 2, 3])
+    equal(await ledger.position_of("c-0000000000000000"), None)
+    for position in range(4):
+        equal(list(await ledger.commits_from(position, 9)), records[position:])
+    equal(list(await ledger.commits_from(0, 2)), records[:2])
+
+
 async def turns_of_a_later_epoch_come_later(ledger: Ledger) -> None:
     """`commits_after` orders epochs numerically: the turns of epoch 11 follow those of epoch 9."""
     first = commit("s1", "t1-000007")
@@ -286,6 +301,8 @@ async def every_method_is_a_checkpoint(ledger: Ledger) -> None:
         lambda: ledger.commits_after("s1", "t0-000000", 1),
         lambda: ledger.last_digests(["s1"]),
         lambda: ledger.find_request("s1", "r"),
+        lambda: ledger.position_of(None),
+        lambda: ledger.commits_from(0, 1),
         lambda: ledger.begin_tool("k"),
         lambda: ledger.begin_tool("k"),
         lambda: ledger.complete_tool("k", "ok"),
@@ -326,6 +343,7 @@ CHECKS = (
     a_batch_is_kept_whole_or_not_at_all,
     the_latest_commits_are_listed_in_order,
     commits_after_a_turn_come_in_the_order_of_turns,
+    all_commits_are_read_in_the_order_of_appending,
     turns_of_a_later_epoch_come_later,
     a_tool_begins_once,
     a_tool_ends_one_way,

@@ -488,6 +488,7 @@ OTHER_FIELDS: dict[str, Any] = {
     "world_after": digest(2),
     "previous": digest(3),
     "mode_decision": {"mode": "chat"},
+    "why": "another reason",
 }
 
 

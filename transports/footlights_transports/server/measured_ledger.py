@@ -29,6 +29,8 @@ class MeasuredLedger:
         self.find = ledger.find
         self.commits_after = ledger.commits_after
         self.latest = ledger.latest
+        self.position_of = ledger.position_of
+        self.commits_from = ledger.commits_from
         self.find_request = ledger.find_request
         self.begin_tool = ledger.begin_tool
         self.complete_tool = ledger.complete_tool

@@ -45,6 +45,8 @@ class MemoryLedger:
         self._max_bytes = max_bytes
         self._epoch = 0
         self._bytes = 0
+        self._position = 0
+        """The position of the last commit, also if it was evicted."""
         self._records: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         """As canonical JSON, which is immutable and has a known size."""
         self._heads: OrderedDict[str, str] = OrderedDict()
@@ -74,6 +76,7 @@ class MemoryLedger:
         for record in records:
             self._records[record.session_id, record.turn_id] = record.written
             self._bytes += len(record.written)
+            self._position += 1
             self._heads[record.session_id] = record.commit_digest
             self._heads.move_to_end(record.session_id)
         while len(self._records) > self._max_records or self._bytes > self._max_bytes:
@@ -110,6 +113,23 @@ class MemoryLedger:
         await trio.lowlevel.checkpoint()
         newest_first = (data for (session, _), data in reversed(self._records.items()) if session == session_id)
         return [record_from_json(orjson.loads(data)) for data in islice(newest_first, limit)][::-1]
+
+    async def position_of(self, commit_id: str | None) -> int | None:
+        await trio.lowlevel.checkpoint()
+        if commit_id is None:
+            return self._position
+        for back, written in enumerate(reversed(self._records.values())):
+            if orjson.loads(written)["commit_id"] == commit_id:
+                return self._position - back
+        return None
+
+    async def commits_from(self, position: int, limit: int) -> Sequence[CommitRecord]:
+        await trio.lowlevel.checkpoint()
+        after = self._position - position
+        if after > len(self._records):
+            raise InvalidCommand("The ledger has forgotten the commits after this one.")
+        newest_first = list(islice(reversed(self._records.values()), max(after, 0)))
+        return [record_from_json(orjson.loads(written)) for written in newest_first[::-1][:limit]]
 
     async def find_request(self, session_id: str, request_id: str) -> str | None:
         await trio.lowlevel.checkpoint()

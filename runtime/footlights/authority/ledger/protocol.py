@@ -98,6 +98,20 @@ class Ledger(Protocol):
         """The newest commits of this session, at most `limit`, oldest first. Raises `LedgerUnavailable`."""
         ...
 
+    async def position_of(self, commit_id: str | None) -> int | None:
+        """The position of this commit among all commits of the ledger, from 1; None if the ledger does not have it.
+
+        For None, that of the last commit, or 0 before the first. Raises `LedgerUnavailable`.
+        """
+        ...
+
+    async def commits_from(self, position: int, limit: int) -> Sequence[CommitRecord]:
+        """The first `limit` commits after this position, of all sessions, in the order in which they were appended.
+
+        Raises `InvalidCommand` if the ledger does not keep them any more, and `LedgerUnavailable`.
+        """
+        ...
+
     async def find_request(self, session_id: str, request_id: str) -> str | None:
         """The id of the turn that this request began, or None. Raises `LedgerUnavailable`."""
         ...

@@ -449,3 +449,27 @@ async def test_without_tokens_this_machine_gets_in_by_any_of_its_names(host: str
 async def test_with_tokens_the_host_may_be_any() -> None:
     async with open_house(policy=AccessPolicy({"ann": ANN}), headers=bearer(ANN)) as house:
         assert (await house.client.get("/v1/world", headers={"host": "inn.example"})).status_code == 200
+
+
+async def test_only_a_game_server_commits_outside_of_sessions() -> None:
+    policy = AccessPolicy({"ann": ANN, "eve": EVE}, roles={"eve": {"game_server": True}})
+    body = {"intents": [{"ref": "quest", "payload": {"coins": 1}}], "why": "the quest is done"}
+    async with open_house(policy=policy) as house:
+        assert refused(await house.client.post("/v1/commits", json=body, headers=bearer(ANN)))[0] == 401
+        decided = taken(await house.client.post("/v1/commits", json=body, headers=bearer(EVE)))
+        assert (decided["commit_outcome"], decided["issues"]) == ("ok", [])
+
+
+@pytest.mark.parametrize("tokens", [{}, {"ann": ANN, "eve": EVE}], ids=["no tokens", "tokens"])
+async def test_nobody_but_a_game_server_says_something_about_a_player(tokens: dict[str, str]) -> None:
+    policy = AccessPolicy(tokens, roles={"eve": {"game_server": True}} if tokens else {})
+    body = {"params": {"session_id": "bob", "about": {"name": "Bob"}}}
+    async with open_house(policy=policy) as house:
+        answer = await house.client.post("/v1/sessions", json=body, headers=bearer(ANN) if tokens else {})
+        assert refused(answer) == (401, "unauthorized")
+        assert house.stage.open_sessions == 0
+        if tokens:
+            started = taken(await house.client.post("/v1/sessions", json=body, headers=bearer(EVE)), 201)
+            assert started["session_id"] == "eve:bob"
+            too_much = {"params": {"about": {"name": "B" * 5_000}}}
+            assert refused(await house.client.post("/v1/sessions", json=too_much, headers=bearer(EVE)))[0] == 400

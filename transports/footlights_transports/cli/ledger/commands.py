@@ -1,4 +1,4 @@
-"""Commands `audit`, `replay` and `ledger`: their options and help texts."""
+"""Commands `audit`, `replay`, `ledger` and `world`: their options and help texts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from footlights_transports.cli.exit_codes import exit_on_refusal
+
 app = typer.Typer()
 ledgers = typer.Typer(help="Read a ledger.")
 app.add_typer(ledgers, name="ledger")
+worlds = typer.Typer(help="Change the world of a closed ledger.")
+app.add_typer(worlds, name="world")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger file. It may be in use.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -85,3 +89,20 @@ def show_artifact(
     from footlights_transports.cli.ledger.reports import print_artifact
 
     print_artifact(ledger, ref)
+
+
+@worlds.command("patch")
+def patch_world_of_ledger(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON Patch (RFC 6902): a list of operations.")],
+    ledger: Annotated[Path, typer.Option(metavar="LEDGER", help="The ledger file. No stage may have it open.")],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which the ledger keeps.")],
+) -> None:
+    """Change the world by a commit of the operator.
+
+    No rule of the game judges it, and `footlights ledger show` says so. A patch that does not fit changes nothing.
+    """
+    from footlights_transports.cli.ledger.world_patch import patch_world
+
+    with exit_on_refusal():
+        record = patch_world(ledger, file, why)
+    typer.echo(f"committed {record.commit_id}")

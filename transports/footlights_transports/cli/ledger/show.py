@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from footlights.authority.patch import to_json
 from footlights.events import CommitOutcome
+from footlights.ids import HOST, OPERATOR
 from footlights_transports.cli.ledger.diff import difference, in_short
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from footlights.events import Issue, JsonValue
 
 
+_ORIGINS = {
+    HOST: f"{HOST}: none, the host committed it",
+    OPERATOR: f"{OPERATOR}: none, an operator patched the world, and no rule judged it",
+}
+
+
 def one_line(entry: Entry, record: CommitRecord) -> str:
     """A commit in a list."""
     if record.outcome is CommitOutcome.OK:
@@ -26,13 +33,16 @@ def one_line(entry: Entry, record: CommitRecord) -> str:
         result = "ok, nothing changed" if made == 0 else f"ok, {made} change{'s' if made > 1 else ''}"
     else:
         result = f"fail_closed, {' '.join(issue.code for issue in record.issues)}"
+    if record.why is not None:
+        result = f"{result}: {record.why}"
     return harmless(f"{entry.position:>6}  {record.commit_id}  {record.session_id}  {record.turn_id}  {result}")
 
 
 def in_full(entry: Entry, record: CommitRecord, worlds: tuple[JsonValue, JsonValue] | None) -> Iterator[str]:
     """A commit in detail. `worlds` are the documents before and after it, if they are known."""
     yield harmless(f"commit {entry.position}, {record.commit_id}: {record.outcome}")
-    yield from _section("session", [record.session_id])
+    yield from _section("session", [_ORIGINS.get(record.session_id, record.session_id)])
+    yield from _section("why", [] if record.why is None else [record.why])
     yield from _section("turn", [f"{record.turn_id}, in epoch {entry.epoch}"])
     yield from _section("digest", [record.commit_digest])
     yield from _section("after", [record.previous or "nothing: it is the first commit of its session"])

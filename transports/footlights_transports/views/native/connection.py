@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from footlights import Subscription
+    from footlights.authority import Intent
     from footlights.events import JsonValue
     from footlights_transports.access.session_access import SessionAccess
     from footlights_transports.errors import CommandId
@@ -119,7 +120,12 @@ class NativeConnection(Connection):
             case native.Subscribe():
                 self._check_may_follow(command.session_id)
                 wanted = access.subscribe(
-                    user, command.session_id, command.after, command.terminal_seen, remote_models=command.remote_models
+                    user,
+                    command.session_id,
+                    command.after,
+                    command.terminal_seen,
+                    remote_models=command.remote_models,
+                    about=command.about or {},
                 )
                 delivery = Delivery(self._broadcaster, wanted, self._writer)
                 followed = self._followed[command.session_id] = _Followed(wanted, delivery, trio.Event())
@@ -133,6 +139,8 @@ class NativeConnection(Connection):
                 self._answer_later(command_id, partial(self._finalize, session_id, turn_id))
             case native.ListCommits(session_id, limit):
                 self._answer_later(command_id, partial(self._commits, session_id, limit))
+            case native.HostCommit(intents, why):
+                self._answer_later(command_id, partial(self._commit, intents, why))
             case native.ShowWorld():
                 self._answer_later(command_id, self._world)
             case native.Close(session_id):
@@ -144,6 +152,9 @@ class NativeConnection(Connection):
 
     async def _commits(self, session_id: str, limit: int) -> dict[str, JsonValue]:
         return native.commits_json(await self._access.commits(self._user, session_id, limit))
+
+    async def _commit(self, intents: tuple[Intent, ...], why: str) -> dict[str, JsonValue]:
+        return native.host_commit_json(await self._access.host_commit(self._user, intents, why))
 
     async def _world(self) -> dict[str, JsonValue]:
         return {"world": self._access.stage.world_for(self._user)}

@@ -10,16 +10,19 @@ A frame with `event_type` is an event. A frame that is a list holds events, for 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import orjson
 from attrs import frozen
 
-from footlights.authority.record import record_to_json
+from footlights.authority.intents import Intent, IntentType
+from footlights.authority.record import issue_json, record_to_json
 from footlights.errors import InvalidCommand
 from footlights.models.budget import BudgetTier
 from footlights.models.sampling import Sampling
 from footlights.params import BusyRule, Mode, SessionParams, TurnParams
+from footlights.speaker import checked_about
 from footlights.wire import values
 from footlights.wire.values import Unfit
 from footlights_transports.errors import BadFrame, CommandId, error_json
@@ -54,6 +57,8 @@ class Subscribe:
     terminal_seen: frozenset[str]
     remote_models: bool = False
     """Consent for a session that has to be opened again after a restart, because consent is not kept."""
+    about: Mapping[str, JsonValue] | None = None
+    """The same for what a game server says about the player."""
 
 
 @frozen
@@ -90,6 +95,14 @@ class ListCommits:
 
 
 @frozen
+class HostCommit:
+    """A commit outside of sessions, for game servers."""
+
+    intents: tuple[Intent, ...]
+    why: str
+
+
+@frozen
 class ShowWorld:
     """The world, as far as the user may see it."""
 
@@ -105,7 +118,7 @@ class Ping:
 
 
 Command: TypeAlias = (
-    Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | ListCommits | ShowWorld | Close | Ping
+    Start | Subscribe | BeginTurn | Cancel | Finalize | HeardUpTo | ListCommits | HostCommit | ShowWorld | Close | Ping
 )
 
 
@@ -165,6 +178,11 @@ def commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
         "commit_digest": commit.commit_digest,
         "commit_outcome": commit.commit_outcome.value,
     }
+
+
+def host_commit_json(commit: CommitFinal) -> dict[str, JsonValue]:
+    """The result of `commit`."""
+    return {**commit_json(commit), "issues": [issue_json(issue) for issue in commit.issues]}
 
 
 def commits_json(commits: Iterable[CommitRecord]) -> dict[str, JsonValue]:
@@ -252,6 +270,16 @@ def _limit(value: object) -> int:
     return cast(int, value)
 
 
+def _intents(value: object) -> tuple[Intent, ...]:
+    if not isinstance(value, list):
+        raise Unfit("must be a list of intents")
+    return tuple(map(_read_intent, cast("list[object]", value)))
+
+
+def _json(value: object) -> Any:
+    return value
+
+
 def _names(value: object) -> frozenset[str]:
     if not isinstance(value, list):
         raise Unfit("must be a list")
@@ -278,7 +306,7 @@ def _member(kind: type[Any]) -> Callable[[object], Any]:
     return lambda value: read(value, None)
 
 
-read_session_params = _params({"session_id": values.text, "remote_models": values.flag}, SessionParams)
+read_session_params = _params({"session_id": values.text, "remote_models": values.flag, "about": _json}, SessionParams)
 """`params` of `start`, from JSON. Raises `Unfit` or `InvalidCommand`."""
 read_sampling = _params(
     {
@@ -309,6 +337,8 @@ read_turn_params = _params(
 )
 """`params` of `begin_turn`, from JSON. Raises `Unfit` or `InvalidCommand`."""
 
+_read_intent = _params({"ref": values.text, "payload": _json}, partial(Intent, IntentType.DECISION))
+
 _READERS: Mapping[str, Callable[[_Fields], Command]] = {
     "start": lambda it: Start(it.take_if_there("params", read_session_params) or SessionParams()),
     "subscribe": lambda it: Subscribe(
@@ -316,6 +346,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take_if_there("after", _cursors),
         it.take_if_there("terminal_seen", _names) or frozenset(),
         it.take_if_there("remote_models", values.flag) or False,
+        it.take_if_there("about", checked_about),
     ),
     "begin_turn": lambda it: BeginTurn(
         it.take("session_id", values.text),
@@ -329,6 +360,7 @@ _READERS: Mapping[str, Callable[[_Fields], Command]] = {
         it.take("session_id", values.text), it.take("turn_id", values.text), it.take("seq", values.natural)
     ),
     "commits": lambda it: ListCommits(it.take("session_id", values.text), it.take_if_there("limit", _limit) or COMMITS),
+    "commit": lambda it: HostCommit(it.take("intents", _intents), it.take("why", values.text)),
     "world": lambda _: ShowWorld(),
     "close": lambda it: Close(it.take("session_id", values.text)),
     "ping": lambda _: Ping(),

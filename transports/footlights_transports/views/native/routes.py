@@ -29,9 +29,11 @@ from footlights_transports.views.native.protocol import (
     Close,
     Finalize,
     HeardUpTo,
+    HostCommit,
     Start,
     commit_json,
     commits_json,
+    host_commit_json,
     read_fields,
 )
 from footlights_transports.views.native.sse_cursor import read_cursor
@@ -132,6 +134,25 @@ class SessionRoutes:
         session_id = path_of(request)["session_id"]
         limit = _limit(request)
         return json_response(commits_json(await self._access.commits(user, session_id, limit)))
+
+
+class HostRoutes:
+    """Routes of game servers."""
+
+    def __init__(self, access: SessionAccess) -> None:
+        self._access = access
+
+    @Operation(
+        "POST",
+        "/v1/commits",
+        {200: answer("The decision.", ref("Commit"))},
+        (409, 415),
+        body="HostCommit",
+    )
+    async def commit(self, request: Request, user: User) -> Response:
+        """Have the rules judge intents outside of sessions, and wait for the commit. Only for game servers."""
+        command = _command("commit", request, HostCommit)
+        return json_response(host_commit_json(await self._access.host_commit(user, command.intents, command.why)))
 
 
 class ClientRoutes:

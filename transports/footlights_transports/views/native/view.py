@@ -9,7 +9,7 @@ from footlights_transports.views.base.view import Mount, View
 from footlights_transports.views.native.connection import NativeConnection
 from footlights_transports.views.native.openapi import NATIVE_SCHEMAS
 from footlights_transports.views.native.protocol import MAX_CURSORS, SUBPROTOCOL
-from footlights_transports.views.native.routes import ClientRoutes, SessionRoutes, TurnRoutes
+from footlights_transports.views.native.routes import ClientRoutes, HostRoutes, SessionRoutes, TurnRoutes
 from footlights_transports.websocket.endpoint import Accepted, Endpoint
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class NativeView(View):
     """The events of sessions as they are, and every command."""
 
-    routes = (SessionRoutes, TurnRoutes, ClientRoutes)
+    routes = (SessionRoutes, TurnRoutes, HostRoutes, ClientRoutes)
     schemas = NATIVE_SCHEMAS
 
     @classmethod
@@ -41,5 +41,5 @@ class NativeView(View):
         def accept(visitor: Visitor) -> Accepted:
             return Accepted(partial(NativeConnection, access, visitor))
 
-        handlers = [SessionRoutes(access), TurnRoutes(access), ClientRoutes()]
+        handlers = [SessionRoutes(access), TurnRoutes(access), HostRoutes(access), ClientRoutes()]
         return Mount(view=self, handlers=handlers, endpoints=[Endpoint("/v1", SUBPROTOCOL, accept)])

@@ -116,6 +116,14 @@ class SqliteLedger:
         async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.latest, session_id, limit))
 
+    async def position_of(self, commit_id: str | None) -> int | None:
+        async with self._reader_lock, self._call_lock:
+            return await self._in_thread(partial(self._store.position_of, commit_id))
+
+    async def commits_from(self, position: int, limit: int) -> Sequence[CommitRecord]:
+        async with self._reader_lock, self._call_lock:
+            return await self._in_thread(partial(self._store.commits_from, position, limit))
+
     async def find_request(self, session_id: str, request_id: str) -> str | None:
         async with self._reader_lock, self._call_lock:
             return await self._in_thread(partial(self._store.find_request, session_id, request_id))

@@ -68,6 +68,19 @@ def latest_records(connection: sqlite3.Connection, session_id: str, limit: int) 
     return [_record_of(session_id, data) for (data,) in connection.execute(query, (session_id, limit))][::-1]
 
 
+def position_of(connection: sqlite3.Connection, commit_id: str) -> int | None:
+    # There is no index of digests. It begins at the end, where a follower that resumes was a moment ago.
+    query = "SELECT position FROM commits WHERE substr(commit_digest, 1, 16) = ? ORDER BY position DESC LIMIT 1"
+    row = first(connection.execute(query, (commit_id.removeprefix("c-"),)))
+    return None if row is None else row[0]
+
+
+def records_from(connection: sqlite3.Connection, position: int, limit: int) -> list[CommitRecord]:
+    """The first `limit` commits after this position."""
+    query = "SELECT record FROM commits WHERE position > ? ORDER BY position LIMIT ?"
+    return [read_record(data) for (data,) in connection.execute(query, (position, limit))]
+
+
 def records_after(
     connection: sqlite3.Connection, last_epoch: int, session_id: str, turn_id: str, limit: int
 ) -> list[CommitRecord]:

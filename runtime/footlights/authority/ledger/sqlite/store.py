@@ -31,7 +31,9 @@ from footlights.authority.ledger.sqlite.rows import (
     genesis_digest,
     last_digest,
     latest_records,
+    position_of,
     records_after,
+    records_from,
     restore,
 )
 from footlights.authority.ledger.sqlite.schema import (
@@ -173,6 +175,14 @@ class SqliteStore:
     def latest(self, session_id: str, limit: int) -> list[CommitRecord]:
         with self._reading() as (connection, _):
             return latest_records(connection, session_id, limit)
+
+    def position_of(self, commit_id: str | None) -> int | None:
+        with self._reading() as (connection, head):
+            return head.position if commit_id is None else position_of(connection, commit_id)
+
+    def commits_from(self, position: int, limit: int) -> list[CommitRecord]:
+        with self._reading() as (connection, _):
+            return records_from(connection, position, limit)
 
     def find_request(self, session_id: str, request_id: str) -> str | None:
         with self._reading() as (connection, _):
