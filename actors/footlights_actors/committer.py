@@ -34,13 +34,12 @@ _JUDGED_BETWEEN_CHECKPOINTS = 16
 
 
 class AuthorityCommitter:
-    def __init__(self, ledger: Ledger, world: World, limits: Limits) -> None:
+    def __init__(self, ledger: Ledger, world: World, rules: RuleBook, limits: Limits) -> None:
         self.world = world
         self._world_digest = world.digest()
         self._ledger = ledger
         self._rule_budget = limits.rule_budget
-        self._rules = self._timed = RuleBook()
-        """The rules that were used last, without and with their time budget."""
+        self._use(rules)
         self._in_hand = 0
         # The channel has room for every open turn, and for as many commits of the host: submitting can never fail.
         self._send, self._receive = trio.open_memory_channel["Submission"](2 * limits.max_open_turns)
@@ -128,6 +127,7 @@ class AuthorityCommitter:
         return records, world
 
     def _use(self, rules: RuleBook) -> None:
+        """Judge the next turns by these rules, each within its time budget."""
         self._timed = RuleBook({name: _timed(name, rule, self._rule_budget) for name, rule in rules.items()})
         self._rules = rules
 

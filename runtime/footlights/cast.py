@@ -161,8 +161,8 @@ class Services(Protocol):
 
 Perform: TypeAlias = Callable[["Turn", Services], Awaitable[None]]
 """Performs one turn: returning completes it, raising interrupts it."""
-MakeCommitter: TypeAlias = "Callable[[Ledger, World, Limits], Committer]"
-"""Makes the committer of a stage."""
+MakeCommitter: TypeAlias = "Callable[[Ledger, World, RuleBook, Limits], Committer]"
+"""Makes the committer of a stage. The rules are those of its first turns; each turn has its own in its cast."""
 MakeWatchdog: TypeAlias = "Callable[[Limits], Watchdog]"
 """Makes the watchdog of a stage."""
 MakePool: TypeAlias = "Callable[[Mapping[str, Model]], ModelPool]"
