@@ -13,6 +13,7 @@ import orjson
 from attrs import field, frozen
 
 from footlights.authority.digest import NotCanonical, canonical
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.errors import InvalidCommand, TooLarge
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_ABOUT_BYTES = 4_096
 _MAX_ABOUT_DEPTH = 8
-NOTHING_KNOWN = b"{}"
 
 
 @frozen

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from footlights import Limits, TurnParams
 from footlights.authority import SqliteLedger
-from footlights.speaker import NOTHING_KNOWN
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.turn.turn import Turn
 from footlights_actors import standard_cast
 from footlights_actors.committer import AuthorityCommitter

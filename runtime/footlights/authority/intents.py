@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from footlights.events import JsonValue
 
 MAX_REF_CHARS = 256
+NOTHING_KNOWN = b"{}"
+"""What the host said about a player of whom it said nothing, as JSON."""
 _NOTHING: Mapping[str, JsonValue] = MappingProxyType({})
 
 

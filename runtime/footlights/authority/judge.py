@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 
 from footlights.authority.approvals import answer_in, unknown
 from footlights.authority.digest import canonical
-from footlights.authority.intents import check_intent
+from footlights.authority.intents import NOTHING_KNOWN, check_intent
 from footlights.authority.interruptions import TURN_INTERRUPTED, interruption
 from footlights.authority.patch import PatchFailed, to_json
 from footlights.authority.pending import APPROVALS
@@ -37,7 +37,6 @@ from footlights.authority.world import JsonWorld, checked_digest
 from footlights.bad_return import BadReturn, is_unawaited
 from footlights.errors import InvalidCommand, TooLarge
 from footlights.events import CommitOutcome, InterruptReason, Issue
-from footlights.speaker import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +191,7 @@ def _unasked(request: JudgeRequest, rules: RuleBook) -> tuple[Issue, ...]:
 def _ask(name: str, rule: Rule, world: World, request: JudgeRequest, failures: _Failures) -> Ruling:
     try:
         # Each rule gets its own copies, so that none can affect a later one.
-        about = {} if request.about is NOTHING_KNOWN else orjson.loads(request.about)
+        about: dict[str, JsonValue] = {} if request.about is NOTHING_KNOWN else orjson.loads(request.about)
         intents = tuple(evolve(intent, session_id=request.session_id, about=about) for intent in request.intents)
         return _taken(rule(world.view(), intents), rule)
     except TooLarge:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights.authority.intents import check_intent
+from footlights.authority.intents import NOTHING_KNOWN, check_intent
 from footlights.errors import CommitUnknown, InvalidCommand, SessionClosed, TooLarge
 from footlights.ids import HOST, turn_id
-from footlights.speaker import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,6 +20,7 @@ from trio.lowlevel import enable_ki_protection
 
 from footlights import wire
 from footlights.authority.digest import digest_bytes
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.authority.ledger.protocol import TurnRequest
 from footlights.errors import Busy, IllegalTransition, InvalidEvent, TooLarge
 from footlights.events import (
@@ -44,7 +45,7 @@ from footlights.events import (
     TurnInterrupted,
 )
 from footlights.lazy_event import LazyEvent
-from footlights.speaker import NOTHING_KNOWN, Speaker
+from footlights.speaker import Speaker
 from footlights.stream.fast_path import NONE, WITHOUT_END
 from footlights.stream.lane import Entry
 from footlights.stream.replay import ENVELOPE_BYTES, Replay

@@ -18,7 +18,7 @@ from footlights import (
     ToolCallStarted,
     TurnParams,
 )
-from footlights.speaker import NOTHING_KNOWN
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.stream.fast_path import NONE
 from footlights.stream.outbox import Outbox
 from footlights.turn.turn import Clock, Turn, WallClock

@@ -38,7 +38,7 @@ from footlights import (
     TurnState,
     WarmState,
 )
-from footlights.speaker import NOTHING_KNOWN
+from footlights.authority.intents import NOTHING_KNOWN
 from footlights.stream.outbox import Outbox
 from footlights.testing import payloads
 from footlights.turn.turn import Clock, Turn, WallClock
