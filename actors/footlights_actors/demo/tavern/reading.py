@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, define, evolve, frozen
 
-from footlights_actors.demo.tavern import grammar
+from footlights_actors.demo.tavern.grammar import PATTERNS, VESSELS
 from footlights_actors.demo.tavern.topics import Topic
 from footlights_actors.demo.tavern.vocabulary import DISHES, ROOMS
 from footlights_actors.demo.tavern.wishes import BuyLantern, HearRumour, Order, Rent, noun_of
@@ -114,8 +114,8 @@ class _Clause:
     def body(self) -> str:
         """The clause without greetings and other words that change nothing."""
         text = self.text
-        while (lead := grammar.LEAD.match(text)) is not None:
-            if lead[0] == "no " and not grammar.AFTER_NO.match(text[lead.end() :]):
+        while (lead := PATTERNS["lead"].match(text)) is not None:
+            if lead[0] == "no " and not PATTERNS["after_no"].match(text[lead.end() :]):
                 break  # "no bread" is no answer
             text = text[lead.end() :]
         return text
@@ -129,7 +129,9 @@ def read(text: str) -> Reading:
     """Read a line of plain words."""
     reading, mood = Reading(), _Mood.NONE
     before = ""
-    for sentence in grammar.SENTENCE.findall(grammar.SO.sub(" , so ", grammar.UNMARKED_LINK.sub(r"\1 , ", text))):
+    for sentence in PATTERNS["sentence"].findall(
+        PATTERNS["so"].sub(" , so ", PATTERNS["unmarked_link"].sub(r"\1 , ", text))
+    ):
         mood = mood if mood is _Mood.ASKS and before.rstrip().endswith(":") else _Mood.NONE
         before = sentence
         for clause in _clauses(sentence):
@@ -139,7 +141,7 @@ def read(text: str) -> Reading:
 
 
 def _clauses(sentence: str) -> Iterator[_Clause]:
-    first, *others = (part.strip(" .!?;:") for part in grammar.LINK.split(sentence))
+    first, *others = (part.strip(" .!?;:") for part in PATTERNS["link"].split(sentence))
     link = ""
     for part, next_link in zip([first, *others[1::2]], [*others[::2], ""], strict=True):
         if part:
@@ -150,22 +152,22 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
 def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     """Read one clause, after one of the mood `before`, and return its own mood."""
     is_more = (
-        grammar.SOME_MORE.fullmatch(clause.text)
+        PATTERNS["some_more"].fullmatch(clause.text)
         and before is not _Mood.ASKS
         and reading.last_named() is None
         and _in_vessel(clause.text) is None
     )
-    if is_more or grammar.AGAIN.search(clause.text):
+    if is_more or PATTERNS["again"].search(clause.text):
         reading.put_in_doubt(Topic.AGAIN)
         return _Mood.WANTS
-    taken_back = grammar.TAKE_BACK.search(clause.text)
+    taken_back = PATTERNS["take_back"].search(clause.text)
     if taken_back is not None:
         reading.take_back()
         clause = evolve(clause, text=clause.text[taken_back.end() :].strip())
-        if not grammar.WANT.match(clause.body):
+        if not PATTERNS["want"].match(clause.body):
             _read_refusal(clause.text, reading)  # "never mind the bread"
             return _Mood.REFUSES if _nouns(clause.text) else _Mood.NONE
-    if grammar.CORRECT.search(clause.text) and not clause.body.startswith("no "):
+    if PATTERNS["correct"].search(clause.text) and not clause.body.startswith("no "):
         reading.is_correcting = True
         is_bare_no = not clause.body and re.search(r"\bno\b", clause.text) is not None
         reading.said_no |= is_bare_no or clause.text.startswith(("no", "wait", "on second"))
@@ -176,12 +178,12 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         return before
     if clause.body == "a half":
         reading.put_in_doubt(Topic.BAD_NUMBER)
-    if clause.link == "but" and before is _Mood.WANTS and grammar.EXCUSE.match(clause.text):
+    if clause.link == "but" and before is _Mood.WANTS and PATTERNS["excuse"].match(clause.text):
         reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted))
-    otherwise = grammar.OTHERWISE.match(clause.body)
-    if otherwise is not None and grammar.LACKS.search(otherwise[0]):
+    otherwise = PATTERNS["otherwise"].match(clause.body)
+    if otherwise is not None and PATTERNS["lacks"].search(otherwise[0]):
         return _read_fallback(evolve(clause, text=clause.body[otherwise.end() :].strip(" ,")), otherwise[0], reading)
-    if grammar.CONDITION.match(clause.body):
+    if PATTERNS["condition"].match(clause.body):
         reading.is_conditional = True
         reading.in_doubt += _nouns(clause.body)
         return _Mood.TELLS
@@ -192,22 +194,27 @@ def _read_clause(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
         _read_refusal(clause.body, reading)
     else:
         nouns = _nouns(clause.body)
-        if mood is _Mood.ASKS and reading.is_named_only and not nouns and grammar.ASK_PRICE.match(clause.body):
+        if mood is _Mood.ASKS and reading.is_named_only and not nouns and PATTERNS["ask_price"].match(clause.body):
             reading.named += map(noun_of, reading.wanted)  # "the attic, how much?"
             reading.wanted.clear()
-        if mood is _Mood.TELLS and before is _Mood.WANTS and (nouns or grammar.UNSPECIFIED.search(clause.body)):
+        if mood is _Mood.TELLS and before is _Mood.WANTS and (nouns or PATTERNS["unspecified"].search(clause.body)):
             reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), *nouns)  # half of an order, perhaps
         reading.named += nouns
-        reading.asks_for_missing |= mood is _Mood.ASKS and grammar.MISSING.search(clause.body) is not None
+        reading.asks_for_missing |= mood is _Mood.ASKS and PATTERNS["missing"].search(clause.body) is not None
         reading.ranked = _ranked(clause.body) or reading.ranked
-        if mood is _Mood.ASKS and grammar.RUMOUR.search(clause.body) and HearRumour() not in reading.wanted:
+        if mood is _Mood.ASKS and PATTERNS["rumour"].search(clause.body) and HearRumour() not in reading.wanted:
             reading.wanted.append(HearRumour())
     return mood
 
 
 def _read_fallback(clause: _Clause, condition: str, reading: Reading) -> _Mood:
     """Read what is wanted in place of something that the house may not have: "mead, or if you have none, ale"."""
-    if reading.wants_missing or reading.wants_other or reading.asks_for_missing or grammar.MISSING.search(condition):
+    if (
+        reading.wants_missing
+        or reading.wants_other
+        or reading.asks_for_missing
+        or PATTERNS["missing"].search(condition)
+    ):
         reading.wants_missing, reading.wants_other, reading.has_fallback = True, False, True
         return _read_clause(evolve(clause, link=""), _Mood.NONE, reading) if clause.text else _Mood.WANTS
     reading.is_conditional = True
@@ -216,23 +223,23 @@ def _read_fallback(clause: _Clause, condition: str, reading: Reading) -> _Mood:
 
 
 def _nouns(text: str) -> list[str]:
-    return list(dict.fromkeys(re.findall(rf"\b{grammar.ITEM}\b", text)))
+    return list(dict.fromkeys(re.findall(rf"\b{PATTERNS['item'].pattern}\b", text)))
 
 
 def _mood(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     body = clause.body
-    wants = grammar.WANT.match(body) is not None
+    wants = PATTERNS["want"].match(body) is not None
     is_name = not wants and _is_name(body, reading)
-    if is_name and grammar.PRAISED.match(body):
+    if is_name and PATTERNS["praised"].match(body):
         return _Mood.TELLS
-    if grammar.SUGGEST.match(body):
+    if PATTERNS["suggest"].match(body):
         reading.put_in_doubt(Topic.UNSURE, *_nouns(body))
         return _Mood.ASKS
-    if grammar.ASK.match(body) and not wants:
+    if PATTERNS["ask"].match(body) and not wants:
         return _Mood.ASKS
-    if wants and clause.is_asked and grammar.OFFERS.match(body) and "please" not in clause.sentence:
+    if wants and clause.is_asked and PATTERNS["offers"].match(body) and "please" not in clause.sentence:
         return _Mood.ASKS
-    if grammar.NOT.search(body):
+    if PATTERNS["not"].search(body):
         return _Mood.REFUSES
     if wants:
         return _Mood.WANTS
@@ -243,26 +250,31 @@ def _mood(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
 
 def _is_name(body: str, reading: Reading) -> bool:
     """Whether a clause is no more than the name of something, with its number or article."""
-    return not grammar.TELLS_OF.search(body) and bool(
-        grammar.THING.match(body)
-        or grammar.ODD_THING.match(body)
-        or grammar.EVERYTHING.match(body)
-        or grammar.ROOM_BY_PLACE.match(body)
-        or grammar.A_RUMOUR.match(body)
-        or grammar.MISSING_ALONE.match(body)
-        or (grammar.UNKNOWN.match(body) and reading.wanted)
-        or (grammar.SOME_MORE.match(body) and (reading.last_named() in DISHES or _in_vessel(body)))
+    return not PATTERNS["tells_of"].search(body) and bool(
+        PATTERNS["thing"].match(body)
+        or PATTERNS["odd_thing"].match(body)
+        or PATTERNS["everything"].match(body)
+        or PATTERNS["room_by_place"].match(body)
+        or PATTERNS["a_rumour"].match(body)
+        or PATTERNS["missing_alone"].match(body)
+        or (PATTERNS["unknown"].match(body) and reading.wanted)
+        or (PATTERNS["some_more"].match(body) and (reading.last_named() in DISHES or _in_vessel(body)))
     )
 
 
 def _mood_of_name(clause: _Clause, before: _Mood, reading: Reading) -> _Mood:
     is_polite = "please" in clause.body
-    if grammar.LANTERN_ALONE.match(clause.body) and not grammar.LINK.search(clause.sentence) and not is_polite:
+    if PATTERNS["lantern_alone"].match(clause.body) and not PATTERNS["link"].search(clause.sentence) and not is_polite:
         return _Mood.ASKS  # it is hardly ordered by its name alone
     if clause.link == "with" and not reading.wanted:
         return _Mood.TELLS  # "give me a hand with the lantern"
     if before is _Mood.REFUSES:
-        if is_polite or clause.link == "but" or clause.text.startswith("so ") or grammar.RATHER.search(clause.sentence):
+        if (
+            is_polite
+            or clause.link == "but"
+            or clause.text.startswith("so ")
+            or PATTERNS["rather"].search(clause.sentence)
+        ):
             return _Mood.WANTS
         if reading.wanted and clause.link not in ("or", "nor"):
             reading.put_in_doubt(Topic.UNSURE, *_nouns(clause.body))  # "stew without bread and an ale"
@@ -280,7 +292,7 @@ def _read_refusal(body: str, reading: Reading) -> None:
     for noun in nouns:
         reading.refuse(noun)
         reading.is_correcting = reading.said_no = False
-    if grammar.NOT_AT_ALL.fullmatch(body):
+    if PATTERNS["not_at_all"].fullmatch(body):
         reading.take_back()
     if reading.wanted and not nouns and re.search(r"\d", body) and not re.fullmatch(r"not \d+", body):
         reading.put_in_doubt(Topic.HOW_MANY)  # "five ales minus two"
@@ -290,13 +302,17 @@ def _read_refusal(body: str, reading: Reading) -> None:
 
 
 def _read_wish(clause: _Clause, reading: Reading) -> None:
-    wants = grammar.WANT.match(clause.body)
+    wants = PATTERNS["want"].match(clause.body)
     reading.is_named_only = wants is None and "please" not in clause.sentence
     wished = clause.body if wants is None else clause.body[wants.end() :]
-    adds = grammar.TOO.search(clause.body) is not None and "instead" not in clause.body
-    thing = grammar.THING.match(wished) or grammar.ODD_THING.match(wished) or grammar.ROOM_BY_PLACE.match(wished)
-    everything = grammar.EVERYTHING.match(wished)
-    if grammar.RUMOUR.search(wished):
+    adds = PATTERNS["too"].search(clause.body) is not None and "instead" not in clause.body
+    thing = (
+        PATTERNS["thing"].match(wished)
+        or PATTERNS["odd_thing"].match(wished)
+        or PATTERNS["room_by_place"].match(wished)
+    )
+    everything = PATTERNS["everything"].match(wished)
+    if PATTERNS["rumour"].search(wished):
         reading.want(HearRumour())
     elif everything is not None:
         _want_everything(everything[1], clause.sentence, reading)
@@ -312,30 +328,30 @@ def _read_wish(clause: _Clause, reading: Reading) -> None:
                 _so_many(act, clause, reading)
             else:
                 reading.want(act, adds=adds)
-    elif grammar.IT.match(wished) or grammar.SOME_MORE.match(wished):
+    elif PATTERNS["it"].match(wished) or PATTERNS["some_more"].match(wished):
         _want_it(wished, clause, adds, reading)
-    elif grammar.MISSING.search(wished) or grammar.UNKNOWN.match(clause.body):
+    elif PATTERNS["missing"].search(wished) or PATTERNS["unknown"].match(clause.body):
         reading.wants_missing = True
     elif wished:
         reading.wants_other = True
         reading.named += _nouns(wished)
         if reading.wanted and _nouns(wished):
             reading.put_in_doubt(Topic.UNSURE, *_nouns(wished))  # "two ales, make one of them a wine"
-        reading.is_question |= clause.is_asked or grammar.INFORM.search(wished) is not None
+        reading.is_question |= clause.is_asked or PATTERNS["inform"].search(wished) is not None
 
 
 def _check_doubts(act: Act, clause: _Clause, reading: Reading) -> None:
     says_which = reading.wants_room and isinstance(act, Rent)
     if clause.link == "or" and not reading.is_correcting and not reading.has_fallback:
         reading.put_in_doubt(Topic.UNSURE, *map(noun_of, reading.wanted), noun_of(act))
-    elif grammar.MAYBE.search(clause.text) and not says_which:
+    elif PATTERNS["maybe"].search(clause.text) and not says_which:
         reading.put_in_doubt(Topic.UNSURE, noun_of(act))
 
 
 def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None:
     """The act that a wish for a thing means; None if it is not clear."""
     item, after = thing["item"], thing.string[thing.end() :]
-    offered = grammar.OFFERED.search(clause.body)
+    offered = PATTERNS["offered"].search(clause.body)
     offer = next((int(each) for each in offered.groups() if each is not None), None) if offered else None
     if item in DISHES and _ceiling(clause.sentence) is not None:
         reading.put_in_doubt(Topic.UNSURE, item)
@@ -344,7 +360,9 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
         people = offer if offered is not None and offered["people"] else None
         count = _count(thing["before"], after, people, reading)
         return None if count is None else Order(item, count, offer if people is None else None)
-    if (item != "room" or grammar.RANK.search(thing[0])) and re.search(r"half|-|\b(?!1 )\d+ (?!coin)", thing["before"]):
+    if (item != "room" or PATTERNS["rank"].search(thing[0])) and re.search(
+        r"half|-|\b(?!1 )\d+ (?!coin)", thing["before"]
+    ):
         reading.put_in_doubt(Topic.BAD_NUMBER)
         return None
     if item == "lantern":
@@ -352,15 +370,15 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
     if offered is not None and offered["people"]:
         reading.put_in_doubt(Topic.UNSURE, item)  # two coins, or two people?
         return None
-    if grammar.NIGHTS.search(clause.body):
+    if PATTERNS["nights"].search(clause.body):
         reading.put_in_doubt(Topic.NIGHTS, item)
         return None
     if item in ROOMS:
         return Rent(item, offer, _ceiling(clause.sentence))
-    in_room = re.match(rf" (?:in|at|up in|under) (?:the )?({grammar.ROOM})\b", after)
+    in_room = re.match(rf" (?:in|at|up in|under) (?:the )?({PATTERNS['room'].pattern})\b", after)
     if in_room is not None:
         return Rent(in_room[1], offer)
-    if grammar.SECOND_RANK.search(clause.sentence):
+    if PATTERNS["second_rank"].search(clause.sentence):
         reading.put_in_doubt(Topic.UNNAMED_ROOM)
         return None
     ranked = _ranked(clause.sentence)
@@ -372,26 +390,26 @@ def _wish(thing: re.Match[str], clause: _Clause, reading: Reading) -> Act | None
 
 def _ranked(text: str) -> Rent | None:
     """A room that is named by its rank: the cheapest, the finest, the finest below six coins."""
-    rank = grammar.RANK.search(text)
+    rank = PATTERNS["rank"].search(text)
     return None if rank is None else Rent(rank[1], at_most=_ceiling(text))
 
 
 def _ceiling(text: str) -> int | None:
     """The most that a room may cost."""
-    ceiling = grammar.CEILING.search(text)
+    ceiling = PATTERNS["ceiling"].search(text)
     return None if ceiling is None else int(ceiling[2]) - (ceiling[1] == "below")
 
 
 def _count(before: str, after: str, people: int | None, reading: Reading) -> int | None:
     """How many of a dish; None if it is not clear. `people` is the number in "ale for two"."""
     numbers = re.findall(r"-?\d+(?:\.\d+)?", before) or re.findall(r"^ (?:x )?(\d+)\b(?! coin)", after)
-    of_us = grammar.PEOPLE.search(after)
+    of_us = PATTERNS["people"].search(after)
     if of_us is not None:
         people = int(of_us[1]) if (of_us[1] or "both").isdecimal() else 2
     if "half" in before or len(set(numbers)) > 1 or not all(map(_is_count, numbers)):
         reading.put_in_doubt(Topic.BAD_NUMBER)
         return None
-    is_vague = grammar.VAGUE_NUMBER.search(before) or grammar.FOR_EACH.search(after)
+    is_vague = PATTERNS["vague_number"].search(before) or PATTERNS["for_each"].search(after)
     if numbers and not is_vague:
         return int(numbers[0])
     if people is not None and _is_count(str(people)) and (not before or "round" in before) and not is_vague:
@@ -422,8 +440,8 @@ def _so_many(act: Order, clause: _Clause, reading: Reading) -> None:
 
 def _in_vessel(wished: str) -> str | None:
     """The dish that a vessel without a name is asked for: "a bowl" is of stew."""
-    vessel = re.search(rf"\b{grammar.VESSEL}\b", wished)
-    return None if vessel is None else grammar.VESSELS.get(vessel[0])
+    vessel = re.search(rf"\b{PATTERNS['vessel'].pattern}\b", wished)
+    return None if vessel is None else VESSELS.get(vessel[0])
 
 
 def _is_count(number: str) -> bool:
@@ -432,7 +450,7 @@ def _is_count(number: str) -> bool:
 
 def _want_everything(number: str | None, sentence: str, reading: Reading) -> None:
     count = number if number is not None and number.isdecimal() else "1"
-    is_food = number is not None or grammar.FOOD.search(sentence) is not None
+    is_food = number is not None or PATTERNS["food"].search(sentence) is not None
     if "room" in sentence or not is_food or not _is_count(count):
         reading.put_in_doubt(Topic.UNSURE)
         return
@@ -442,13 +460,13 @@ def _want_everything(number: str | None, sentence: str, reading: Reading) -> Non
 
 def _want_it(wished: str, clause: _Clause, adds: bool, reading: Reading) -> None:
     """Want what was named before: "I'll take it", "make it two"."""
-    noun, some = reading.last_named(), grammar.SOME_MORE.match(wished)
+    noun, some = reading.last_named(), PATTERNS["some_more"].match(wished)
     if noun is None and not (reading.named or reading.wanted):
         noun = _in_vessel(wished)
     number = None if some is None else some["number"] if (some["number"] or "").isdecimal() else "1"
     if clause.link == "or":
         reading.put_in_doubt(Topic.HOW_MANY)
-    elif noun is None or grammar.MAYBE.search(clause.text):
+    elif noun is None or PATTERNS["maybe"].search(clause.text):
         reading.put_in_doubt(Topic.UNSURE, *reading.named)
     elif number is not None and noun in DISHES and _is_count(number):
         if adds:

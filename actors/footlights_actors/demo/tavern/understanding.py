@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from footlights_actors.demo.tavern import grammar
+from footlights_actors.demo.tavern.grammar import PATTERNS
 from footlights_actors.demo.tavern.reading import read
 from footlights_actors.demo.tavern.topics import COMPLAINT, TROUBLE, Topic, topic_of
 from footlights_actors.demo.tavern.vocabulary import plain
@@ -53,7 +53,7 @@ def understand(line: str) -> Heard:
     """The meaning of a line. The same line always has the same meaning."""
     if len(line) > MAX_CHARS:
         return Heard(Topic.NONSENSE)
-    if grammar.CODE.search(line):
+    if PATTERNS["code"].search(line):
         return Heard(Topic.INJECTION)
     text = _spoken(plain(line))
     reading = read(text)
@@ -62,7 +62,7 @@ def understand(line: str) -> Heard:
 
 def _spoken(text: str) -> str:
     """Without what is quoted or acted out, unless that is all there is."""
-    rest = grammar.QUOTED.sub(" . ", text)
+    rest = PATTERNS["quoted"].sub(" . ", text)
     return re.sub(r'["*]', " ", rest if re.search(r"\w", rest) else text).strip()
 
 
@@ -98,7 +98,7 @@ def _order(text: str, reading: Reading) -> Heard | None:
         return Heard(asked if asked is not None and asked in _ANSWERED_TOO else Topic.ACTS, acts, about)
     if reading.is_taken_back:
         return Heard(Topic.NEVER_MIND)
-    return Heard(Topic.HOW_MANY) if grammar.ROUND.search(text) else None
+    return Heard(Topic.HOW_MANY) if PATTERNS["round"].search(text) else None
 
 
 _ANSWERED_TOO = frozenset({Topic.SELF, Topic.PURSE, Topic.PRICES, Topic.COMPANY, Topic.HOW_ARE_YOU})
@@ -107,7 +107,7 @@ _ANSWERED_TOO = frozenset({Topic.SELF, Topic.PURSE, Topic.PRICES, Topic.COMPANY,
 
 def _at_the_price_named(text: str, acts: Iterable[Act]) -> tuple[Act, ...]:
     """The acts, with the coins that are named anywhere in the line as the offer: it may be a claim about the price."""
-    wanted, named = tuple(acts), grammar.COINS_NAMED.search(text)
+    wanted, named = tuple(acts), PATTERNS["coins_named"].search(text)
     if named is None or any(map(has_terms, wanted)):
         return wanted
     return tuple(act if isinstance(act, HearRumour) else evolve(act, offer=int(named[1])) for act in wanted)
@@ -116,7 +116,7 @@ def _at_the_price_named(text: str, acts: Iterable[Act]) -> tuple[Act, ...]:
 def _talk(text: str, reading: Reading) -> Heard:
     """The meaning of a line that orders nothing."""
     topic = topic_of(text, is_question=reading.is_question)
-    if topic is Topic.RUMOUR and grammar.NOT.search(text):
+    if topic is Topic.RUMOUR and PATTERNS["not"].search(text):
         return Heard(Topic.NEVER_MIND)
     if topic is Topic.RUMOUR and reading.is_question:
         return Heard(Topic.ACTS, (HearRumour(),))
@@ -127,7 +127,7 @@ def _talk(text: str, reading: Reading) -> Heard:
         topic = Topic.ROOMS
     elif topic is Topic.PRAISE and reading.wants_other:
         topic = Topic.UNSURE
-    elif (topic in (None, Topic.OFFER) and reading.is_question and grammar.MISSING.search(text)) or (
+    elif (topic in (None, Topic.OFFER) and reading.is_question and PATTERNS["missing"].search(text)) or (
         reading.wants_other and topic in (None, Topic.HELLO, Topic.SMALL_TALK, Topic.THANKS)
     ):
         topic = Topic.MISSING
@@ -168,9 +168,9 @@ def _about_things(topic: Topic | None, text: str, reading: Reading) -> Topic:
         return topic
     if not reading.named:
         return Topic.REFUSED
-    if not reading.is_question and grammar.MAYBE.search(text):
+    if not reading.is_question and PATTERNS["maybe"].search(text):
         return Topic.UNSURE
-    if reading.is_question or grammar.INFORM.search(text):
+    if reading.is_question or PATTERNS["inform"].search(text):
         return Topic.PRICES if topic is Topic.PRICES and "why" not in text else Topic.THING
     return Topic.COMPLAINT if COMPLAINT.search(text) else Topic.OPINION
 

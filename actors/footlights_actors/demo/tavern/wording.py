@@ -8,10 +8,9 @@ and decides.
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
+from footlights_actors.demo.tavern.tables import tables
 from footlights_actors.demo.tavern.topics import Topic
 from footlights_actors.demo.tavern.vocabulary import DISHES, ROOMS
 from footlights_actors.demo.tavern.wishes import BuyLantern, HearRumour, Rent
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from footlights_actors.demo.tavern.understanding import Heard
     from footlights_actors.demo.tavern.wishes import Act
 
-_SAYINGS_FILE = files("footlights_actors.demo.tavern").joinpath("sayings.toml")
-_BOOK: dict[str, dict[str, Any]] = tomllib.loads(_SAYINGS_FILE.read_text("utf-8"))
+_BOOK = tables("sayings")
 _THINGS: Mapping[str, str] = _BOOK["things"]
 _RESULTS: Mapping[str, list[str]] = _BOOK["results"]
 SAYINGS: Mapping[Topic, list[str]] = {Topic(name): said for name, said in _BOOK["sayings"].items()}

@@ -205,7 +205,7 @@ async def test_why_tells_what_the_last_turn_committed_and_why(quiet_clock: MockC
 
 async def test_why_names_the_rule_that_refused(quiet_clock: MockClock) -> None:
     screen = Recorder()
-    await play(Script("rent the garden room for 1 coin", "/why"), screen)
+    assert await play(Script("rent the garden room for 1 coin", "/why"), screen) == 1  # so a piped play exits with 1
     notes = screen.notes(Tone.ASIDE)
     assert "refused by the rule lodging: wrong_price" in notes
     assert notes[-1] == "nothing changed"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from footlights import CommitFinal, FootlightsError, ToolCallStarted, TurnInterrupted, TurnParams
+from footlights import CommitFinal, CommitOutcome, FootlightsError, ToolCallStarted, TurnParams
 from footlights.authority.pending import is_approval_id
 from footlights.checks import listed
 from footlights_transports.cli.narration import Narration, Tone, note, questions, tell_changes
@@ -196,9 +196,8 @@ class Conversation:
         match event.payload:
             case ToolCallStarted(tool_call_id=call, tool_name=name):
                 self._tools[call] = name
-            case TurnInterrupted():
-                self.failed += 1
-            case CommitFinal():
+            case CommitFinal(commit_outcome=outcome):
+                self.failed += outcome is not CommitOutcome.OK
                 await self._show_commit(event.turn_id)
             case _:
                 pass
