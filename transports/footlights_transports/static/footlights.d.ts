@@ -226,7 +226,7 @@ export interface SessionParams {
     /** Consent: whether text may be sent to remote models. */
     remote_models?: boolean;
     /** What is known about the player. Only a game server may say it; a player is refused with `unauthorized`. */
-    about?: { [name: string]: JsonValue };
+    about?: { [name: string]: unknown };
 }
 
 /** How a model chooses its tokens, and when it stops. What is not set here is set by the persona or the model. */
