@@ -61,7 +61,7 @@ def test_a_new_game_has_every_file_and_its_own_name(game: Path) -> None:
 def test_a_new_game_can_be_talked_to(game: Path) -> None:
     said = "What does it cost?\nTake me to the south bank\n/why\nTo the south bank!\nTo the west bank\n/world\n"
     done = run(game, *FOOTLIGHTS, "play", said=said)
-    assert (done.returncode, done.stderr) == (0, "Playing game.toml, which is in this folder.\n")
+    assert (done.returncode, done.stderr) == (1, "Playing game.toml, which is in this folder.\n"), "a rule refused"
     lines = done.stdout.splitlines()
     assert "Ferryman: 2 coins for the crossing. The river does not bargain, and neither do I." in lines
     assert "  · boat: south; purse: 3" in lines
